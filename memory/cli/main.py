@@ -19,6 +19,7 @@ import click
 import httpx
 import uvloop
 from prometheus_client import start_http_server
+from threadpoolctl import threadpool_limits
 
 from memory.api.times import time_text
 from memory.cli.api_client import answer_of, api_client, for_user, json_option, quoted
@@ -94,7 +95,9 @@ def run_part(part: _Part, settings: Settings) -> None:
             loop.add_signal_handler(number, until.set)
         await part(settings, until)
 
-    uvloop.run(run())
+    # the threads of a larger BLAS wait for work by spinning, on the cores that chats need
+    with threadpool_limits(limits=1, user_api="blas"):
+        uvloop.run(run())
 
 
 def _show_metrics(host: str, port: int) -> None:

@@ -83,6 +83,11 @@ class _Draft:
     now: float
     rows: dict[str, Memory]
     changes: dict[str, ChangeKind] = field(default_factory=dict)
+    _keys: dict[str, str] = field(default_factory=dict)  # by text: each claim is compared with all rows
+
+    def key(self, text: str) -> str:
+        """`statement_key`, computed once."""
+        return self._keys.get(text) or self._keys.setdefault(text, statement_key(text))
 
     def put(self, row: Memory, kind: ChangeKind) -> None:
         self.rows[row.id] = row
@@ -128,7 +133,7 @@ def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, Pai
     known = draft.known(claim.scope.project_id)
     standing = [row for row in known if claim.said_at < stood_until(row)]
     stated = _completed(claim, standing)
-    same = _same(stated, standing, verdicts)
+    same = _same(draft, stated, standing, verdicts)
     if same is not None:
         row = confirmed(same, stated.evidence, said_at=stated.said_at, now=draft.now)
         draft.put(row, ChangeKind.UPDATE)
@@ -149,10 +154,10 @@ def stood_until(row: Memory) -> float:
     return -inf if row.invalid_at is None else row.invalid_at
 
 
-def _same(claim: Claim, known: Sequence[Memory], verdicts: Mapping[str, PairVerdict]) -> Memory | None:
+def _same(draft: _Draft, claim: Claim, known: Sequence[Memory], verdicts: Mapping[str, PairVerdict]) -> Memory | None:
     """The row that already says this, in the same words, or with the same fields in other words."""
-    key = statement_key(claim.text)
-    exact = [row for row in known if statement_key(row.content) == key]
+    key = draft.key(claim.text)
+    exact = [row for row in known if draft.key(row.content) == key]
     if exact:
         return min(exact, key=stood_until)
     return next((row for row in known if _says_again(claim, row, verdicts.get(row.id))), None)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-import numpy.typing as npt
 
 from memory.learn.consolidation import Ids, Pair, may_be_of_one_subject, stood_until
 from memory.learn.feedback import is_restated
@@ -42,6 +41,7 @@ class _Statement:
 
     id: str
     text: str
+    key: str  # equal for the same statement
     project_id: str
     subject: str
     attribute: str
@@ -64,17 +64,17 @@ def pairs_to_ask(
     Of two claims the index is that of the later one. `vectors`: by text; texts without one are not compared. `older` of
     a pair was said first, whichever of the two is the claim.
     """
-    known = [one for one in [*map(_of_memory, memories), *_of_claims(claims, memories, ids)] if one.text in vectors]
-    if not known:
-        return {}
-    likeness = _likeness(known, vectors)
+    stored = list(map(_of_memory, memories))
+    active = {one.id for one in memories if one.status is MemoryStatus.ACTIVE}
+    said = {(one.project_id, one.key) for one in stored if one.id in active}
+    known = [one for one in [*stored, *_of_claims(claims, said, ids)] if one.text in vectors]
     first = min((one.moment for one in known if one.place >= 0), default=(inf, 0))
+    # what was said before was compared with everything before it when it was learnt
+    late = [one for one in known if one.moment >= first]
     found: dict[Pair, StatementPair] = {}
-    for row, newer in enumerate(known):
-        if newer.moment < first:
-            continue  # learnt when it was said: it was compared with everything before it
-        near = [one for one in range(len(known)) if _is_near(newer, known[one], float(likeness[row, one]))]
-        rank = [(_is_in_question(newer, known[one]), float(likeness[row, one]), known[one].moment, one) for one in near]
+    for newer, row in zip(late, _likeness(late, known, vectors), strict=True):
+        near = [one for one, like in enumerate(row) if _is_near(newer, known[one], like)]
+        rank = [(_is_in_question(newer, known[one]), row[one], known[one].moment, one) for one in near]
         for older in [known[one] for *_, one in sorted(rank, reverse=True)[:PAIRS_OF_ONE_MAX]]:
             for pair in _pair(newer, older):
                 found.setdefault(pair, StatementPair(older.text, newer.text))
@@ -85,6 +85,7 @@ def _of_memory(memory: Memory) -> _Statement:
     return _Statement(
         memory.id,
         memory.content,
+        statement_key(memory.content),
         memory.project_id,
         memory.subject,
         memory.attribute,
@@ -93,29 +94,37 @@ def _of_memory(memory: Memory) -> _Statement:
     )
 
 
-def _of_claims(claims: Sequence[Claim], memories: Sequence[Memory], ids: Ids) -> Iterator[_Statement]:
-    """Claims that repeat a known statement or an earlier claim are compared, but nothing is paired with them."""
-    known = {(one.project_id, statement_key(one.content)) for one in memories if one.status is MemoryStatus.ACTIVE}
+def _of_claims(claims: Sequence[Claim], known: set[tuple[str, str]], ids: Ids) -> Iterator[_Statement]:
+    """Claims that repeat a known statement or an earlier claim are compared, but nothing is paired with them.
+
+    `known`: projects and keys of active statements. The claims' are added.
+    """
     for place, claim in enumerate(claims):
-        key = (claim.scope.project_id, statement_key(claim.text))
+        key = statement_key(claim.text)
         yield _Statement(
             ids(str(place)),
             claim.text,
+            key,
             claim.scope.project_id,
             claim.relation.value,
             claim.attribute,
             claim.said_at,
             place=place,
             breath="" if claim.category == "correction" else claim.evidence.turn_id,
-            is_news=key not in known,
+            is_news=(claim.scope.project_id, key) not in known,
         )
-        known.add(key)
+        known.add((claim.scope.project_id, key))
 
 
-def _likeness(known: Sequence[_Statement], vectors: Mapping[str, Vector]) -> npt.NDArray[np.float64]:
-    """Cosines, shape `(known, known)`; rounded, since the last digits depend on the size of the matrix."""
-    matrix = np.stack([vectors[one.text] for one in known])
-    return (matrix @ matrix.T).astype(np.float64).round(LIKENESS_DIGITS)
+def _likeness(
+    late: Sequence[_Statement], known: Sequence[_Statement], vectors: Mapping[str, Vector]
+) -> list[list[float]]:
+    """Cosines, a list of `known` for each of `late`; rounded, since the last digits depend on the matrix's size."""
+    if not late:
+        return []
+    rows, columns = (np.stack([vectors[one.text] for one in some]) for some in (late, known))
+    found: list[list[float]] = (rows @ columns.T).astype(np.float64).round(LIKENESS_DIGITS).tolist()
+    return found
 
 
 def _is_near(newer: _Statement, older: _Statement, likeness: float) -> bool:
@@ -127,7 +136,7 @@ def _is_near(newer: _Statement, older: _Statement, likeness: float) -> bool:
     if newer.breath and older.place >= 0 and newer.breath == older.breath:
         return False
     is_asked = likeness >= NEAR_MIN or _is_in_question(newer, older)
-    return is_asked and statement_key(newer.text) != statement_key(older.text)
+    return is_asked and newer.key != older.key
 
 
 def _is_in_question(newer: _Statement, older: _Statement) -> bool:

@@ -43,7 +43,6 @@ from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.errors import BadSetting
-from memory.learn.profile_refresher import ProfileRefresher
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import VectorOrigin
@@ -96,6 +95,7 @@ from memory.recall.signals.training import ClassifierTraining, PastTalkTraining
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
+from memory.service.profile_refresher import ProfileRefresher
 from memory.service.prose_writing import ProfileProseWriting
 from memory.service.reembedding import Reembed
 from memory.service.requests import Intake

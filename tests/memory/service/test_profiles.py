@@ -13,13 +13,13 @@ from prometheus_client import CollectorRegistry
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.errors import BadInput, NotFound, Unavailable
-from memory.learn import profile_refresher
-from memory.learn.profile_refresher import ProfileRefresher
 from memory.model import Evidence, Memory, PastNote, Scope
 from memory.ports import MemoryBank, MemoryFilter, MemoryLookup, Page
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.service import profile_refresher
 from memory.service import profiles as profiles_of_service
+from memory.service.profile_refresher import ProfileRefresher
 from memory.service.profiles import ProfileBuilder
 from memory.service.requests import MemoryEdit, NewMemory
 
