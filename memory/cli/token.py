@@ -22,7 +22,7 @@ TOKEN_BYTES = 32
 @click.option(
     "--scope",
     "scopes",
-    type=click.Choice(["read", "write"]),
+    type=click.Choice(["read", "write", "operate"]),
     multiple=True,
     default=("read",),
     help="What it may do; may be repeated. [default: read]",
