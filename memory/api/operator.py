@@ -19,6 +19,7 @@ from memory.service.operator import TracedRequest
 PAGE_REQUESTS_MAX = 200
 DEAD_LETTERS_MAX = 500
 RequestLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_REQUESTS_MAX)]
+BY_TOKEN = [{"token": []}]
 LetterLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=DEAD_LETTERS_MAX)]
 
 
@@ -99,7 +100,7 @@ class OperatorController(Controller):
     path = "/v1/memory/operator"
     tags = ("operator",)
 
-    @operation(get, "/requests", "listRequests", allowed=OPERATES)
+    @operation(get, "/requests", "listRequests", allowed=OPERATES, security=BY_TOKEN)
     async def requests(
         self, library: TheLibrary, limit: RequestLimit = 50, cursor: FromQuery[str] = ""
     ) -> TracedRequestsView:
@@ -107,12 +108,12 @@ class OperatorController(Controller):
         page = await library.operator.requests(limit=limit, cursor=cursor)
         return TracedRequestsView(list(map(request_view, page.requests)), page.next_cursor or None)
 
-    @operation(get, "/queue", "getQueue", allowed=OPERATES)
+    @operation(get, "/queue", "getQueue", allowed=OPERATES, security=BY_TOKEN)
     async def queue(self, library: TheLibrary) -> QueueView:
         """How many turns wait to be learnt, and for how long."""
         return msgspec.convert(await library.operator.queue(), QueueView, from_attributes=True)
 
-    @operation(get, "/dead-letters", "listDeadLetters", allowed=OPERATES)
+    @operation(get, "/dead-letters", "listDeadLetters", allowed=OPERATES, security=BY_TOKEN)
     async def dead_letters(self, library: TheLibrary, limit: LetterLimit = 100) -> DeadLettersView:
         """Windows of turns that were given up or shed, oldest first; their turns stay in the record."""
         letters = await library.operator.dead_letters(limit=limit)
@@ -131,12 +132,12 @@ class OperatorController(Controller):
             ]
         )
 
-    @operation(post, "/dead-letters/replay", "replayDeadLetters", allowed=OPERATES, status_code=200)
+    @operation(post, "/dead-letters/replay", "replayDeadLetters", allowed=OPERATES, security=BY_TOKEN, status_code=200)
     async def replay(self, library: TheLibrary, data: JSONBody[ReplayBody]) -> ReplayedLetters:
         """Learns these dead letters again, as their first attempt; ids that are none are ignored."""
         return ReplayedLetters(await library.operator.replay(data.ids))
 
-    @operation(get, "/health", "getHealthOfParts", allowed=OPERATES)
+    @operation(get, "/health", "getHealthOfParts", allowed=OPERATES, security=BY_TOKEN)
     async def health(self, library: TheLibrary) -> HealthOfParts:
         """Whether each part that memory needs works now."""
         found = await library.operator.health()

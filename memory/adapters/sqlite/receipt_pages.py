@@ -43,7 +43,7 @@ def before(cursor: str) -> int:
     """The number that a page stays below. Raises `BadInput`."""
     if not cursor:
         return LAST
-    if not (cursor.isascii() and cursor.isdecimal() and int(cursor) <= LAST):
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < len(str(LAST))):
         raise BadInput("cursor must be the next_cursor of the page before")
     return int(cursor)
 

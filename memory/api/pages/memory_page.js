@@ -8,7 +8,7 @@ import { date, t } from "./words.js";
 
 const PAGE = 30;
 const STATUSES = ["active", "superseded", "archived", "all"];
-const TYPES = ["", "semantic", "episodic", "procedural"];
+const TYPES = ["", "semantic", "episodic", "procedural", "reflective"];
 
 openPage({
   page: "memory",
@@ -51,18 +51,13 @@ class Timeline {
   }
 
   tools() {
-    const query = element("input", { type: "search", autocomplete: "off", maxlength: "2000", placeholder: t("search.example") });
-    const clear = button(t("search.clear"), () => {
-      query.value = "";
-      clear.hidden = true;
+    const query = (this.query = element("input", { type: "search", autocomplete: "off", maxlength: "2000", placeholder: t("search.example") }));
+    const stop = () => {
       this.choose({ query: "" });
       query.focus();
-    }, { class: "quiet", hidden: true });
-    const choose = (name) => (value) => {
-      query.value = "";
-      clear.hidden = true;
-      this.choose({ query: "", [name]: value });
     };
+    const clear = (this.clear = button(t("search.clear"), stop, { class: "quiet", hidden: true }));
+    const choose = (name) => (value) => this.choose({ query: "", [name]: value });
     return element(
       "form",
       {
@@ -70,7 +65,6 @@ class Timeline {
         role: "search",
         onsubmit: (event) => {
           event.preventDefault();
-          clear.hidden = !query.value.trim();
           this.choose({ query: query.value.trim() });
         },
       },
@@ -83,6 +77,8 @@ class Timeline {
 
   choose(changed) {
     Object.assign(this.filter, changed);
+    this.query.value = this.filter.query;
+    this.clear.hidden = !this.filter.query;
     return this.show();
   }
 
@@ -186,7 +182,7 @@ class Timeline {
     });
     if (!isSure) return;
     const { deleted } = await call("DELETE", "", { parameters: { user_id: this.caller.user_id } });
-    await this.show();
+    await this.choose({ query: "" });
     announce(t("forgotten_all", { count: deleted }));
   }
 }

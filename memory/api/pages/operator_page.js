@@ -176,7 +176,7 @@ function table(name, columns, rows) {
   const kinds = columns.map((one) => one.split(":"));
   return element(
     "div",
-    { class: "scroll", role: "region", tabindex: "0", "aria-label": t(`part.${name}`) },
+    { class: "scroll", role: "group", tabindex: "0", "aria-label": t(`part.${name}`) },
     element(
       "table",
       {},

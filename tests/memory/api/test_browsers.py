@@ -95,7 +95,8 @@ async def test_in_development_this_machine_is_called_by_its_loopback_names(api: 
 
 @EVERYWHERE
 @pytest.mark.parametrize(
-    "browser", [("origin", "http://localhost:3000"), ("origin", "http://localhost:8081"), ("sec-fetch-site", "same-site")]
+    "browser",
+    [("origin", "http://localhost:3000"), ("origin", "http://localhost:8081"), ("sec-fetch-site", "same-site")],
 )
 async def test_a_browser_changes_nothing_without_the_header_that_foreign_pages_cannot_send(
     api: httpx.AsyncClient, browser: tuple[str, str]
@@ -167,5 +168,5 @@ async def test_in_development_a_page_of_another_host_is_refused(api: httpx.Async
 
 @pytest.mark.parametrize("api", ["header"], indirect=True)
 async def test_behind_an_edge_that_vouches_hosts_and_origins_are_the_edges_to_judge(api: httpx.AsyncClient) -> None:
-    answer = await add(api, [("host", "memory.example"), ("origin", "https://app.example"), *JSON])
+    answer = await add(api, [("host", "memory.example"), ("origin", "https://app.example"), *OUR_PAGE, *JSON])
     assert answer.status_code == 201

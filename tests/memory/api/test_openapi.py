@@ -57,6 +57,7 @@ BODIES: dict[str, Any] = {  # that succeed
     "addMessages": {"messages": [MESSAGE | {"id": "x1", "at": NOW}]},
     "trimConversation": {"keep_last": 5},
     "compressConversation": {},
+    "replayDeadLetters": {"ids": ["no such window"]},
     "importMemories": '{"kind":"memproxy-export","user_id":"ann"}\n',
 }
 
@@ -110,7 +111,7 @@ def probe(operation: Any, url: str) -> set[int]:
         if is_known:
             is_second = operation.definition.raw["operationId"] == "deleteSessionOnApiPort"
             case.path_parameters = {"id": "s3" if is_second else KNOWN.get(operation.tags[0])}
-            case.query = {"user_id": "ann"}
+            case.query = {} if operation.tags == ["operator"] else {"user_id": "ann"}
             case.body = BODIES.get(name, case.body)
         statuses.add(case.call_and_validate(base_url=url, headers=ANN, checks=CHECKS).status_code)
 
