@@ -25,6 +25,8 @@ class Timeline {
     this.list = element("div", { id: "list" });
     this.more = element("div", { class: "more" });
     this.summary = element("p", { id: "summary", class: "summary" }, " ");
+    this.pausing = button("", () => pressed(this.pausing, () => this.pause()), { hidden: true });
+    this.notice = element("p", { class: "notice", hidden: true });
   }
 
   async open() {
@@ -37,6 +39,7 @@ class Timeline {
     }
     this.main.replaceChildren(
       element("div", { class: "heading" }, element("div", {}, element("h1", {}, t("memory.title")), this.summary), this.everything()),
+      this.notice,
       this.tools(),
       this.list,
       this.more,
@@ -47,7 +50,7 @@ class Timeline {
   everything() {
     const exporting = button(t("export"), () => pressed(exporting, () => this.export()));
     const forgetting = button(t("forget_all"), () => pressed(forgetting, () => this.forgetAll()), { class: "danger quiet" });
-    return element("div", { class: "actions" }, exporting, forgetting);
+    return element("div", { class: "actions" }, this.pausing, exporting, forgetting);
   }
 
   tools() {
@@ -109,7 +112,8 @@ class Timeline {
   }
 
   async count() {
-    const { memories, turns } = await call("GET", "stats");
+    const { memories, turns, opted_out: isPaused, opted_out_since: since } = await call("GET", "stats");
+    if (isPaused !== undefined) this.showPause(isPaused, since);
     const parts = [t("count.active", { count: memories.active })];
     if (memories.superseded) parts.push(t("count.superseded", { count: memories.superseded }));
     if (memories.archived) parts.push(t("count.archived", { count: memories.archived }));
@@ -161,6 +165,21 @@ class Timeline {
     if (!this.list.children.length) this.list.append(this.nothing());
     document.getElementById("main").focus();
     await this.count();
+  }
+
+  /** An API without opt-outs says nothing about them; then there is nothing to press. */
+  showPause(isPaused, since) {
+    this.isPaused = isPaused;
+    this.pausing.textContent = isPaused ? t("resume") : t("pause");
+    this.pausing.hidden = false;
+    this.notice.hidden = !isPaused;
+    this.notice.textContent = isPaused ? t("paused", { date: date(since) }) : "";
+  }
+
+  async pause() {
+    const found = await call(this.isPaused ? "DELETE" : "PUT", "opt-out");
+    this.showPause(found.opted_out, found.opted_out_since);
+    announce(found.opted_out ? t("pause.done") : t("resume.done"));
   }
 
   async export() {

@@ -18,6 +18,7 @@ export function announce(text) {
 export function failureText(error) {
   if (!(error instanceof ApiError)) throw error;
   if (error.status === 0) return t("error.unreachable");
+  if (error.code === "opted_out") return t("error.opted_out");
   if (error.status === 503) return t("error.unavailable");
   if (error.status === 401) return t("error.unauthenticated");
   if (error.status === 409) return t("error.conflict");

@@ -151,6 +151,26 @@ def test_the_export_holds_every_memory(open_page: Opener, user: str) -> None:
         opened.assert_clean()
 
 
+def test_pausing_holds_until_it_is_resumed(open_page: Opener, user: str) -> None:
+    with open_page(user=user) as opened:
+        page = opened.page
+        expect(page.get_by_role("article")).to_have_count(3)
+        if "opted_out" not in page.request.get(f"{opened.origin}/v1/memory/stats?user_id={user}").json():
+            pytest.skip("THIS API HAS NO OPT-OUT: THE BUTTON THAT PAUSES IS NOT TESTED")
+        press(page, "Pause")
+        expect(page.get_by_text("Paused since")).to_be_visible()
+        page.reload()
+        expect(page.get_by_text("Paused since")).to_be_visible()
+        page.get_by_label("Search my memories").fill("tea")
+        press(page, "Search")
+        expect(page.get_by_role("alert")).to_contain_text("Memory is paused")
+        press(page, "Resume")
+        expect(page.get_by_text("Paused since")).to_be_hidden()
+        press(page, "Search")
+        expect(page.get_by_role("article").first).to_contain_text("green tea")
+        opened.assert_clean(expected=("403",))
+
+
 def test_long_lists_come_in_pages(open_page: Opener, world: PageWorld) -> None:
     world.put(*many(memory("many", "m", "x"), 65, lambda number: f"Fact number {number}"))
     with open_page(user="many") as opened:
