@@ -19,7 +19,7 @@ from memory.service.operator import TracedRequest
 PAGE_REQUESTS_MAX = 200
 DEAD_LETTERS_MAX = 500
 RequestLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_REQUESTS_MAX)]
-BY_TOKEN = [{"token": []}]
+BY_TOKEN: list[dict[str, list[str]]] = [{"token": []}]
 LetterLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=DEAD_LETTERS_MAX)]
 
 

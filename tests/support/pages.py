@@ -59,8 +59,10 @@ class Watched:
 
 
 @contextmanager
-def watched(browser: Browser, url: str, *, user: str = "", **options: Any) -> Iterator[Watched]:
-    """`user`: whom the page already knows; `options`: of the browser's context."""
+def watched(
+    browser: Browser, url: str, *, user: str = "", has_clock: bool = False, **options: Any
+) -> Iterator[Watched]:
+    """`user`: whom the page knows already; `has_clock`: its time can be moved on; `options`: of the context."""
     parts = urlsplit(url)
     origin = f"{parts.scheme}://{parts.netloc}"
     context: BrowserContext = browser.new_context(**{"locale": "en-GB", "timezone_id": "UTC", **options})
@@ -68,6 +70,8 @@ def watched(browser: Browser, url: str, *, user: str = "", **options: Any) -> It
     context.add_init_script(OF_VIOLATIONS)
     if user:
         context.add_init_script(f"sessionStorage['memory.caller'] ??= JSON.stringify({{user: {user!r}}})")
+    if has_clock:
+        context.clock.install()
     page = context.new_page()
     found = Watched(page, origin)
     page.on("request", lambda request: found.asked.append(request.url))

@@ -26,7 +26,7 @@ class Timeline {
     this.more = element("div", { class: "more" });
     this.summary = element("p", { id: "summary", class: "summary" }, " ");
     this.pausing = button("", () => pressed(this.pausing, () => this.pause()), { hidden: true });
-    this.notice = element("p", { class: "notice", hidden: true });
+    this.notice = element("p", { class: "notice paused", hidden: true });
   }
 
   async open() {

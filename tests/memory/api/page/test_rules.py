@@ -76,7 +76,7 @@ def test_no_state_of_my_memory_has_a_serious_fault_of_accessibility(
         page.keyboard.press("Escape")
         page.get_by_role("combobox").nth(2).select_option("archived")
         page.get_by_role("combobox").nth(3).select_option("episodic")
-        expect(page.locator(".notice")).to_be_visible()
+        expect(page.locator("#list .notice")).to_be_visible()
         assert accessibility_faults(page) == []
         page.context.set_offline(True)
         press(page, search)
