@@ -25,13 +25,14 @@ from memory.api.callers import CallerRules
 from memory.api.rest import create_app
 from memory.model import Change, ChangeKind, Memory, Message, Scope, Turn, TurnStatus
 from memory.model.recalled import Receipt
+from memory.model.token_claims import ClaimNames
 from memory.ports import LearnDue
 from memory.processes import composition
 from memory.runtime.metrics import Metrics
 from memory.settings import loader
 
 OPERATOR, PROGRAM = "mpt_operator-0123456789", "mpt_program-0123456789"
-MODES = ("development", "header")
+MODES = ("development", "header", "jwt")
 
 _Result = TypeVar("_Result")
 
@@ -155,7 +156,8 @@ def _server(parts: composition.Parts, mode: str) -> uvicorn.Server:
         edge_secret=SECRET,
         metrics=Metrics(CollectorRegistry()),
         rules=CallerRules(
-            tokens=(service_token("operator", OPERATOR, "operate"), service_token("program", PROGRAM, "read", "write"))
+            ClaimNames(project="projects"),
+            tokens=(service_token("operator", OPERATOR, "operate"), service_token("program", PROGRAM, "read", "write")),
         ),
     )
     return uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="off", loop="none"))

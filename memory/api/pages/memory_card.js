@@ -8,14 +8,15 @@ import { date, dateTime, named, number, t } from "./words.js";
 const RECEIPTS = 10;
 let cards = 0;
 
-/** The card. `removed()` is called after the memory was forgotten and its card taken out. */
-export function memoryCard(memory, removed) {
-  return new Card(memory, removed).root;
+/** The card. `removed()` is called after it was taken out, its memory forgotten; `hasReceipts`: the caller may list them. */
+export function memoryCard(memory, options) {
+  return new Card(memory, options).root;
 }
 
 class Card {
-  constructor(memory, removed) {
+  constructor(memory, { removed, hasReceipts }) {
     this.removed = removed;
+    this.hasReceipts = hasReceipts;
     this.id = `memory-${(cards += 1)}`;
     this.root = element("article", { class: "memory", "aria-labelledby": `${this.id}-content` });
     this.details = element("div", { id: `${this.id}-details`, class: "details", hidden: true });
@@ -68,10 +69,10 @@ class Card {
     this.details.replaceChildren(loading());
     try {
       const [used, history] = await Promise.all([
-        call("GET", "receipts", { parameters: { memory_id: memory.id, limit: RECEIPTS } }),
+        this.hasReceipts && call("GET", "receipts", { parameters: { memory_id: memory.id, limit: RECEIPTS } }),
         call("GET", memoryPath(memory.id, "/history")),
       ]);
-      this.details.replaceChildren(this.evidence(), uses(used), this.history(history.memories), this.facts());
+      this.details.replaceChildren(this.evidence(), ...(used ? [uses(used)] : []), this.history(history.memories), this.facts());
     } catch (error) {
       this.details.replaceChildren(failure(error, () => this.explain()));
     }

@@ -32,6 +32,8 @@ class Timeline {
   async open() {
     try {
       this.caller = await call("GET", "caller");
+      this.isBounded = this.caller.projects !== null; // to some projects: calls about the whole user are refused
+      this.filter.project = this.caller.projects?.[0] ?? "";
     } catch (error) {
       if (error.status === 401) return this.ask();
       this.main.replaceChildren(element("h1", {}, t("memory.title")), failure(error, () => this.open()));
@@ -50,7 +52,7 @@ class Timeline {
   everything() {
     const exporting = button(t("export"), () => pressed(exporting, () => this.export()));
     const forgetting = button(t("forget_all"), () => pressed(forgetting, () => this.forgetAll()), { class: "danger quiet" });
-    return element("div", { class: "actions" }, this.pausing, exporting, forgetting);
+    return element("div", { class: "actions" }, !this.isBounded && [this.pausing, exporting, forgetting]);
   }
 
   tools() {
@@ -74,6 +76,8 @@ class Timeline {
       labelled(t("search.label"), query, { class: "field wide" }),
       element("div", { class: "actions" }, element("button", { type: "submit", class: "primary" }, t("search.go")), clear),
       labelled(t("status.label"), select(STATUSES.map((one) => [one, t(`status.${one}`)]), "active", choose("status"))),
+      this.caller.projects?.length > 1 &&
+        labelled(t("project.label"), select(this.caller.projects.map((one) => [one, one]), this.filter.project, choose("project"))),
       labelled(t("type.label"), select(TYPES.map((one) => [one, t(`type.${one || "any"}`)]), "", choose("type"))),
     );
   }
@@ -106,12 +110,14 @@ class Timeline {
   }
 
   load(cursor = "") {
-    const { status, type, query } = this.filter;
-    if (query) return call("POST", "search", { body: { query, limit: PAGE } });
-    return call("GET", "", { parameters: { status, memory_type: type, limit: PAGE, cursor } });
+    const { status, type, query, project } = this.filter;
+    const within = project ? { project_id: project } : {};
+    if (query) return call("POST", "search", { body: { query, limit: PAGE, ...within } });
+    return call("GET", "", { parameters: { status, memory_type: type, limit: PAGE, cursor, ...within } });
   }
 
   async count() {
+    if (this.isBounded) return;
     const { memories, turns, opted_out: isPaused, opted_out_since: since } = await call("GET", "stats");
     if (isPaused !== undefined) this.showPause(isPaused, since);
     const parts = [t("count.active", { count: memories.active })];
@@ -131,7 +137,7 @@ class Timeline {
         const title = isSearch ? t("search.results") : day;
         this.list.append(element("section", { class: "day" }, element("h2", {}, title), this.items));
       }
-      this.items.append(element("li", {}, memoryCard(memory, () => this.removed())));
+      this.items.append(element("li", {}, memoryCard(memory, { removed: () => this.removed(), hasReceipts: !this.isBounded })));
     }
     if (!this.list.children.length) this.list.append(this.nothing());
     this.next(found.next_cursor);

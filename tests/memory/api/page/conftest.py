@@ -31,13 +31,14 @@ def world(tmp_path_factory: pytest.TempPathFactory, milvus_lite: MilvusLiteServe
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Of one module: while Playwright runs, its loop counts as running, and other modules have asynchronous tests."""
     with chromium() as found:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def open_page(browser: Browser, world: PageWorld) -> Opener:
     def opened(path: str = MY_PAGE, *, mode: str = "development", **options: Any) -> AbstractContextManager[Watched]:
         return watched(browser, world.urls[mode] + path, **options)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from page_users import fill, receipt
+from api_parts import claims
+from page_users import fill, memory, receipt
 from page_world import PageWorld
 from pages import OPERATORS_PAGE, Opener, accessibility_faults, press
 from playwright.sync_api import Browser, Page, expect
@@ -100,8 +101,8 @@ def test_the_operators_page_has_no_serious_fault_of_accessibility(
 
 
 def test_chosen_language_and_theme_stay(open_page: Opener, world: PageWorld) -> None:
-    fill(world, "chooser")
-    with open_page(user="chooser", color_scheme="light") as opened:
+    fill(world, "用户-小林")
+    with open_page(user="用户-小林", color_scheme="light") as opened:
         page = opened.page
         page.get_by_label("Theme").select_option("Dark")
         page.get_by_label("Language").select_option("中文")
@@ -124,6 +125,36 @@ def test_nothing_is_cut_off_on_a_narrow_or_a_wide_screen(
         expect(opened.page.locator("main article, main tbody tr").first).to_be_visible()
         assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
         opened.assert_clean()
+
+
+def test_a_token_of_some_projects_shows_those_and_offers_nothing_that_concerns_all(
+    open_page: Opener, world: PageWorld
+) -> None:
+    world.put(
+        memory("bound", "red", "The red plan", project_id="red"),
+        memory("bound", "blue", "The blue plan", project_id="blue"),
+        memory("bound", "green", "The green plan", project_id="green"),
+    )
+    verified = claims(sub="bound", projects=["red", "blue"])  # as the proxy hands a verified token over
+    with open_page(mode="jwt", extra_http_headers=verified) as opened:
+        page = opened.page
+        expect(page.locator(".content")).to_have_text("The red plan")
+        page.get_by_role("button", name="Details").click()
+        expect(page.get_by_role("article")).to_contain_text("It replaced nothing.")
+        expect(page.get_by_role("button", name="Forget all…")).to_have_count(0)
+        expect(page.get_by_role("button", name="Export")).to_have_count(0)
+        page.get_by_label("Project").select_option("blue")
+        expect(page.locator(".content")).to_have_text("The blue plan")
+        opened.assert_clean()
+
+
+def test_without_a_token_the_page_asks_for_one(open_page: Opener) -> None:
+    with open_page(mode="jwt") as opened:
+        expect(opened.page.get_by_label("Access token")).to_be_visible()
+        opened.assert_clean(expected=("401",))
+    with open_page(mode="header") as opened:
+        expect(opened.page.get_by_text("Open the page through that gateway.")).to_be_visible()
+        opened.assert_clean(expected=("401",))
 
 
 def stored(world: PageWorld) -> list[str]:
