@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from memory.api.identity import Caller, Forbidden, Unauthenticated, caller_of, named_in_header
+from memory.api.identity import DEVELOPMENT, Caller, Forbidden, Unauthenticated, caller_of, named_in_header
 from memory.api.service_tokens import Access, ServiceToken, matching_token, presented_tokens
 from memory.errors import BadInput
 from memory.model import is_valid_id
@@ -47,12 +48,27 @@ class Callers:
                 edge_secret=self._edge_secret,
                 claims=self._rules.claims,
             )
+        with self._counted(presented) as token:
+            return _caller_with(token, pairs, asked_for, access)
+
+    def admit_operator(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Raises `Forbidden` or `Unauthenticated` for everybody but operators; in development anybody is one."""
+        presented = presented_tokens(headers)
+        if not presented:
+            if self.identity_mode == DEVELOPMENT:
+                return
+            raise Forbidden("this call is for operators: send a service token that has the scope operate")
+        with self._counted(presented) as token:
+            _known_with(token, "operate")
+
+    @contextmanager
+    def _counted(self, presented: Sequence[bytes]) -> Iterator[ServiceToken | None]:
+        """The token that these bytes are, if they are one; counts whether the call is accepted with it."""
         token = matching_token(presented[0], self._rules.tokens) if len(presented) == 1 else None
         name, is_accepted = token.name if token else UNKNOWN, False
         try:
-            caller = _caller_with(token, pairs, asked_for, access)
+            yield token
             is_accepted = True
-            return caller
         finally:
             outcome = "accepted" if is_accepted else "refused"
             self._metrics.service_token_calls.labels(name, outcome).inc()
@@ -62,10 +78,7 @@ def _caller_with(
     token: ServiceToken | None, headers: list[tuple[bytes, bytes]], asked_for: str | None, access: Access
 ) -> Caller:
     """The user whom a program names, if its token allows that."""
-    if token is None:
-        raise Unauthenticated("this service token is not known")
-    if access not in token.scopes:
-        raise Forbidden(f"this service token has no scope {access}")
+    token = _known_with(token, access)
     in_header = named_in_header(headers)
     user_id = in_header if in_header is not None else asked_for
     if user_id is None:
@@ -77,6 +90,14 @@ def _caller_with(
     if token.users is not None and user_id not in token.users:
         raise Forbidden("this service token is not for that user")
     return Caller(user_id)
+
+
+def _known_with(token: ServiceToken | None, access: Access) -> ServiceToken:
+    if token is None:
+        raise Unauthenticated("this service token is not known")
+    if access not in token.scopes:
+        raise Forbidden(f"this service token has no scope {access}")
+    return token
 
 
 __all__ = ["UNKNOWN", "USERS_ONLY", "CallerRules", "Callers"]

@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 from memory.api.asgi import AsgiApp, AsgiMessage, AsgiReceive, AsgiScope, AsgiSend
 from memory.api.browsers import refuse_pages
+from memory.api.forgery import refuse_forged
 from memory.api.identity import Forbidden
 from memory.api.refusals import CLIENT_GONE, ClientGone, refusal, send_refusal
 from memory.runtime.metrics import Metrics
@@ -41,9 +42,11 @@ class Front:
                 self._metrics.api_seconds.labels(route, str(exchange.code)).observe(time.perf_counter() - started)
 
     async def _serve(self, scope: AsgiScope, exchange: _Exchange) -> None:
-        if self._refuses_pages and scope["path"].startswith(OURS):
+        if scope["path"].startswith(OURS):
             try:
-                refuse_pages(scope["headers"])
+                if self._refuses_pages:
+                    refuse_pages(scope["headers"])
+                refuse_forged(scope["method"], scope["headers"])
             except Forbidden as error:
                 await send_refusal(exchange.send, refusal(error.code, str(error), 403))
                 return

@@ -24,7 +24,7 @@ QUERY_FIELDS_MAX = 20
 RESERVED = frozenset(  # never ids of memories
     (
         *("search", "turns", "mcp", "flush", "stats", "receipts", "export", "import", "everything", "profile"),
-        *("sessions", "conversations", "messages", "openapi.json", "opt-out"),
+        *("sessions", "conversations", "messages", "openapi.json", "opt-out", "caller", "operator", "ui"),
     )
 )
 
@@ -39,11 +39,16 @@ def call_guard(callers: Callers) -> Guard:
             return
         parameters = _parameters(connection.scope["query_string"])
         headers: list[tuple[bytes, bytes]] = list(connection.scope["headers"])
-        caller = callers.identify(headers, parameters.get("user_id"), allowed.access)
-        if not allowed.of_projects:
-            refuse_without_bounds(caller)
-        refuse_unknown_parameters(parameters, ["user_id", *handler.opt["parameters"]])
-        connection.scope["user"] = caller
+        known = ["user_id", *handler.opt["parameters"]]
+        if allowed.access == "operate":
+            callers.admit_operator(headers)
+            known.remove("user_id")
+        else:
+            caller = callers.identify(headers, parameters.get("user_id"), allowed.access)
+            if not allowed.of_projects:
+                refuse_without_bounds(caller)
+            connection.scope["user"] = caller
+        refuse_unknown_parameters(parameters, known)
         if not allowed.is_streamed:
             assert isinstance(connection, Request)
             refuse_other_types(headers, await connection.body())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memory.errors import BadInput
 from memory.model import is_valid_id
@@ -21,10 +21,14 @@ JWT = "jwt"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose memories a call concerns. `projects`: the only ones that it may use; None: all."""
+    """Whose memories a call concerns. `projects`: the only ones that it may use; None: all.
+
+    `claimed_id`: the id as the caller knows it, if a token names it together with a tenant.
+    """
 
     user_id: str
     projects: tuple[str, ...] | None = None
+    claimed_id: str = field(default="", compare=False)
 
 
 class Unauthenticated(BadInput):
@@ -73,7 +77,7 @@ def caller_of(
         raise BadInput("a user id has 1-256 bytes of UTF-8 without control characters or white space at an edge")
     if asked_for is not None and asked_for != caller:
         raise Forbidden("user_id must be the caller's own")
-    return Caller(verified.user_id, verified.projects) if verified is not None else Caller(caller)
+    return Caller(verified.user_id, verified.projects, caller) if verified is not None else Caller(caller)
 
 
 def _ways(identity_mode: str) -> str:

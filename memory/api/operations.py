@@ -62,7 +62,7 @@ class Allowed:
     is_streamed: bool = False
 
 
-READS, WRITES = Allowed("read"), Allowed("write")
+READS, WRITES, OPERATES = Allowed("read"), Allowed("write"), Allowed("operate")
 READS_PROJECTS, WRITES_PROJECTS = Allowed("read", of_projects=True), Allowed("write", of_projects=True)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from litestar import Controller, get
+from litestar.params import FromQuery, QueryParameter
 
 from memory.api.operations import READS, PathId, TheCaller, TheLibrary, operation
 from memory.api.times import TimeText, time_text
-from memory.model import CandidateVerdict, RecallStatus
+from memory.model import CandidateVerdict, RecallStatus, Receipt
 from memory.service.requests import ExplainedReceipt
+
+PAGE_RECEIPTS_MAX = 100
+ReceiptLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_RECEIPTS_MAX)]
 
 
 class CandidateView(msgspec.Struct, frozen=True):
@@ -57,14 +61,58 @@ class ReceiptView(msgspec.Struct, frozen=True):
     outcome: dict[str, Any]
 
 
+class ReceiptSummary(msgspec.Struct, frozen=True):
+    """A receipt in a list. `injected`: the memories in its notes."""
+
+    id: str
+    created_at: TimeText
+    status: RecallStatus
+    reason: str
+    query: str
+    injected: list[str]
+    tokens: int
+
+
+class ReceiptPageView(msgspec.Struct, frozen=True):
+    """`next_cursor`: to be passed as `cursor`; null after the last page."""
+
+    receipts: list[ReceiptSummary]
+    next_cursor: str | None
+
+
 class ReceiptsController(Controller):
     path = "/v1/memory/receipts"
     tags = ("receipts",)
+
+    @operation(get, "/", "listReceipts", allowed=READS)
+    async def show_page(
+        self,
+        library: TheLibrary,
+        caller: TheCaller,
+        memory_id: FromQuery[str] = "",
+        limit: ReceiptLimit = 20,
+        cursor: FromQuery[str] = "",
+    ) -> ReceiptPageView:
+        """One page of receipts, latest first. `memory_id`: only chats whose notes held that memory."""
+        page = await library.receipts(caller.user_id, memory_id=memory_id, limit=limit, cursor=cursor)
+        return ReceiptPageView(list(map(receipt_summary, page.receipts)), page.next_cursor or None)
 
     @operation(get, "/{id:str}", "getReceipt", allowed=READS, errors=(404,))
     async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> ReceiptView:
         """Why a chat got its memories. The id is the response header `x-memory-receipt`."""
         return receipt_view(await library.receipt(caller.user_id, path_id))
+
+
+def receipt_summary(receipt: Receipt) -> ReceiptSummary:
+    return ReceiptSummary(
+        id=receipt.id,
+        created_at=time_text(receipt.at),
+        status=receipt.status,
+        reason=receipt.reason,
+        query=receipt.query,
+        injected=[memory_id for note in receipt.notes for memory_id in note.memory_ids],
+        tokens=sum(note.tokens for note in receipt.notes),
+    )
 
 
 def receipt_view(explained: ExplainedReceipt) -> ReceiptView:

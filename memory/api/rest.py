@@ -19,6 +19,7 @@ from litestar.plugins.core import MsgspecDIPlugin
 from memory.api import guards
 from memory.api.asgi import AsgiApp
 from memory.api.bodies import BODY_BYTES_MAX, JsonBody, MessagesSchema
+from memory.api.caller import CallerController
 from memory.api.callers import USERS_ONLY, CallerRules, Callers
 from memory.api.conversations import ConversationsController, MessagesController, SessionsController
 from memory.api.document import document_config, show_document
@@ -26,7 +27,9 @@ from memory.api.front import Front
 from memory.api.health import show_health, show_liveness
 from memory.api.identity import DEVELOPMENT
 from memory.api.memories import MemoriesController
+from memory.api.operator import OperatorController
 from memory.api.opt_outs import OptOutController
+from memory.api.page_files import PageFiles
 from memory.api.profiles import ProfilesController
 from memory.api.receipts import ReceiptsController
 from memory.api.refusals import HANDLERS
@@ -40,6 +43,7 @@ OF_MEMORIES = (
     *(MemoriesController, TransfersController, TurnsController, ReceiptsController, MessagesController),
     OptOutController,
 )
+OF_PAGES = (CallerController, OperatorController)
 OF_BOTH_BASES = (ProfilesController, SessionsController, ConversationsController)
 
 
@@ -63,8 +67,8 @@ def create_app(
     """The application. `edge_secret`: added by the proxy; "" trusts nobody outside development. `routes`: of others."""
     callers = Callers(identity_mode=identity_mode, edge_secret=edge_secret, rules=rules, metrics=metrics)
     passed = frozenset(path for route in routes for path in route.paths)
-    app = framework_app(library, callers, routes)
-    return Front(cast(AsgiApp, app), refuses_pages=identity_mode == DEVELOPMENT, passed=passed, metrics=metrics)
+    app = PageFiles(cast(AsgiApp, framework_app(library, callers, routes)), identity_mode=identity_mode)
+    return Front(app, refuses_pages=identity_mode == DEVELOPMENT, passed=passed, metrics=metrics)
 
 
 def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRouteHandler] = ()) -> Litestar:
@@ -85,7 +89,7 @@ def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRoute
             show_health,
             show_liveness,
             show_document,
-            guarded("/", route_handlers=list(OF_MEMORIES)),
+            guarded("/", route_handlers=[*OF_MEMORIES, *OF_PAGES]),
             *(guarded(base, route_handlers=list(OF_BOTH_BASES)) for base in BASES),
         ],
         dependencies={"library": Provide(lambda: library, sync_to_thread=False)},

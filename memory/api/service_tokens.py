@@ -1,4 +1,5 @@
-"""Tokens by which programs call the API: for listed users or for any, to read, to write, or both.
+"""Tokens by which programs call the API: for listed users or for any, to read, to write, or both;
+or for the calls of operators, which concern all users.
 
 A token is `Authorization: Bearer mpt_…`. Settings hold its SHA-256 only: tokens are long and random, so that no slower
 hash is needed.
@@ -16,7 +17,7 @@ AUTHORIZATION = b"authorization"
 TOKEN_PREFIX = "mpt_"  # noqa: S105 - what tells our tokens from those of others in the same header, and is none
 _SCHEME = b"bearer "
 
-Access: TypeAlias = Literal["read", "write"]
+Access: TypeAlias = Literal["read", "write", "operate"]
 
 
 @dataclass(frozen=True, slots=True)

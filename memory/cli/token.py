@@ -24,6 +24,7 @@ class TokenScopeName(StrEnum):
 
     READ = "read"
     WRITE = "write"
+    OPERATE = "operate"
 
 
 def token(

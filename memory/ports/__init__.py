@@ -25,7 +25,15 @@ from memory.ports.recorded import MessagePage, RecordedMessages, SessionPage, Tr
 from memory.ports.recording_times import RecordingTimes
 from memory.ports.reembedding import Reembedding, ReembeddingStatus, StoredText
 from memory.ports.removed_words import RemovedWords
-from memory.ports.requests import ChatTemplates, ModelCapabilities, NoteBook, Receipts, RequestTraces, ServerKnowledge
+from memory.ports.requests import (
+    ChatTemplates,
+    ModelCapabilities,
+    NoteBook,
+    ReceiptPage,
+    Receipts,
+    RequestTraces,
+    ServerKnowledge,
+)
 from memory.ports.snapshots import Snapshots
 from memory.ports.stores import (
     LedgerWrite,
@@ -82,6 +90,7 @@ __all__ = [
     "PairVerdict",
     "Profiles",
     "QueueDepth",
+    "ReceiptPage",
     "Receipts",
     "RecordedMessages",
     "RecordingTimes",

@@ -48,6 +48,14 @@ class NoteBook(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ReceiptPage:
+    """One page, latest first. `next_cursor` is "" on the last one."""
+
+    receipts: tuple[Receipt, ...]
+    next_cursor: str = ""
+
+
 class Receipts(Protocol):
     """The receipts of requests; limited in number per user, in bytes and in age."""
 
@@ -57,6 +65,17 @@ class Receipts(Protocol):
 
     async def get(self, user_id: str, receipt_id: str) -> Receipt | None:
         """None if it does not exist, has expired, or belongs to somebody else. Raises `Unavailable`."""
+        ...
+
+    async def page(self, user_id: str, *, memory_id: str = "", limit: int, cursor: str = "") -> ReceiptPage:
+        """The user's receipts, latest first. `memory_id`: only requests whose notes held that memory.
+
+        Raises `BadInput` for a cursor that is none of ours, and `Unavailable`.
+        """
+        ...
+
+    async def page_of_all(self, *, limit: int, cursor: str = "") -> ReceiptPage:
+        """The receipts of all users, in the order in which they arrived, latest first. Raises as `page` does."""
         ...
 
     async def amend(self, user_id: str, receipt_id: str, outcome: Mapping[str, Any]) -> None:

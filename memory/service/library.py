@@ -38,6 +38,7 @@ from memory.ports import (
     MemoryBank,
     MemoryFilter,
     Page,
+    ReceiptPage,
     RequestTraces,
     TurnRecording,
     TurnTriage,
@@ -47,6 +48,7 @@ from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
 from memory.service.idempotency import NewId, RepeatableCalls
 from memory.service.locked_writes import write_rows
+from memory.service.operator import OperatorService
 from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
 from memory.service.requests import (
@@ -131,6 +133,9 @@ class Library:
         )
         self.profiles = ProfileService(memories=memories, traces=traces, clock=intake.clock, tokens=intake.tokens)
         self.transfers = MemoryTransfers(memories)
+        self.operator = OperatorService(
+            memories=memories, turn_log=turn_log, receipts=traces.receipts, clock=intake.clock
+        )
         self._searcher = searcher
         self._clock = intake.clock
         self._repeatable = RepeatableCalls(traces.idempotency, clock=intake.clock, new_id=intake.new_id)
@@ -263,6 +268,10 @@ class Library:
             records = []
         contents = await summary_contents(self._summaries, user_id, memory_ids)
         return ExplainedReceipt(found, contents | {record.memory.id: record.memory.content for record in records})
+
+    async def receipts(self, user_id: str, *, memory_id: str = "", limit: int, cursor: str = "") -> ReceiptPage:
+        """The user's receipts, latest first. `memory_id`: only requests whose notes held that memory."""
+        return await self._receipts.page(user_id, memory_id=memory_id, limit=limit, cursor=cursor)
 
     async def append_turn(
         self,

@@ -61,7 +61,7 @@ class ServiceTokenSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     name: Annotated[str, Meta(pattern=r"^[a-z0-9_-]{1,40}$")]  # a metric label
     sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
-    scopes: tuple[Literal["read", "write"], ...] = ("read",)
+    scopes: tuple[Literal["read", "write", "operate"], ...] = ("read",)
     users: tuple[str, ...] = ()
     any_user: bool = False
 

@@ -90,7 +90,9 @@ def _check_tokens(settings: Settings) -> None:
         if token.name == RESERVED_NAME:
             raise BadSetting(f"service_tokens: {RESERVED_NAME} is what metrics call a token that nobody knows")
         if not token.scopes:
-            raise BadSetting(f"service_tokens: {token.name} has no scope; give it read, write or both")
+            raise BadSetting(f"service_tokens: {token.name} has no scope; give it read, write, operate, or several")
+        if "operate" in token.scopes and not token.any_user:
+            raise BadSetting(f"service_tokens: {token.name} has the scope operate, which needs any_user: true")
         if not all(map(is_valid_id, token.users)):
             raise BadSetting(f"service_tokens: {token.name} names a user whose id is not valid")
 

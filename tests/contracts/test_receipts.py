@@ -12,8 +12,9 @@ import pytest
 from note_books import BOOKS, Books, Bounds, Opener
 from turn_logs import START, ManualClock
 
+from memory.errors import BadInput
 from memory.model import CandidateVerdict, CarriedNote, RecallStatus, Receipt, ReceiptCandidate
-from memory.ports import Receipts
+from memory.ports import ReceiptPage, Receipts
 
 FULL = Receipt(
     id="r1",
@@ -175,3 +176,72 @@ async def test_what_was_on_its_way_when_all_was_erased_is_not_kept_after_it(open
         assert await got(books.receipts, "bob", "theirs") is not None
         await books.receipts.erase("ann")
         assert await books.receipts.get("ann", "after") is None
+
+
+def ids(page: ReceiptPage) -> list[str]:
+    return [one.id for one in page.receipts]
+
+
+async def test_pages_show_the_latest_first_each_once_and_only_the_user_s_own(books: Books) -> None:
+    for n in range(7):
+        books.receipts.keep(receipt(f"r{n}"))
+        books.receipts.keep(receipt(f"b{n}", "bob"))
+    await got(books.receipts, "bob", "b6")
+    seen, cursor = [], ""
+    for expected in (["r6", "r5", "r4"], ["r3", "r2", "r1"], ["r0"]):
+        page = await books.receipts.page("ann", limit=3, cursor=cursor)
+        assert ids(page) == expected
+        seen, cursor = seen + ids(page), page.next_cursor
+    assert cursor == ""
+    assert ids(await books.receipts.page("carl", limit=3)) == []
+    assert (await books.receipts.page("ann", limit=7)).next_cursor == ""
+
+
+async def test_a_page_of_a_memory_shows_the_requests_whose_notes_held_it(books: Books) -> None:
+    def with_note(receipt_id: str, *memory_ids: str) -> Receipt:
+        return receipt(receipt_id, notes=(CarriedNote(None, memory_ids, 9, is_new=True),))
+
+    books.receipts.keep(with_note("r1", "m1", "m2"))
+    books.receipts.keep(receipt("seen", candidates=(ReceiptCandidate("m1", 0.1, {}, CandidateVerdict.IRRELEVANT),)))
+    books.receipts.keep(with_note("r2", 'm"2'))
+    books.receipts.keep(with_note("r3", "m12", "m1"))
+    await got(books.receipts, "ann", "r3")
+    assert ids(await books.receipts.page("ann", memory_id="m1", limit=9)) == ["r3", "r1"]
+    assert ids(await books.receipts.page("ann", memory_id='m"2', limit=9)) == ["r2"]
+    assert ids(await books.receipts.page("ann", memory_id="m", limit=9)) == []
+    first = await books.receipts.page("ann", memory_id="m1", limit=1)
+    assert ids(first) == ["r3"]
+    assert ids(await books.receipts.page("ann", memory_id="m1", limit=1, cursor=first.next_cursor)) == ["r1"]
+
+
+async def test_pages_of_all_users_go_by_arrival(books: Books) -> None:
+    for receipt_id, user_id in (("r1", "ann"), ("r2", "bob"), ("r3", "ann")):
+        books.receipts.keep(receipt(receipt_id, user_id))
+    await got(books.receipts, "ann", "r3")
+    first = await books.receipts.page_of_all(limit=2)
+    assert ids(first) == ["r3", "r2"]
+    second = await books.receipts.page_of_all(limit=2, cursor=first.next_cursor)
+    assert (ids(second), second.next_cursor) == (["r1"], "")
+
+
+async def test_pages_hold_nothing_that_is_expired_or_erased(open_books: Opener, tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with open_books(tmp_path, clock, Bounds(receipt_seconds=100)) as books:
+        books.receipts.keep(receipt("old"))
+        books.receipts.keep(receipt("theirs", "bob", at=START + 50))
+        books.receipts.keep(receipt("new", at=START + 50))
+        await got(books.receipts, "ann", "new")
+        clock.now += 100
+        assert ids(await books.receipts.page("ann", limit=9)) == ["new"]
+        assert ids(await books.receipts.page_of_all(limit=9)) == ["new", "theirs"]
+        await books.receipts.erase("ann")
+        assert ids(await books.receipts.page("ann", limit=9)) == []
+        assert ids(await books.receipts.page_of_all(limit=9)) == ["theirs"]
+
+
+@pytest.mark.parametrize("cursor", ["x", "-1", "1.5", "²", " 1", str(1 << 70), "1" * 5_000])
+async def test_a_cursor_that_is_none_of_ours_is_refused(books: Books, cursor: str) -> None:
+    with pytest.raises(BadInput, match="next_cursor"):
+        await books.receipts.page("ann", limit=3, cursor=cursor)
+    with pytest.raises(BadInput, match="next_cursor"):
+        await books.receipts.page_of_all(limit=3, cursor=cursor)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,11 +15,26 @@ from prometheus_client import CollectorRegistry
 
 from memory.api.callers import USERS_ONLY
 from memory.api.rest import create_app
+from memory.api.service_tokens import ServiceToken
 from memory.runtime.metrics import Metrics
 
 ANN = {"x-authz-user-id": "ann"}
 BOB = {"x-authz-user-id": "bob"}
 SECRET = "s3cret"
+
+
+def service_token(name: str, token: str, *scopes: Any, users: set[str] | None = None) -> ServiceToken:
+    named = frozenset(users) if users is not None else None
+    return ServiceToken(name, hashlib.sha256(token.encode()).digest(), frozenset(scopes), named)
+
+
+def claims(**said: Any) -> dict[str, str]:
+    payload = base64.urlsafe_b64encode(json.dumps({"tenant": "acme", **said}).encode()).rstrip(b"=").decode()
+    return {"x-memory-token-claims": payload, "x-memory-edge-secret": SECRET}
+
+
+def with_token(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
 
 
 @asynccontextmanager

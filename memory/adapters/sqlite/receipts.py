@@ -15,9 +15,10 @@ from typing import Any
 
 import msgspec
 
+from memory.adapters.sqlite import receipt_pages
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.model import Receipt
-from memory.ports import Clock
+from memory.ports import Clock, ReceiptPage
 from memory.settings import ReceiptSettings
 
 DAY = 86_400.0
@@ -65,6 +66,18 @@ class SqliteReceipts:
             return None
         expired = self._clock() - self._limits.seconds_max
         return await self._database.read(partial(_got, user_id=user_id, receipt_id=receipt_id, expired=expired))
+
+    async def page(self, user_id: str, *, memory_id: str = "", limit: int, cursor: str = "") -> ReceiptPage:
+        look = partial(receipt_pages.user_page, user_id=user_id, memory_id=memory_id, limit=limit)
+        expired = self._clock() - self._limits.seconds_max
+        return await self._database.read(partial(look, before=receipt_pages.before(cursor), expired=expired))
+
+    async def page_of_all(self, *, limit: int, cursor: str = "") -> ReceiptPage:
+        expired = self._clock() - self._limits.seconds_max
+        before = receipt_pages.before(cursor)
+        return await self._database.read(
+            partial(receipt_pages.page_of_all, limit=limit, before=before, expired=expired)
+        )
 
     async def amend(self, user_id: str, receipt_id: str, outcome: Mapping[str, Any]) -> None:
         await self._database.write(partial(_amended, user_id=user_id, receipt_id=receipt_id, outcome=outcome))

@@ -45,6 +45,7 @@ def with_type(kind: str) -> list[tuple[str, str]]:
 
 
 JSON = with_type("application/json")
+OUR_PAGE = [("x-memory-page", "1")]
 
 
 @EVERYWHERE
@@ -89,7 +90,39 @@ async def test_without_a_body_there_is_nothing_to_declare(api: httpx.AsyncClient
 async def test_in_development_this_machine_is_called_by_its_loopback_names(api: httpx.AsyncClient, host: str) -> None:
     assert (await add(api, [("host", host), *JSON])).status_code == 201
     for scheme in ("http", "https"):
-        assert (await add(api, [("origin", f"{scheme}://{host}"), *JSON])).status_code == 201
+        assert (await add(api, [("origin", f"{scheme}://{host}"), *OUR_PAGE, *JSON])).status_code == 201
+
+
+@EVERYWHERE
+@pytest.mark.parametrize(
+    "browser",
+    [("origin", "http://localhost:3000"), ("origin", "http://localhost:8081"), ("sec-fetch-site", "same-site")],
+)
+async def test_a_browser_changes_nothing_without_the_header_that_foreign_pages_cannot_send(
+    api: httpx.AsyncClient, browser: tuple[str, str]
+) -> None:
+    assert (await add(api, JSON)).status_code == 201
+    for answer in (
+        await add(api, [browser, *JSON]),
+        await api.post("/v1/memory/flush", headers=[browser]),
+        await api.delete("/v1/memory?user_id=ann", headers=[browser]),
+        await api.patch("/v1/memory/id-000000", content=b'{"importance":0}', headers=[browser, *JSON]),
+        await api.put("/v1/memory/profile", content=b"{}", headers=[browser, *JSON]),
+        await api.post("/v1/memory/operator/dead-letters/replay", content=b'{"ids":["x"]}', headers=[browser, *JSON]),
+    ):
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
+        assert "x-memory-page" in answer.json()["error"]["message"]
+    assert (await api.get("/v1/memory", headers=[browser])).status_code == 200
+    assert await memories(api) == 1
+    answer = await api.delete("/v1/memory?user_id=ann", headers=[browser, *OUR_PAGE])
+    assert answer.json() == {"deleted": 1, "withdrawn_turns": 0}
+
+
+@EVERYWHERE
+async def test_no_preflight_is_approved(api: httpx.AsyncClient) -> None:
+    asked = {"access-control-request-method": "DELETE", "access-control-request-headers": "x-memory-page"}
+    answer = await api.options("/v1/memory", headers={"origin": "http://localhost:3000", **asked})
+    assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
 STRANGE = [
@@ -127,13 +160,13 @@ async def test_in_development_a_name_that_was_pointed_at_this_machine_is_refused
 @IN_DEVELOPMENT
 @pytest.mark.parametrize("origin", ["null", "file://", "chrome-extension://abc", *(f"http://{h}" for h in STRANGE)])
 async def test_in_development_a_page_of_another_host_is_refused(api: httpx.AsyncClient, origin: str) -> None:
-    answer = await add(api, [("origin", origin), *JSON])
+    answer = await add(api, [("origin", origin), *OUR_PAGE, *JSON])
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
-    assert (await api.post("/v1/memory/flush", headers={"origin": origin})).status_code == 403
+    assert (await api.post("/v1/memory/flush", headers=[("origin", origin), *OUR_PAGE])).status_code == 403
     assert await memories(api) == 0
 
 
 @pytest.mark.parametrize("api", ["header"], indirect=True)
 async def test_behind_an_edge_that_vouches_hosts_and_origins_are_the_edges_to_judge(api: httpx.AsyncClient) -> None:
-    answer = await add(api, [("host", "memory.example"), ("origin", "https://app.example"), *JSON])
+    answer = await add(api, [("host", "memory.example"), ("origin", "https://app.example"), *OUR_PAGE, *JSON])
     assert answer.status_code == 201

@@ -11,7 +11,6 @@ import pytest
 import schemathesis
 from api_parts import ANN
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from library_parts import NOW, Parts
 from prometheus_client import CollectorRegistry
 from schemathesis.checks import not_a_server_error
@@ -36,7 +35,13 @@ CHECKS = [
     response_schema_conformance,
     response_headers_conformance,
 ]
-EXAMPLES = 6  # of each operation; the whole takes some seconds
+EXPLORING = settings(
+    max_examples=3,  # of each operation in each way; the whole takes some seconds
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 KNOWN = {
     "memories": "m1",
     "turns": "id-000001",
@@ -57,6 +62,7 @@ BODIES: dict[str, Any] = {  # that succeed
     "addMessages": {"messages": [MESSAGE | {"id": "x1", "at": NOW}]},
     "trimConversation": {"keep_last": 5},
     "compressConversation": {},
+    "replayDeadLetters": {"ids": ["no such window"]},
     "importMemories": '{"kind":"memproxy-export","user_id":"ann"}\n',
 }
 
@@ -95,26 +101,25 @@ def document(url: str) -> dict[str, Any]:
 
 
 def probe(operation: Any, url: str) -> set[int]:
-    """Calls it as the document allows, and as it succeeds. Returns the statuses of the answers."""
-    statuses, name = set(), operation.definition.raw["operationId"].removesuffix("OnApiPort")
+    """Calls it as it succeeds, and as the document allows. Returns the statuses of the answers."""
+    name = operation.definition.raw["operationId"].removesuffix("OnApiPort")
+    is_second = operation.definition.raw["operationId"] == "deleteSessionOnApiPort"
+    query = {} if operation.tags == ["operator"] else {"user_id": "ann"}
+    statuses: set[int] = set()
 
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(case=operation.as_strategy(), is_known=st.booleans())
-    def call(case: Any, is_known: bool) -> None:
-        if is_known:
-            is_second = operation.definition.raw["operationId"] == "deleteSessionOnApiPort"
-            case.path_parameters = {"id": "s3" if is_second else KNOWN.get(operation.tags[0])}
-            case.query = {"user_id": "ann"}
-            case.body = BODIES.get(name, case.body)
+    def call(case: Any) -> None:
         statuses.add(case.call_and_validate(base_url=url, headers=ANN, checks=CHECKS).status_code)
 
-    call()
+    @EXPLORING
+    @given(case=operation.as_strategy())
+    def call_with_what_is_known(case: Any) -> None:
+        case.path_parameters = {"id": "s3" if is_second else KNOWN.get(operation.tags[0])}
+        case.query = query
+        case.body = BODIES.get(name, case.body)
+        call(case)
+
+    call_with_what_is_known()
+    EXPLORING(given(case=operation.as_strategy())(call))()
     return statuses
 
 
@@ -165,5 +170,12 @@ def test_each_operation_has_an_id_a_description_and_errors_in_one_shape(document
 def test_the_document_says_who_may_call(document: dict[str, Any]) -> None:
     schemes = document["components"]["securitySchemes"]
     assert {name for way in document["security"] for name in way} == set(schemes) == {"user", "userInQuery", "token"}
-    open_to_all = {path for path, methods in document["paths"].items() if methods.get("get", {}).get("security")}
-    assert open_to_all == {"/health", "/healthz"}
+    special = {
+        path: methods["get"]["security"]
+        for path, methods in document["paths"].items()
+        if "security" in methods.get("get", {})
+    }
+    assert {path for path, ways in special.items() if ways == [{}]} == {"/health", "/healthz"}
+    assert {path for path, ways in special.items() if ways == [{"token": []}]} == {
+        f"/v1/memory/operator/{name}" for name in ("health", "queue", "dead-letters", "requests")
+    }

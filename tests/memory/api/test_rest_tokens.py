@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from typing import Any
 
 import httpx
 import pytest
-from api_parts import ANN, SECRET, add_one, api_of, assert_refused
+from api_parts import ANN, SECRET, add_one, api_of, assert_refused, claims, service_token, with_token
 from library_parts import Parts
 from prometheus_client import CollectorRegistry
 
 from memory.api.callers import CallerRules
-from memory.api.service_tokens import ServiceToken
 from memory.model.token_claims import ClaimNames
 from memory.runtime.metrics import Metrics
 
 IMPORTER, READER, STRANGER = "mpt_importer-0123456789", "mpt_reader-0123456789", "mpt_stranger-0123456789"
 
 
-def service_token(name: str, token: str, *scopes: Any, users: set[str] | None = None) -> ServiceToken:
-    named = frozenset(users) if users is not None else None
-    return ServiceToken(name, hashlib.sha256(token.encode()).digest(), frozenset(scopes), named)
-
-
 RULES = CallerRules(
     ClaimNames(tenant="tenant", project="projects"),
     (service_token("importer", IMPORTER, "read", "write"), service_token("reader", READER, "read", users={"ann"})),
 )
-
-
-def claims(**said: Any) -> dict[str, str]:
-    payload = base64.urlsafe_b64encode(json.dumps({"tenant": "acme", **said}).encode()).rstrip(b"=").decode()
-    return {"x-memory-token-claims": payload, "x-memory-edge-secret": SECRET}
-
-
-def with_token(token: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token}"}
 
 
 # Users

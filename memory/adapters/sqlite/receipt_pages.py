@@ -1,0 +1,62 @@
+"""Pages of receipts: of one user by `ordinal`, of all users by `position`. Both grow with each receipt: the cursors.
+
+Rows are decoded one after another until a page is full: what a note held stands in the body only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections.abc import Callable
+
+import msgspec
+
+from memory.errors import BadInput
+from memory.model import Receipt
+from memory.ports import ReceiptPage
+
+LAST = (1 << 63) - 1  # above every ordinal and every position
+
+_RECEIPT = msgspec.json.Decoder(Receipt)
+
+
+def user_page(
+    connection: sqlite3.Connection, *, user_id: str, memory_id: str, limit: int, before: int, expired: float
+) -> ReceiptPage:
+    rows = connection.execute(
+        "SELECT ordinal, body FROM receipts WHERE user_id = ?1 AND ordinal < ?2 AND id <> '' AND kept_at > ?3 "
+        "AND instr(body, ?4) > 0 ORDER BY ordinal DESC",
+        (user_id, before, expired, msgspec.json.encode(memory_id) if memory_id else b"{"),
+    )
+    return _page(rows, limit, lambda receipt: not memory_id or _held(receipt, memory_id))
+
+
+def page_of_all(connection: sqlite3.Connection, *, limit: int, before: int, expired: float) -> ReceiptPage:
+    rows = connection.execute(
+        "SELECT position, body FROM receipts WHERE position < ? AND id <> '' AND kept_at > ? ORDER BY position DESC",
+        (before, expired),
+    )
+    return _page(rows, limit, lambda _: True)
+
+
+def before(cursor: str) -> int:
+    """The number that a page stays below. Raises `BadInput`."""
+    if not cursor:
+        return LAST
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < len(str(LAST))):
+        raise BadInput("cursor must be the next_cursor of the page before")
+    return int(cursor)
+
+
+def _page(rows: sqlite3.Cursor, limit: int, is_wanted: Callable[[Receipt], bool]) -> ReceiptPage:
+    decoded = ((number, _RECEIPT.decode(body)) for number, body in rows)
+    found = list(itertools.islice(((number, one) for number, one in decoded if is_wanted(one)), limit + 1))
+    shown = found[:limit]
+    return ReceiptPage(tuple(one for _, one in shown), str(shown[-1][0]) if len(found) > limit else "")
+
+
+def _held(receipt: Receipt, memory_id: str) -> bool:
+    return any(memory_id in note.memory_ids for note in receipt.notes)
+
+
+__all__ = ["before", "page_of_all", "user_page"]

@@ -1,0 +1,158 @@
+"""The endpoints of operators: requests, queue, dead letters and health of all users, without any text of theirs.
+
+They need a service token with the scope `operate`; in identity mode `development` anybody may call them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+from litestar import Controller, get, post
+from litestar.params import FromQuery, JSONBody, QueryParameter
+
+from memory.api.operations import OPERATES, TheLibrary, operation
+from memory.api.times import TimeText, time_text
+from memory.model import CandidateVerdict, RecallStatus
+from memory.service.operator import TracedRequest
+
+PAGE_REQUESTS_MAX = 200
+DEAD_LETTERS_MAX = 500
+RequestLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_REQUESTS_MAX)]
+BY_TOKEN: list[dict[str, list[str]]] = [{"token": []}]
+LetterLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=DEAD_LETTERS_MAX)]
+
+
+class TracedRequestView(msgspec.Struct, frozen=True):
+    """`verdicts`: how many candidates got each; `memories` and `tokens`: of the notes; milliseconds by stage."""
+
+    receipt_id: str
+    user_id: str
+    created_at: TimeText
+    status: RecallStatus
+    reason: str
+    memories: int
+    tokens: int
+    verdicts: dict[CandidateVerdict, int]
+    timings_ms: dict[str, float]
+
+
+class TracedRequestsView(msgspec.Struct, frozen=True):
+    """`next_cursor`: to be passed as `cursor`; null after the last page."""
+
+    requests: list[TracedRequestView]
+    next_cursor: str | None
+
+
+class QueueView(msgspec.Struct, frozen=True):
+    """Turns by their state. `oldest_seconds`: the age of the oldest that is finished and not learnt."""
+
+    opened: int
+    due: int
+    leased: int
+    retrying: int
+    dead: int
+    shed: int
+    oldest_seconds: float
+
+
+class DeadLetterView(msgspec.Struct, frozen=True):
+    """A window of turns that was given up, or (attempts 0) shed."""
+
+    id: str
+    user_id: str
+    session_id: str
+    turns: int
+    reason: str
+    buried_at: TimeText
+    attempts: int
+
+
+class DeadLettersView(msgspec.Struct, frozen=True):
+    """Oldest first."""
+
+    dead_letters: list[DeadLetterView]
+
+
+class ReplayBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The ids of dead letters."""
+
+    ids: Annotated[list[str], msgspec.Meta(min_length=1, max_length=DEAD_LETTERS_MAX)]
+
+
+class ReplayedLetters(msgspec.Struct, frozen=True):
+    replayed: int
+
+
+class PartView(msgspec.Struct, frozen=True):
+    """`reason`: why it does not work; null if it does."""
+
+    part: str
+    ok: bool
+    reason: str | None
+
+
+class HealthOfParts(msgspec.Struct, frozen=True):
+    parts: list[PartView]
+
+
+class OperatorController(Controller):
+    path = "/v1/memory/operator"
+    tags = ("operator",)
+
+    @operation(get, "/requests", "listRequests", allowed=OPERATES, security=BY_TOKEN)
+    async def requests(
+        self, library: TheLibrary, limit: RequestLimit = 50, cursor: FromQuery[str] = ""
+    ) -> TracedRequestsView:
+        """The requests of all users that have a receipt, latest first; without any text."""
+        page = await library.operator.requests(limit=limit, cursor=cursor)
+        return TracedRequestsView(list(map(request_view, page.requests)), page.next_cursor or None)
+
+    @operation(get, "/queue", "getQueue", allowed=OPERATES, security=BY_TOKEN)
+    async def queue(self, library: TheLibrary) -> QueueView:
+        """How many turns wait to be learnt, and for how long."""
+        return msgspec.convert(await library.operator.queue(), QueueView, from_attributes=True)
+
+    @operation(get, "/dead-letters", "listDeadLetters", allowed=OPERATES, security=BY_TOKEN)
+    async def dead_letters(self, library: TheLibrary, limit: LetterLimit = 100) -> DeadLettersView:
+        """Windows of turns that were given up or shed, oldest first; their turns stay in the record."""
+        letters = await library.operator.dead_letters(limit=limit)
+        return DeadLettersView(
+            [
+                DeadLetterView(
+                    one.window_id,
+                    one.user_id,
+                    one.session_id,
+                    len(one.turn_ids),
+                    one.reason,
+                    time_text(one.buried_at),
+                    one.attempts,
+                )
+                for one in letters
+            ]
+        )
+
+    @operation(post, "/dead-letters/replay", "replayDeadLetters", allowed=OPERATES, security=BY_TOKEN, status_code=200)
+    async def replay(self, library: TheLibrary, data: JSONBody[ReplayBody]) -> ReplayedLetters:
+        """Learns these dead letters again, as their first attempt; ids that are none are ignored."""
+        return ReplayedLetters(await library.operator.replay(data.ids))
+
+    @operation(get, "/health", "getHealthOfParts", allowed=OPERATES, security=BY_TOKEN)
+    async def health(self, library: TheLibrary) -> HealthOfParts:
+        """Whether each part that memory needs works now."""
+        found = await library.operator.health()
+        return HealthOfParts([PartView(one.part, one.is_ok, one.reason or None) for one in found])
+
+
+def request_view(request: TracedRequest) -> TracedRequestView:
+    return TracedRequestView(
+        receipt_id=request.receipt_id,
+        user_id=request.user_id,
+        created_at=time_text(request.at),
+        status=request.status,
+        reason=request.reason,
+        memories=request.memories,
+        tokens=request.tokens,
+        verdicts=dict(request.verdicts),
+        timings_ms=dict(request.timings_ms),
+    )

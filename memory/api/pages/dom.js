@@ -1,0 +1,70 @@
+// Builds elements. Text always becomes a text node: nothing that a user or a model wrote is ever parsed as HTML.
+
+/** An element. `attributes`: `on…` are listeners, true and false set or leave out, others are set as text. */
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== false && value != null) made.setAttribute(name, value);
+  }
+  made.append(...children.flat().filter((child) => child != null && child !== false));
+  return made;
+}
+
+export function button(label, onclick, attributes = {}) {
+  return element("button", { type: "button", onclick, ...attributes }, label);
+}
+
+/** A label with its field, which gets an id of its own. */
+let fields = 0;
+export function labelled(label, field, attributes = {}) {
+  field.id = field.id || `field-${(fields += 1)}`;
+  return element("div", { class: "field", ...attributes }, element("label", { for: field.id }, label), field);
+}
+
+export function select(options, chosen, onchange) {
+  const made = element(
+    "select",
+    { onchange: () => onchange(made.value) },
+    options.map(([value, label]) => element("option", { value, selected: value === chosen }, label)),
+  );
+  return made;
+}
+
+/** Shows a dialog; resolves to true if it was confirmed. The focus returns to where it was. */
+export function confirmed({ title, text, action, cancel, word = "", wordLabel = "" }) {
+  const before = document.activeElement;
+  return new Promise((resolve) => {
+    const input = word ? element("input", { type: "text", autocomplete: "off", spellcheck: "false" }) : null;
+    const accept = element("button", { type: "submit", class: "danger", disabled: Boolean(word) }, action);
+    const form = element(
+      "form",
+      {
+        onsubmit: (event) => {
+          event.preventDefault();
+          if (!accept.disabled) close(true);
+        },
+      },
+      element("h2", { id: "dialog-title" }, title),
+      element("p", { id: "dialog-text" }, text),
+      input && labelled(wordLabel, input),
+      element("div", { class: "actions end" }, button(cancel, () => close(false), { class: "quiet" }), accept),
+    );
+    input?.addEventListener("input", () => (accept.disabled = input.value.trim() !== word));
+    const dialog = element(
+      "dialog",
+      { "aria-labelledby": "dialog-title", "aria-describedby": "dialog-text", oncancel: () => close(false) },
+      form,
+    );
+    function close(isConfirmed) {
+      dialog.close();
+      dialog.remove();
+      before?.focus();
+      resolve(isConfirmed);
+    }
+    document.body.append(dialog);
+    dialog.showModal();
+    (input ?? dialog.querySelector("button.quiet")).focus();
+  });
+}

@@ -1,0 +1,179 @@
+// One memory: its content, what can be done with it, and on demand where it comes from and when it was used.
+
+import { call, memoryPath } from "./api.js";
+import { button, confirmed, element, labelled } from "./dom.js";
+import { announce, failure, failureText, loading, pressed } from "./shell.js";
+import { date, dateTime, named, number, t } from "./words.js";
+
+const RECEIPTS = 10;
+let cards = 0;
+
+/** The card. `removed()` is called after it was taken out, its memory forgotten; `hasReceipts`: the caller may list them. */
+export function memoryCard(memory, options) {
+  return new Card(memory, options).root;
+}
+
+class Card {
+  constructor(memory, { removed, hasReceipts }) {
+    this.removed = removed;
+    this.hasReceipts = hasReceipts;
+    this.id = `memory-${(cards += 1)}`;
+    this.root = element("article", { class: "memory", "aria-labelledby": `${this.id}-content` });
+    this.details = element("div", { id: `${this.id}-details`, class: "details", hidden: true });
+    this.body = element("div", { class: "body" });
+    this.draw(memory);
+  }
+
+  draw(memory) {
+    this.memory = memory;
+    this.content = element("p", { id: `${this.id}-content`, class: "content", dir: "auto" }, memory.content);
+    this.body.replaceChildren(this.content, this.marks(), this.actions());
+    this.root.replaceChildren(this.body, this.details);
+    this.root.dataset.status = memory.status;
+  }
+
+  marks() {
+    const { memory } = this;
+    const marks = [
+      memory.status !== "active" && element("span", { class: "mark status" }, t(`status.${memory.status}`)),
+      element("span", { class: "mark" }, named("category", memory.category)),
+      memory.project_id && element("span", { class: "mark" }, t("project", { name: memory.project_id })),
+      memory.access_count > 0 && element("span", { class: "mark" }, t("used", { count: memory.access_count })),
+    ];
+    return element("p", { class: "marks" }, marks);
+  }
+
+  actions() {
+    const { memory } = this;
+    const about = `${this.id}-content`;
+    this.opener = button(t("details"), () => this.toggle(), {
+      class: "quiet",
+      "aria-expanded": String(!this.details.hidden),
+      "aria-controls": this.details.id,
+      "aria-describedby": about,
+    });
+    const correct = button(t("correct"), () => this.edit(), { class: "quiet", "aria-describedby": about });
+    const restore = button(t("restore"), () => pressed(restore, () => this.restore()), { class: "quiet", "aria-describedby": about });
+    const forget = button(t("forget"), () => pressed(forget, () => this.forget()), { class: "quiet danger", "aria-describedby": about });
+    return element("div", { class: "actions" }, this.opener, memory.status === "active" && correct, memory.status === "archived" && restore, forget);
+  }
+
+  toggle() {
+    this.details.hidden = !this.details.hidden;
+    this.opener.setAttribute("aria-expanded", String(!this.details.hidden));
+    if (!this.details.hidden) this.explain();
+  }
+
+  async explain() {
+    const { memory } = this;
+    this.details.replaceChildren(loading());
+    try {
+      const [used, history] = await Promise.all([
+        this.hasReceipts && call("GET", "receipts", { parameters: { memory_id: memory.id, limit: RECEIPTS } }),
+        call("GET", memoryPath(memory.id, "/history")),
+      ]);
+      this.details.replaceChildren(this.evidence(), ...(used ? [uses(used)] : []), this.history(history.memories), this.facts());
+    } catch (error) {
+      this.details.replaceChildren(failure(error, () => this.explain()));
+    }
+  }
+
+  evidence() {
+    const { evidence } = this.memory;
+    const quotes = evidence.map((one) =>
+      element("li", {}, element("blockquote", { dir: "auto" }, one.quote), element("span", { class: "hint" }, named("role", one.role))),
+    );
+    return section("evidence", quotes.length ? element("ul", { class: "quotes" }, quotes) : element("p", { class: "hint" }, t("evidence.none")));
+  }
+
+  history(memories) {
+    const earlier = memories.slice(1).map((one) =>
+      element("li", {}, element("span", { dir: "auto" }, one.content), element("span", { class: "hint" }, date(one.said_at))),
+    );
+    return section("history", earlier.length ? element("ol", { class: "lines" }, earlier) : element("p", { class: "hint" }, t("history.none")));
+  }
+
+  facts() {
+    const { memory } = this;
+    const rows = [
+      [t("fact.said"), dateTime(memory.said_at)],
+      memory.updated_at !== memory.created_at && [t("fact.updated"), dateTime(memory.updated_at)],
+      memory.used_at && [t("fact.used"), dateTime(memory.used_at)],
+      memory.expires_at && [t("fact.expires"), dateTime(memory.expires_at)],
+      [t("fact.type"), named("type", memory.memory_type)],
+      [t("fact.source"), named("source", memory.source)],
+      [t("fact.confidence"), number(memory.confidence, { style: "percent" })],
+    ].filter(Boolean);
+    return section("facts", element("dl", {}, rows.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))));
+  }
+
+  edit() {
+    const text = element("textarea", { rows: "3", required: true, maxlength: "8000", dir: "auto" });
+    text.value = this.memory.content;
+    const problem = element("p", { class: "problem", role: "alert" });
+    const save = element("button", { type: "submit", class: "primary" }, t("save"));
+    const leave = () => {
+      this.draw(this.memory);
+      this.root.querySelector(".actions button:nth-child(2)")?.focus();
+    };
+    const form = element(
+      "form",
+      {
+        onsubmit: (event) => {
+          event.preventDefault();
+          pressed(save, () => this.save(text.value.trim(), problem));
+        },
+        onkeydown: (event) => event.key === "Escape" && leave(),
+      },
+      labelled(t("correct.label"), text),
+      problem,
+      element("div", { class: "actions" }, save, button(t("cancel"), leave, { class: "quiet" })),
+    );
+    this.body.replaceChildren(form);
+    text.focus();
+  }
+
+  async save(content, problem) {
+    try {
+      this.draw(await call("PATCH", memoryPath(this.memory.id), { body: { content } }));
+    } catch (error) {
+      problem.textContent = failureText(error);
+      return;
+    }
+    if (!this.details.hidden) this.explain();
+    this.opener.focus();
+    announce(t("corrected"));
+  }
+
+  async restore() {
+    this.draw(await call("PATCH", memoryPath(this.memory.id), { body: { status: "active" } }));
+    this.opener.focus();
+    announce(t("restored"));
+  }
+
+  async forget() {
+    const isSure = await confirmed({
+      title: t("forget.title"),
+      text: this.memory.content,
+      action: t("forget.action"),
+      cancel: t("cancel"),
+    });
+    if (!isSure) return;
+    await call("DELETE", memoryPath(this.memory.id));
+    this.root.closest("li").remove();
+    announce(t("forgotten"));
+    await this.removed();
+  }
+}
+
+function section(name, ...content) {
+  return element("section", {}, element("h3", {}, t(`${name}.title`)), content);
+}
+
+function uses({ receipts, next_cursor: next }) {
+  if (!receipts.length) return section("uses", element("p", { class: "hint" }, t("uses.none")));
+  const lines = receipts.map((one) =>
+    element("li", {}, element("span", { dir: "auto" }, one.query || t("uses.without_question")), element("span", { class: "hint" }, dateTime(one.created_at), " · ", element("code", {}, one.id))),
+  );
+  return section("uses", element("ol", { class: "lines" }, lines), next && element("p", { class: "hint" }, t("uses.more")));
+}

@@ -1,0 +1,213 @@
+// "My memory": what is remembered about the caller, from which words, and when it was used.
+
+import { answerOf, call } from "./api.js";
+import { button, confirmed, element, labelled, select } from "./dom.js";
+import { memoryCard } from "./memory_card.js";
+import { announce, failure, loading, openPage, pressed } from "./shell.js";
+import { date, t } from "./words.js";
+
+const PAGE = 30;
+const STATUSES = ["active", "superseded", "archived", "all"];
+const TYPES = ["", "semantic", "episodic", "procedural", "reflective"];
+
+openPage({
+  page: "memory",
+  identifiedBy: (mode) => ({ development: "user", jwt: "token" })[mode] ?? "",
+  start: (main, ask) => new Timeline(main, ask).open(),
+});
+
+class Timeline {
+  constructor(main, ask) {
+    this.main = main;
+    this.ask = ask;
+    this.filter = { status: "active", type: "", query: "" };
+    this.asked = 0; // answers to earlier questions are dropped
+    this.list = element("div", { id: "list" });
+    this.more = element("div", { class: "more" });
+    this.summary = element("p", { id: "summary", class: "summary" }, " ");
+    this.pausing = button("", () => pressed(this.pausing, () => this.pause()), { hidden: true });
+    this.notice = element("p", { class: "notice paused", hidden: true });
+  }
+
+  async open() {
+    try {
+      this.caller = await call("GET", "caller");
+      this.isBounded = this.caller.projects !== null; // to some projects: calls about the whole user are refused
+      this.filter.project = this.caller.projects?.[0] ?? "";
+    } catch (error) {
+      if (error.status === 401) return this.ask();
+      this.main.replaceChildren(element("h1", {}, t("memory.title")), failure(error, () => this.open()));
+      return;
+    }
+    this.main.replaceChildren(
+      element("div", { class: "heading" }, element("div", {}, element("h1", {}, t("memory.title")), this.summary), this.everything()),
+      this.notice,
+      this.tools(),
+      this.list,
+      this.more,
+    );
+    await this.show();
+  }
+
+  everything() {
+    const exporting = button(t("export"), () => pressed(exporting, () => this.export()));
+    const forgetting = button(t("forget_all"), () => pressed(forgetting, () => this.forgetAll()), { class: "danger quiet" });
+    return element("div", { class: "actions" }, !this.isBounded && [this.pausing, exporting, forgetting]);
+  }
+
+  tools() {
+    const query = (this.query = element("input", { type: "search", autocomplete: "off", maxlength: "2000", placeholder: t("search.example") }));
+    const stop = () => {
+      this.choose({ query: "" });
+      query.focus();
+    };
+    const clear = (this.clear = button(t("search.clear"), stop, { class: "quiet", hidden: true }));
+    const choose = (name) => (value) => this.choose({ query: "", [name]: value });
+    return element(
+      "form",
+      {
+        class: "tools",
+        role: "search",
+        onsubmit: (event) => {
+          event.preventDefault();
+          this.choose({ query: query.value.trim() });
+        },
+      },
+      labelled(t("search.label"), query, { class: "field wide" }),
+      element("div", { class: "actions" }, element("button", { type: "submit", class: "primary" }, t("search.go")), clear),
+      labelled(t("status.label"), select(STATUSES.map((one) => [one, t(`status.${one}`)]), "active", choose("status"))),
+      this.caller.projects?.length > 1 &&
+        labelled(t("project.label"), select(this.caller.projects.map((one) => [one, one]), this.filter.project, choose("project"))),
+      labelled(t("type.label"), select(TYPES.map((one) => [one, t(`type.${one || "any"}`)]), "", choose("type"))),
+    );
+  }
+
+  choose(changed) {
+    Object.assign(this.filter, changed);
+    this.query.value = this.filter.query;
+    this.clear.hidden = !this.filter.query;
+    return this.show();
+  }
+
+  async show() {
+    const number = (this.asked += 1);
+    this.list.replaceChildren(loading());
+    this.more.replaceChildren();
+    this.list.setAttribute("aria-busy", "true");
+    try {
+      const [found] = await Promise.all([this.load(), this.count()]);
+      if (number !== this.asked) return;
+      this.list.replaceChildren();
+      this.day = null;
+      this.append(found);
+      if (this.filter.query) announce(t("search.found", { count: found.memories.length }));
+    } catch (error) {
+      if (number !== this.asked) return;
+      this.list.replaceChildren(failure(error, () => this.show()));
+    } finally {
+      if (number === this.asked) this.list.removeAttribute("aria-busy");
+    }
+  }
+
+  load(cursor = "") {
+    const { status, type, query, project } = this.filter;
+    const within = project ? { project_id: project } : {};
+    if (query) return call("POST", "search", { body: { query, limit: PAGE, ...within } });
+    return call("GET", "", { parameters: { status, memory_type: type, limit: PAGE, cursor, ...within } });
+  }
+
+  async count() {
+    if (this.isBounded) return;
+    const { memories, turns, opted_out: isPaused, opted_out_since: since } = await call("GET", "stats");
+    if (isPaused !== undefined) this.showPause(isPaused, since);
+    const parts = [t("count.active", { count: memories.active })];
+    if (memories.superseded) parts.push(t("count.superseded", { count: memories.superseded }));
+    if (memories.archived) parts.push(t("count.archived", { count: memories.archived }));
+    if (turns.pending) parts.push(t("count.pending", { count: turns.pending }));
+    this.summary.textContent = parts.join(" · ");
+  }
+
+  append(found) {
+    const isSearch = Boolean(this.filter.query);
+    for (const memory of found.memories) {
+      const day = isSearch ? null : date(memory.said_at);
+      if (day !== this.day || !this.items) {
+        this.day = day;
+        this.items = element("ol", { class: "memories" });
+        const title = isSearch ? t("search.results") : day;
+        this.list.append(element("section", { class: "day" }, element("h2", {}, title), this.items));
+      }
+      this.items.append(element("li", {}, memoryCard(memory, { removed: () => this.removed(), hasReceipts: !this.isBounded })));
+    }
+    if (!this.list.children.length) this.list.append(this.nothing());
+    this.next(found.next_cursor);
+    this.items = found.next_cursor ? this.items : null;
+  }
+
+  next(cursor) {
+    this.more.replaceChildren();
+    if (!cursor) return;
+    const control = button(t("load_more"), () =>
+      pressed(control, async () => {
+        const last = this.list.querySelector(".day:last-child li:last-child");
+        const found = await this.load(cursor);
+        this.append(found);
+        announce(t("loaded", { count: found.memories.length }));
+        const first = last.nextElementSibling ?? last.closest(".day").nextElementSibling;
+        first?.querySelector("button")?.focus(); // the control may be gone: reading goes on where it ended
+      }),
+    );
+    this.more.append(control);
+  }
+
+  nothing() {
+    const { status, type, query } = this.filter;
+    const kind = query ? "search" : status === "active" && !type ? "all" : "filter";
+    return element("div", { class: "notice" }, element("p", {}, t(`empty.${kind}`)), element("p", { class: "hint" }, t(`empty.${kind}.hint`)));
+  }
+
+  async removed() {
+    for (const day of this.list.querySelectorAll(".day")) if (!day.querySelector("li")) day.remove();
+    if (!this.list.children.length) this.list.append(this.nothing());
+    document.getElementById("main").focus();
+    await this.count();
+  }
+
+  /** An API without opt-outs says nothing about them; then there is nothing to press. */
+  showPause(isPaused, since) {
+    this.isPaused = isPaused;
+    this.pausing.textContent = isPaused ? t("resume") : t("pause");
+    this.pausing.hidden = false;
+    this.notice.hidden = !isPaused;
+    this.notice.textContent = isPaused ? t("paused", { date: date(since) }) : "";
+  }
+
+  async pause() {
+    const found = await call(this.isPaused ? "DELETE" : "PUT", "opt-out");
+    this.showPause(found.opted_out, found.opted_out_since);
+    announce(found.opted_out ? t("pause.done") : t("resume.done"));
+  }
+
+  async export() {
+    const content = await (await answerOf("GET", "export")).blob();
+    const address = URL.createObjectURL(content);
+    element("a", { href: address, download: `memories-${new Date().toISOString().slice(0, 10)}.jsonl` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    announce(t("exported"));
+  }
+
+  async forgetAll() {
+    const isSure = await confirmed({
+      title: t("forget_all.title"),
+      text: t("forget_all.text"),
+      action: t("forget_all.action"),
+      cancel: t("cancel"),
+      word: t("forget_all.word"),
+      wordLabel: t("forget_all.type", { word: t("forget_all.word") }),
+    });
+    if (!isSure) return;
+    const { deleted } = await call("DELETE", "", { parameters: { user_id: this.caller.user_id } });
+    await this.choose({ query: "" });
+    announce(t("forgotten_all", { count: deleted }));
+  }
+}

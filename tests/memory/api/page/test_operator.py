@@ -1,0 +1,115 @@
+"""The operator's page in a real browser: health, queue, dead letters and requests, without any text."""
+
+from __future__ import annotations
+
+import pytest
+from page_users import memory, receipt
+from page_world import OPERATOR, PROGRAM, PageWorld
+from pages import OPERATORS_PAGE, Opener, press, tab_to
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model")
+
+
+@pytest.fixture(autouse=True)
+def _no_dead_letters_of_others(world: PageWorld) -> None:
+    log = world.parts.turn_log
+    letters = world.run(log.dead_letters(limit=100))
+    world.run(log.drop([one.window_id for one in letters]))
+
+
+def number_of(page: Page, name: str) -> str:
+    return page.locator("dl > div", has=page.get_by_text(name, exact=True)).locator("dd").inner_text()
+
+
+def test_health_and_queue_are_shown(open_page: Opener, world: PageWorld) -> None:
+    world.bury("queued", "q1", "q2")
+    with open_page(OPERATORS_PAGE) as opened:
+        health = opened.page.get_by_role("region", name="Health")
+        expect(health.get_by_role("listitem")).to_have_text(
+            ["Memory storeWorks", "Turn logWorks", "Embedding modelWorks", "LearningWorks"]
+        )
+        assert number_of(opened.page, "Given up") == "2"
+        assert number_of(opened.page, "Being learnt") == "0"
+        opened.assert_clean()
+
+
+def test_dead_letters_are_replayed_one_by_one_and_all_at_once(open_page: Opener, world: PageWorld) -> None:
+    world.bury("dead", "d1", "d2", "d3")
+    with open_page(OPERATORS_PAGE) as opened:
+        page = opened.page
+        part = page.get_by_role("region", name="Dead letters")
+        expect(part.locator("tbody tr")).to_have_count(3)
+        expect(part).to_contain_text("the model did not answer")
+        part.get_by_role("button", name="Replay dead letter").first.click()
+        expect(part.locator("tbody tr")).to_have_count(2)
+        expect(page.get_by_text("1 dead letter will be learnt again.")).to_be_visible()
+        assert len(world.run(world.parts.turn_log.dead_letters(limit=9))) == 2
+        press(page, "Replay all 2")
+        press(page, "Cancel")
+        assert len(world.run(world.parts.turn_log.dead_letters(limit=9))) == 2
+        press(page, "Replay all 2")
+        page.get_by_role("dialog").get_by_role("button", name="Replay").click()
+        expect(page.get_by_text("No turns were given up.")).to_be_visible()
+        assert world.run(world.parts.turn_log.dead_letters(limit=9)) == []
+        opened.assert_clean()
+
+
+def test_the_keyboard_alone_replays_and_opens_receipts(open_page: Opener, world: PageWorld) -> None:
+    world.bury("keys", "k1", "k2")
+    world.keep(receipt("keys", "k"))
+    with open_page(OPERATORS_PAGE) as opened:
+        page = opened.page
+        expect(page.get_by_role("region", name="Dead letters").locator("tbody tr")).to_have_count(2)
+        tab_to(page, "Replay all 2")
+        page.keyboard.press("Enter")
+        tab_to(page, "Replay")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("No turns were given up.")).to_be_visible()
+        tab_to(page, "Show receipt r-keys-k")
+        page.keyboard.press("Enter")
+        expect(page.locator("details[open]")).to_contain_text("search 6.1 ms")
+        opened.assert_clean()
+
+
+def test_requests_are_live_older_ones_can_be_loaded_and_no_text_is_shown(open_page: Opener, world: PageWorld) -> None:
+    world.put(memory("live", "m", "beetroot is a memory"))
+    world.keep(*(receipt("live", f"{n:02}", "live-m", query="beetroot is a question") for n in range(30)))
+    with open_page(OPERATORS_PAGE, has_clock=True) as opened:
+        page = opened.page
+        part = page.get_by_role("region", name="Requests")
+        expect(part.locator("tbody tr")).to_have_count(25)
+        row = part.locator("tbody tr").first
+        expect(row).to_contain_text("Used")
+        row.get_by_text("Show").click()
+        expect(row).to_contain_text("r-live-29")
+        expect(row).to_contain_text("given 1")
+        row.get_by_text("Show").click()
+        page.locator("h1").click()  # what has the focus is not drawn again under the reader's hand
+        world.keep(receipt("later", "one"))
+        page.clock.fast_forward(6_000)
+        expect(part.locator("tbody tr").first).to_contain_text("Nothing found")
+        press(page, "Pause updates")
+        before = len(opened.asked)
+        page.clock.fast_forward(60_000)
+        press(page, "Load older requests")
+        expect(part.locator("tbody tr").nth(29)).to_be_attached()
+        assert [one for one in opened.asked[before:] if "cursor=" not in one] == []
+        assert "beetroot" not in page.content()
+        opened.assert_clean()
+
+
+def test_without_a_token_for_operators_nothing_is_shown(open_page: Opener, world: PageWorld) -> None:
+    world.keep(receipt("hidden", "h"))
+    refused = ("403", "401")
+    with open_page(OPERATORS_PAGE, mode="header") as opened:
+        page = opened.page
+        for token in (PROGRAM, "mpt_guess", "nonsense"):
+            page.get_by_label("Service token").fill(token)
+            press(page, "Continue")
+            expect(page.get_by_role("alert").first).to_be_visible()
+            assert "hidden" not in page.inner_text("body")
+        page.get_by_label("Service token").fill(OPERATOR)
+        press(page, "Continue")
+        expect(page.get_by_role("region", name="Requests")).to_contain_text("hidden")
+        opened.assert_clean(expected=refused)

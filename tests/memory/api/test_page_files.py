@@ -1,0 +1,90 @@
+"""The files of the web page, as they are served: types, policy, caching; and its words in both languages."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import httpx
+import pytest
+from api_parts import api_of
+from library_parts import Parts
+
+from memory.api.page_files import BASE, FILES, TYPES, page_files
+
+WORDS = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in FILES.glob("words.*.json")}
+NAMED = re.compile(r'\bt\(\s*"([a-z_.]+)"')
+PLACES = re.compile(r"\{(\w+)\}")
+
+
+@pytest.mark.parametrize("name", sorted(page_files()))
+async def test_every_file_is_served_with_its_type_and_a_strict_policy(parts: Parts, name: str) -> None:
+    async with api_of(parts, identity_mode="jwt") as api:
+        answer = await api.get(f"{BASE}/{name}")
+    assert answer.status_code == 200
+    assert answer.content == (FILES / name).read_bytes()
+    assert answer.headers["content-type"] == TYPES[name[name.rindex(".") :]]
+    policy = dict(one.strip().split(" ", 1) for one in answer.headers["content-security-policy"].split(";"))
+    assert (policy["default-src"], policy["script-src"], policy["style-src"]) == ("'none'", "'self'", "'self'")
+    assert policy["frame-ancestors"] == policy["base-uri"] == policy["form-action"] == "'none'"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_an_unchanged_file_is_not_sent_again(api: httpx.AsyncClient) -> None:
+    first = await api.get(f"{BASE}/")
+    etag = first.headers["etag"]
+    for known in (etag, f"W/{etag}", f'"other", {etag}'):
+        again = await api.get(f"{BASE}/", headers={"if-none-match": known})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", etag)
+    assert (await api.get(f"{BASE}/", headers={"if-none-match": '"other"'})).status_code == 200
+    head = await api.head(f"{BASE}/style.css")
+    assert (head.status_code, head.content) == (200, b"")
+    assert int(head.headers["content-length"]) == (FILES / "style.css").stat().st_size
+
+
+async def test_the_page_is_found_without_its_last_slash_and_nothing_else_is_there(api: httpx.AsyncClient) -> None:
+    moved = await api.get(BASE)
+    assert (moved.status_code, moved.headers["location"]) == (308, "ui/")
+    assert (await api.get(f"{BASE}/")).text == (FILES / "index.html").read_text(encoding="utf-8")
+    for path in ("nothing.js", "../rest.py", "..%2frest.py", "pages/index.html", "index.html/x"):
+        assert (await api.get(f"{BASE}/{path}")).status_code == 404
+    assert (await api.post(f"{BASE}/index.html")).status_code in (404, 405)
+
+
+@pytest.mark.parametrize("mode", ["development", "header", "jwt"])
+async def test_the_page_learns_the_identity_mode(parts: Parts, mode: str) -> None:
+    async with api_of(parts, identity_mode=mode) as api:
+        assert (await api.get(f"{BASE}/identity.json")).json() == {"mode": mode}
+
+
+def test_both_languages_say_the_same_things() -> None:
+    assert set(WORDS) == {"words.en.json", "words.zh.json"}
+    english, chinese = WORDS["words.en.json"], WORDS["words.zh.json"]
+    assert english.keys() == chinese.keys()
+    assert all(english.values())
+    assert all(chinese.values())
+    assert {key for key in english if set(PLACES.findall(english[key])) - set(PLACES.findall(chinese[key]))} - {
+        key for key in english if key.endswith(".one")
+    } == set()
+    assert {
+        key for key in english if set(PLACES.findall(chinese[key])) - {"count", *PLACES.findall(english[key])}
+    } == set()
+
+
+def test_every_text_of_the_page_is_among_the_words() -> None:
+    scripts = "".join(path.read_text(encoding="utf-8") for path in FILES.glob("*.js"))
+    named = set(NAMED.findall(scripts))
+    known = WORDS["words.en.json"]
+    assert len(named) > 60
+    assert {key for key in named if key not in known and f"{key}.other" not in known} == set()
+
+
+def test_no_script_parses_text_as_html_and_no_page_has_inline_code() -> None:
+    for path in FILES.glob("*.js"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), (
+            path
+        )
+    for path in FILES.glob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|https?://", text), path

@@ -1,0 +1,179 @@
+"""What operators may call, and that no text of a user is in it; who is calling; a user's own list of receipts."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from api_parts import ANN, BOB, SECRET, api_of, assert_refused, claims, service_token, with_token
+from library_parts import NOW, Parts, library_parts
+
+from memory.api.callers import CallerRules
+from memory.errors import Unavailable
+from memory.model import (
+    CandidateVerdict,
+    CarriedNote,
+    Memory,
+    Message,
+    RecallStatus,
+    Receipt,
+    ReceiptCandidate,
+    Scope,
+)
+from memory.model.token_claims import ClaimNames
+
+OPERATOR, PROGRAM = "mpt_operator-0123456789", "mpt_program-0123456789"
+RULES = CallerRules(
+    ClaimNames(tenant="tenant"),
+    (service_token("operator", OPERATOR, "operate"), service_token("program", PROGRAM, "read", "write")),
+)
+CALLS = [
+    ("GET", "/v1/memory/operator/requests", None),
+    ("GET", "/v1/memory/operator/queue", None),
+    ("GET", "/v1/memory/operator/dead-letters", None),
+    ("GET", "/v1/memory/operator/health", None),
+    ("POST", "/v1/memory/operator/dead-letters/replay", {"ids": ["w"]}),
+]
+MARKER = "zanzibar"  # in every text of the user
+
+
+async def filled(parts: Parts) -> None:
+    """A memory, a receipt and two dead letters of ann, each with texts of hers."""
+    await parts.put(Memory("m1", "ann", f"I like {MARKER}", NOW, NOW, NOW))
+    verdicts = (CandidateVerdict.INJECTED, CandidateVerdict.IRRELEVANT, CandidateVerdict.IRRELEVANT)
+    parts.receipts.keep(
+        Receipt(
+            "r1",
+            "ann",
+            NOW,
+            RecallStatus.USED,
+            "found",
+            signals={"topic": MARKER},
+            query=f"where is {MARKER}?",
+            candidates=tuple(ReceiptCandidate(f"m{n}", 0.5, {}, verdict) for n, verdict in enumerate(verdicts)),
+            notes=(CarriedNote(None, ("m1",), 9, is_new=True),),
+            timings_ms={"embed": 3.5},
+        )
+    )
+    for session in ("s1", "s2"):
+        await parts.library.append_turn(Scope("ann", session_id=session), [Message("user", f"I live in {MARKER}")])
+        lease = await parts.lease()
+        assert lease is not None
+        await parts.turn_log.move_to_dead_letters(lease, now=NOW, reason="no answer")
+    while await parts.receipts.get("ann", "r1") is None:
+        await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("mode", ["header", "jwt"])
+@pytest.mark.parametrize(("method", "path", "body"), CALLS)
+async def test_only_a_token_with_the_scope_operate_is_admitted(
+    parts: Parts, mode: str, method: str, path: str, body: Any
+) -> None:
+    edge = claims(sub="ann") if mode == "jwt" else ANN | {"x-memory-edge-secret": SECRET}
+    async with api_of(parts, identity_mode=mode, rules=RULES) as api:
+        assert (await api.request(method, path, json=body, headers=with_token(OPERATOR))).status_code == 200
+        for headers in ({}, edge):
+            assert_refused(await api.request(method, path, json=body, headers=headers), 403, "operate")
+        assert_refused(await api.request(method, path, json=body, headers=with_token(PROGRAM)), 403, "operate")
+        assert_refused(await api.request(method, path, json=body, headers=with_token("mpt_guess")), 401)
+        two = [*with_token(OPERATOR).items(), *with_token(PROGRAM).items()]
+        assert_refused(await api.request(method, path, json=body, headers=two), 401)
+        assert_refused(await api.get("/v1/memory?user_id=ann", headers=with_token(OPERATOR)), 403, "no scope read")
+
+
+async def test_operators_see_ids_states_and_times_and_no_text_of_a_user(parts: Parts) -> None:
+    await filled(parts)
+    async with api_of(parts) as api:
+        answers = {path: await api.get(path) for method, path, _ in CALLS if method == "GET"}
+    assert [one.status_code for one in answers.values()] == [200] * 4
+    assert not [path for path, answer in answers.items() if MARKER in answer.text]
+    requests, queue, letters, health = (answer.json() for answer in answers.values())
+    assert requests == {
+        "requests": [
+            {
+                "receipt_id": "r1",
+                "user_id": "ann",
+                "created_at": "2025-06-15T15:06:40Z",
+                "status": "used",
+                "reason": "found",
+                "memories": 1,
+                "tokens": 9,
+                "verdicts": {"injected": 1, "irrelevant": 2},
+                "timings_ms": {"embed": 3.5},
+            }
+        ],
+        "next_cursor": None,
+    }
+    assert (queue["dead"], queue["due"], queue["shed"]) == (2, 0, 0)
+    assert [(one["user_id"], one["turns"], one["reason"]) for one in letters["dead_letters"]] == [
+        ("ann", 1, "no answer")
+    ] * 2
+    assert {one["part"]: one["ok"] for one in health["parts"]} == dict.fromkeys(
+        ["store", "turn_log", "embedder", "learning"], True
+    )
+
+
+async def test_named_dead_letters_are_replayed_and_no_others(parts: Parts) -> None:
+    await filled(parts)
+    async with api_of(parts) as api:
+        first, second = (await api.get("/v1/memory/operator/dead-letters")).json()["dead_letters"]
+        replay = "/v1/memory/operator/dead-letters/replay"
+        assert_refused(await api.post(replay, json={"ids": []}), 400)
+        assert_refused(await api.post(replay, json={}), 400)
+        assert (await api.post(replay, json={"ids": [second["id"], "no such"]})).json() == {"replayed": 1}
+        left = (await api.get("/v1/memory/operator/dead-letters")).json()["dead_letters"]
+        assert [one["id"] for one in left] == [first["id"]]
+        queue = (await api.get("/v1/memory/operator/queue")).json()
+        assert (queue["retrying"], queue["dead"]) == (1, 1)
+
+
+async def test_health_names_the_part_that_does_not_work(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def failing(*_: Any, **__: Any) -> None:
+        raise Unavailable("embedder", "it is down")
+
+    monkeypatch.setattr(parts.embedder, "embed", failing)
+    await parts.library.append_turn(Scope("ann", session_id="s1"), [Message("user", "hello")])
+    parts.now += 3_600
+    async with api_of(parts) as api:
+        found = (await api.get("/v1/memory/operator/health")).json()["parts"]
+    assert {one["part"]: one["reason"] for one in found} == {
+        "store": None,
+        "turn_log": None,
+        "embedder": "unavailable",
+        "learning": "late",
+    }
+
+
+async def test_users_list_their_own_receipts_and_those_of_a_memory(api: httpx.AsyncClient, parts: Parts) -> None:
+    await filled(parts)
+    expected = {
+        "id": "r1",
+        "created_at": "2025-06-15T15:06:40Z",
+        "status": "used",
+        "reason": "found",
+        "query": f"where is {MARKER}?",
+        "injected": ["m1"],
+        "tokens": 9,
+    }
+    for parameters in ({}, {"memory_id": "m1"}):
+        found = (await api.get("/v1/memory/receipts", params=parameters)).json()
+        assert found == {"receipts": [expected], "next_cursor": None}
+    assert (await api.get("/v1/memory/receipts?memory_id=m2")).json()["receipts"] == []
+    assert (await api.get("/v1/memory/receipts", headers=BOB)).json()["receipts"] == []
+    assert_refused(await api.get("/v1/memory/receipts?cursor=x"), 400, "next_cursor")
+
+
+async def test_callers_learn_the_id_by_which_they_call_themselves(tmp_path: Path) -> None:
+    async with library_parts(tmp_path) as parts:
+        async with api_of(parts, headers=ANN) as api:
+            assert (await api.get("/v1/memory/caller")).json() == {"user_id": "ann", "projects": None}
+        async with api_of(parts, identity_mode="jwt", rules=RULES) as api:
+            edge = claims(sub="ann")
+            user_id = (await api.get("/v1/memory/caller", headers=edge)).json()["user_id"]
+            assert user_id == "ann"  # the tenant is no part of it: calls that name the user take it
+            answer = await api.delete("/v1/memory", params={"user_id": user_id}, headers=edge)
+            assert answer.status_code == 200
+            assert_refused(await api.get("/v1/memory/caller"), 401)

@@ -1,0 +1,119 @@
+"""Makes the pictures of the web page in docs/images, from a real page over a real library.
+
+`python tests/support/page_pictures.py [FOLDER]`, with the repository on PYTHONPATH. Needs Chromium.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from milvus_lite_server import MilvusLiteServer
+from page_users import memory, receipt
+from page_world import PageWorld, page_world
+from pages import MY_PAGE, OPERATORS_PAGE, chromium, watched
+from playwright.sync_api import Browser, Page, expect
+
+from memory.model import Evidence, MemoryStatus
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
+WIDE, NARROW = {"width": 1100, "height": 860}, {"width": 390, "height": 800}
+ADA = (  # name, content, category, days ago, what was said
+    ("tea", "Prefers green tea to coffee", "preference", 0.2, "I'd rather have green tea than coffee, thanks"),
+    ("trip", "Travels to Lisbon in March with her sister Maria", "event", 0.3, "Maria and I fly to Lisbon in March"),
+    ("city", "Lives in Porto", "fact", 2.0, "we moved to Porto last week"),
+    ("nuts", "Is allergic to hazelnuts", "constraint", 2.1, "careful, I'm allergic to hazelnuts"),
+    ("style", "Wants short answers without bullet points", "preference", 6.0, "please keep it short, and no bullets"),
+    ("goal", "Trains for a half marathon in May", "goal", 9.0, "I signed up for the half marathon in May"),
+)
+LIN = (
+    ("tea", "比起咖啡更喜欢喝绿茶", "preference", 0.2, "我还是更喜欢喝绿茶，不太喝咖啡"),
+    ("trip", "三月和姐姐一起去里斯本旅行", "event", 0.3, "我三月要和姐姐一起去里斯本"),
+    ("city", "住在杭州", "fact", 2.0, "我们上周搬到杭州了"),
+    ("nuts", "对榛子过敏", "constraint", 2.1, "注意，我对榛子过敏"),
+    ("style", "希望回答简短，不要列表", "preference", 6.0, "请简短一点，不要用列表"),
+    ("goal", "正在为五月的半程马拉松训练", "goal", 9.0, "我报名了五月的半程马拉松"),
+)
+QUESTIONS = {
+    "ada": ("What can I drink in the afternoon?", "Suggest a present for a friend like me", "I lived in Braga"),
+    "lin": ("下午喝点什么好？", "推荐一份适合我的礼物", "以前住在上海"),
+}
+
+
+def fill(world: PageWorld, user: str, said: tuple[Any, ...]) -> None:
+    first, second, before = QUESTIONS[user]
+    old = memory(user, "old", before, days=200, status=MemoryStatus.SUPERSEDED, superseded_by=f"{user}-city")
+    world.put(
+        *(
+            memory(
+                user,
+                name,
+                content,
+                days=days,
+                category=category,
+                evidence=(Evidence(quote, f"{user}-{name}"),),
+                access_count=2 if name == "tea" else 0,
+            )
+            for name, content, category, days, quote in said
+        ),
+        old,
+    )
+    tea, nuts = f"{user}-tea", f"{user}-nuts"
+    world.keep(
+        receipt(user, "4f1c", tea, query=first, hours=1.2),
+        receipt(user, "90ab", nuts, tea, query=second, hours=0.6),
+        receipt(user, "17d2", query="2 + 2?", hours=0.1),
+    )
+
+
+def show_memories(page: Page, details: str) -> None:
+    expect(page.get_by_role("article")).to_have_count(6)
+    page.get_by_role("button", name=details).first.click()
+    expect(page.locator(".details dl").first).to_be_visible()
+    page.evaluate("document.activeElement.blur()")
+
+
+def show_operator(page: Page, _: str) -> None:
+    expect(page.locator(".letters tbody tr").first).to_be_visible()
+    page.locator("summary").nth(1).click()
+    page.evaluate("document.activeElement.blur()")
+
+
+def take(browser: Browser, world: PageWorld, folder: Path) -> None:
+    english, chinese = ("en-GB", "Details", "ada"), ("zh-CN", "详情", "lin")
+    for name, path, show, (locale, details, user), theme, size in (
+        ("memory-en-light", MY_PAGE, show_memories, english, "light", WIDE),
+        ("memory-en-dark", MY_PAGE, show_memories, english, "dark", WIDE),
+        ("memory-zh-light", MY_PAGE, show_memories, chinese, "light", WIDE),
+        ("memory-zh-dark", MY_PAGE, show_memories, chinese, "dark", WIDE),
+        ("memory-narrow", MY_PAGE, show_memories, english, "light", NARROW),
+        ("operator-en-light", OPERATORS_PAGE, show_operator, english, "light", WIDE),
+        ("operator-zh-dark", OPERATORS_PAGE, show_operator, chinese, "dark", WIDE),
+    ):
+        with watched(browser, world.url + path, user=user, locale=locale, color_scheme=theme, viewport=size) as opened:
+            show(opened.page, details)
+            opened.page.screenshot(path=folder / f"page-{name}.png")
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as made:
+        milvus, place = MilvusLiteServer(Path(made) / "milvus"), Path(made) / "world"
+        place.mkdir()
+        milvus.start()
+        try:
+            with page_world(place, milvus, "pictures") as world, chromium() as browser:
+                fill(world, "ada", ADA)
+                fill(world, "lin", LIN)
+                world.bury("ada", "t1", reason="model is unavailable: no answer within 60 s")
+                world.bury("lin", "t2", reason="the plan could not be read")
+                take(browser, world, folder)
+        finally:
+            milvus.kill()
+
+
+if __name__ == "__main__":
+    main()

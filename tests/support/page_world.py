@@ -1,0 +1,176 @@
+"""The web page's API over a real library: Milvus Lite, SQLite and the packaged model, served on a port of loopback.
+
+Its loop runs in a thread of its own, so that a browser can be driven from the caller's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import uvicorn
+from api_parts import SECRET, service_token
+from milvus_lite_server import MilvusLiteServer
+from prometheus_client import CollectorRegistry
+
+from memory.api.callers import CallerRules
+from memory.api.rest import create_app
+from memory.model import Change, ChangeKind, Memory, Message, Scope, Turn, TurnStatus
+from memory.model.recalled import Receipt
+from memory.model.token_claims import ClaimNames
+from memory.ports import LearnDue
+from memory.processes import composition
+from memory.runtime.metrics import Metrics
+from memory.settings import loader
+
+OPERATOR, PROGRAM = "mpt_operator-0123456789", "mpt_program-0123456789"
+MODES = ("development", "header", "jwt")
+
+_Result = TypeVar("_Result")
+
+
+@dataclass
+class PageWorld:
+    """`urls`: by identity mode; all serve the same library."""
+
+    urls: dict[str, str]
+    parts: composition.Parts
+    loop: asyncio.AbstractEventLoop
+
+    @property
+    def url(self) -> str:
+        return self.urls["development"]
+
+    def run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
+
+    def put(self, *memories: Memory) -> None:
+        """Rows as learning leaves them, of one user."""
+        self.run(self._put(memories))
+
+    async def _put(self, memories: Sequence[Memory]) -> None:
+        vectors = await self.parts.embedder.embed([memory.content for memory in memories], is_urgent=False)
+        async with self.parts.ledger.write(memories[0].user_id) as held:
+            held.touch([memory.id for memory in memories])
+            changes = [Change(ChangeKind.CREATE, memory) for memory in memories]
+            await self.parts.store.apply(memories[0].user_id, changes, vectors)
+
+    def keep(self, *receipts: Receipt) -> None:
+        """Return once they can be read."""
+
+        async def kept() -> None:
+            for receipt in receipts:
+                self.parts.receipts.keep(receipt)
+            while await self.parts.receipts.get(receipts[-1].user_id, receipts[-1].id) is None:
+                await asyncio.sleep(0.01)
+
+        self.run(kept())
+
+    def bury(self, user_id: str, *turn_ids: str, reason: str = "the model did not answer") -> None:
+        """One dead letter for each turn."""
+
+        async def buried() -> None:
+            log = self.parts.turn_log
+            for turn_id in turn_ids:
+                said = (Message("user", "nobody but me may read this"),)
+                scope, now = Scope(user_id, session_id=f"{user_id}-{turn_id}"), composition.SYSTEM_CLOCK()
+                await log.append(Turn(turn_id, scope, now, said, TurnStatus.CLOSED, "yes", now))
+                lease = await log.lease(now=now + 1, seconds=60.0, due=LearnDue())
+                assert lease is not None
+                await log.move_to_dead_letters(lease, now=now, reason=reason)
+
+        self.run(buried())
+
+    def contents(self, user_id: str) -> list[str]:
+        page = self.run(self.parts.library().page(Scope(user_id)))
+        return [memory.content for memory in page.memories]
+
+
+@contextmanager
+def page_world(folder: Path, milvus: MilvusLiteServer, collection: str) -> Iterator[PageWorld]:
+    (folder / "data").mkdir()
+    config = folder / "memproxy.yaml"
+    config.write_text(json.dumps({"memory": {"milvus": {"collection": collection}}}), encoding="utf-8")
+    models = loader.from_process(None, {}).models_path
+    places = {
+        "data_dir": str(folder / "data"),
+        "run_dir": str(folder),
+        "models_dir": str(models),
+        "milvus_uri": milvus.uri,
+    }
+    settings = loader.load(config, places, {})
+    started: list[PageWorld] = []
+    is_up, is_over = threading.Event(), asyncio.Event()
+
+    async def serve(listeners: dict[str, socket.socket]) -> None:
+        async with composition.open_parts(settings) as parts:
+            await parts.store.prepare()
+            servers = [_server(parts, mode) for mode in listeners]
+            urls = {mode: f"http://127.0.0.1:{one.getsockname()[1]}" for mode, one in listeners.items()}
+            started.append(PageWorld(urls, parts, asyncio.get_running_loop()))
+            async with asyncio.TaskGroup() as group:
+                for server, listener in zip(servers, listeners.values(), strict=True):
+                    group.create_task(server.serve(sockets=[listener]))
+                is_up.set()
+                await is_over.wait()
+                for server in servers:
+                    server.should_exit = True
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(composition, "REGISTRY", CollectorRegistry())  # the process's own takes one set of metrics
+        patch.setattr(uvicorn.Server, "capture_signals", _no_signals)
+        sockets = ExitStack()
+        listeners = {mode: sockets.enter_context(socket.create_server(("127.0.0.1", 0))) for mode in MODES}
+        thread = threading.Thread(target=lambda: asyncio.run(serve(listeners)))
+        thread.start()
+        while thread.is_alive() and not is_up.wait(0.1):
+            pass
+        try:
+            assert started, "it did not start"
+            yield started[0]
+        finally:
+            for one in started:
+                one.loop.call_soon_threadsafe(is_over.set)
+            thread.join(20)
+            sockets.close()
+
+
+@contextmanager
+def _no_signals(_: uvicorn.Server) -> Iterator[None]:
+    """Signals are for the main thread; nobody sends any here."""
+    yield
+
+
+def _server(parts: composition.Parts, mode: str) -> uvicorn.Server:
+    app = create_app(
+        parts.library(),
+        identity_mode=mode,
+        edge_secret=SECRET,
+        metrics=Metrics(CollectorRegistry()),
+        rules=CallerRules(
+            ClaimNames(project="projects"),
+            tokens=(service_token("operator", OPERATOR, "operate"), service_token("program", PROGRAM, "read", "write")),
+        ),
+    )
+    return uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="off", loop="none"))
+
+
+def many(memory: Memory, count: int, content: Callable[[int], str]) -> list[Memory]:
+    """Copies of a memory, each a day older than the one before."""
+    return [
+        replace(
+            memory,
+            id=f"{memory.id}-{number}",
+            content=content(number),
+            **{at: getattr(memory, at) - number * 86_400.0 for at in ("created_at", "updated_at", "said_at")},
+        )
+        for number in range(count)
+    ]
