@@ -16,12 +16,14 @@ from one user's turn to another's.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.model import ChainLink, ToolMessage, TurnStatus
 from memory.ports import ResponseChains, TurnRecording
 
 PATIENCE_SECONDS = (0.0, 0.05, 0.15)  # before each lookup: in total less than a flush waits for pending turns
+LOOP_PATIENCE_SECONDS = (*PATIENCE_SECONDS, 0.4, 1.0)  # likewise, where no turn has to be opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +69,13 @@ class LinkExchange:
     answered_at: float
 
 
-async def earlier_link(chains: ResponseChains, links: Links) -> ChainLink | None:
+async def earlier_link(
+    chains: ResponseChains, links: Links, *, patience: Sequence[float] = PATIENCE_SECONDS
+) -> ChainLink | None:
     """The exchange that this one continues, or None if it is unknown. Raises `Unavailable`."""
     if not links.goes_on_from:
         return None
-    for seconds in PATIENCE_SECONDS:
+    for seconds in patience:
         await asyncio.sleep(seconds)
         found = await chains.find(links.user_id, links.goes_on_from)
         if found is not None:
@@ -88,7 +92,7 @@ async def keep_link(chains: ResponseChains, links: Links, link: ChainLink, *, at
 
 async def continue_turn(turn_log: TurnRecording, continuing: ContinueTurn, answer: str) -> bool:
     """Returns whether the turn was found. `answer` and the tools: already redacted. Raises `Unavailable`."""
-    link = await earlier_link(turn_log.chains, continuing.links)
+    link = await earlier_link(turn_log.chains, continuing.links, patience=LOOP_PATIENCE_SECONDS)
     if link is None:
         return False
     if continuing.tools and link.turn_id:
