@@ -173,7 +173,7 @@ function section(name, ...content) {
 function uses({ receipts, next_cursor: next }) {
   if (!receipts.length) return section("uses", element("p", { class: "hint" }, t("uses.none")));
   const lines = receipts.map((one) =>
-    element("li", {}, element("span", { dir: "auto" }, one.query || t("uses.without_question")), element("span", { class: "hint" }, dateTime(one.created_at), " · ", element("code", {}, one.id))),
+    element("li", {}, element("span", { dir: "auto" }, one.query || t("uses.without_question")), element("span", { class: "hint" }, dateTime(one.created_at), element("code", {}, one.id))),
   );
   return section("uses", element("ol", { class: "lines" }, lines), next && element("p", { class: "hint" }, t("uses.more")));
 }

@@ -95,6 +95,7 @@ def test_settings_of_tokens_come_from_the_environment_too() -> None:
         ([{"name": "a", "sha256": HASH, "any_user": True}] * 2, "same name"),
         ([{"name": "unknown", "sha256": HASH, "any_user": True}], "nobody knows"),
         ([{"name": n, "sha256": HASH, "any_user": True} for n in "ab"], "same sha256"),
+        ([{"name": "a", "sha256": HASH, "scopes": ["operate"], "users": ["ann"]}], "needs any_user"),
         ([{"name": "a", "token": "mpt_x", "any_user": True}], "token"),
     ],
 )
