@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from milvus_lite_server import MilvusLiteServer
 from product import Product, running_product
 from upstream import RecordingUpstream, running_upstream
@@ -51,6 +53,15 @@ def group_of(nodeid: str) -> str:
     """The module, or `PRODUCT`: of two whole products at once, each would be measured by what the other leaves it."""
     module = nodeid.partition("::")[0]
     return PRODUCT if is_of_product(module) else module
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    """A command sets up the log of its process, in tests on a stream that ends with the test."""
+    handlers = logging.getLogger().handlers[:]
+    yield
+    structlog.reset_defaults()
+    logging.getLogger().handlers[:] = handlers
 
 
 @pytest.fixture(scope="session", autouse=True)

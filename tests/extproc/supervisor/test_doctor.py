@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 from served_app import served
@@ -80,13 +79,6 @@ class SetUp:
         app = Starlette(routes=[Route("/v1/models", models), Route("/", models)])
         port = self.stack.enter_context(served(app, date_header=False))
         self.settings["upstream"] = f"http://127.0.0.1:{port}"
-
-
-@pytest.fixture(autouse=True)
-def _own_log() -> Iterator[None]:
-    """A command sets up the log of its process, here on a stream that ends with the test."""
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.fixture

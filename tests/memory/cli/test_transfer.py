@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 from export_server import ExportServer
 from library_parts import Parts
 from milvus_lite_server import MilvusLiteServer
@@ -25,13 +24,6 @@ from memory.processes.composition import SYSTEM_CLOCK
 
 DIMENSION = 8
 MEM0_FOLDER = Path(__file__).parents[2] / "data" / "mem0"
-
-
-@pytest.fixture(autouse=True)
-def _own_log() -> Iterator[None]:
-    """A command sets up the log of its process, here on a stream that ends with the test."""
-    yield
-    structlog.reset_defaults()
 
 
 def run(*words: object, code: int = 0) -> Result:
