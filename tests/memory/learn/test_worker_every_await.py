@@ -52,6 +52,7 @@ OF_HER_SISTER = "Please forget the guitar of my sister."  # no memory, but words
 USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina", "hugo", "iris", "jack", "kim", "lena")
 FORGET_ALL = "Forget everything you know about me."
 SETTINGS = WorkerSettings(
+    compares_arms=True,
     attempts_max=2,
     model_outage_seconds_max=1.0,
     due=LearnDue(idle_seconds=1.0),

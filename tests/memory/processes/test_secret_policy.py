@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from plain_reader import PlainReader
+from prometheus_client import CollectorRegistry
 
 from memory.learn import gate
 from memory.model import Message, RecallStatus, Receipt, Scope, Turn, TurnStatus
@@ -81,7 +82,10 @@ async def test_what_is_allowed_is_recorded_word_for_word_and_learnt(kind: Secret
     assert any("called Tom" in fact for fact in await learnt(settings, SAID[kind]))
 
 
-async def test_imports_and_receipts_are_written_by_the_same_policy(tmp_path: Path) -> None:
+async def test_imports_and_receipts_are_written_by_the_same_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(composition, "REGISTRY", CollectorRegistry())  # the process's own takes one set of metrics only
     settings = settings_with(tmp_path, password="drop", card_number="allow")
     said = "I live in Porto and my PIN is 8812", "My card is 4111 1111 1111 1111", "My SSN is 536-90-4399"
     expected = ["[withheld password]", said[1], "My SSN is [redacted national id]"]
