@@ -134,11 +134,13 @@ def _import_own(path: Path, user: str, storing: StoringOptions) -> None:
         _print(storing, {"is_dry_run": True, "valid": count}, f"valid: {count}")
         return
     with api_client(storing.config, storing.api, user) as client, progress_bar("bytes", total=size) as advance:
-        done = 0
+        done, header = 0, b""
         for lines in _batches(path):
             body = b"".join(lines)
+            sent = header.lstrip() + body  # each call is a file of its own
+            header = header or (lines[0] if b'"memproxy-export"' in lines[0] else b"\n")
             try:
-                answer = answer_of(client.post("/v1/memory/import", content=body, headers={"content-type": JSON_LINES}))
+                answer = answer_of(client.post("/v1/memory/import", content=sent, headers={"content-type": JSON_LINES}))
             except MemproxyError as error:
                 raise stopped_by(error, totals["stored"]) from None
             totals = {name: count + int(answer[name]) for name, count in totals.items()}

@@ -131,6 +131,16 @@ def test_an_export_is_imported_elsewhere_as_it_was(rest: str, tmp_path: Path) ->
     assert sorted(again.read_bytes().splitlines()) == sorted((tmp_path / "ann.jsonl").read_bytes().splitlines())
 
 
+def test_an_export_of_more_than_one_call_is_imported_elsewhere(rest: str, tmp_path: Path) -> None:
+    rows, file = tmp_path / "rows.jsonl", tmp_path / "ann.jsonl"
+    rows.write_text("".join(json.dumps({"user": "ann", "text": f"Likes tea number {n}"}) + "\n" for n in range(230)))
+    run("bootstrap", rows, "--user-column", "user", "--content-template", "{text}", "--api", rest)
+    run("export", "--user", "ann", "--api", rest, "--output", file)
+    with library_in(tmp_path / "elsewhere") as other:
+        shown = run("import", file, "--user", "ann", "--json", "--api", other).stdout
+    assert json.loads(shown) == {"stored": 230, "present": 0, "forgotten": 0}
+
+
 # The stores of other systems
 
 MEM0 = {
