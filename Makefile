@@ -17,10 +17,10 @@ BENCHES := "load.py --learning" recall_cpu.py stream.py recall.py cold.py footpr
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check docs bench soak proto clean
+.PHONY: help setup run test milvusserver check compose-check docs bench soak proto clean
 
 help: ## what can be made
-	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
 
 setup: $(STAMP) ## .venv with everything, pinned; costs nothing when it is there
 
@@ -44,6 +44,9 @@ test: $(STAMP) ## all tests, with the real Envoy, Milvus Lite and embedding mode
 	@$(BIN)/python -m pytest $(PARALLEL) -m "not alone" $(ARGS); one=$$?; test $$one -eq 0 -o $$one -eq 5 || exit $$one; \
 	$(BIN)/python -m pytest -m alone $(ARGS); other=$$?; test $$other -ne 5 || other=$$one; exit $$other
 
+milvusserver: $(STAMP) ## a Milvus 2.3 server for tests and benches, into the user's cache folder, 330 MB
+	@PYTHONPATH=. $(BIN)/python tests/support/install_milvus_server.py
+
 check: $(STAMP) ## format, lint, types, import rules, house rules, generated code unchanged
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -55,6 +58,12 @@ check: $(STAMP) ## format, lint, types, import rules, house rules, generated cod
 	diff -r -x __pycache__ -x __init__.py "$$fresh/extproc/_pb" extproc/_pb || \
 	{ echo "extproc/_pb is not what proto/ compiles to: run make proto" >&2; exit 1; }
 	$(BIN)/memproxy --version
+
+compose-check: $(STAMP) ## docker-compose.yml, the manifests, and the Dockerfile's steps by hand: some minutes
+	@command -v docker-compose >/dev/null || echo "WARNING: docker-compose is not installed, nobody reads docker-compose.yml but our tests" >&2
+	@command -v kubectl >/dev/null || echo "WARNING: kubectl is not installed, the kustomization is not built" >&2
+	$(BIN)/python -m pytest -rs tests/test_deployment_files.py
+	$(BIN)/python deploy/by_hand.py
 
 docs: $(STAMP) ## the documentation site, into docs/_site/; a link that leads nowhere is an error
 	$(BIN)/python -m sphinx --quiet --nitpicky --fail-on-warning --keep-going -b html -d docs/_site/.doctrees docs docs/_site

@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Context, Exit, Option, Typer, echo
+from typer import Argument, Context, Exit, Option, Typer, echo
 
 from extproc.supervisor.locks_and_ports import CannotStart
 from memory.cli.main import commands, run_part
 from memory.cli.options import OPERATION, PARTS, STYLE, THE_PRODUCT, ConfigOption, JsonOption, command, with_parameters
-from memory.errors import BadInput, MemproxyError
+from memory.errors import BadInput, BadSetting, MemproxyError
 from memory.settings import SettingDoc, Settings, every_setting
 from memory.settings.loader import from_process
 
@@ -138,16 +138,52 @@ def reembed(
     run(from_process(config, flags), is_dry=is_dry, as_json=as_json)
 
 
+@command(memproxy, panel=OPERATION)
+@with_parameters(_flags("data_dir", "milvus_uri"))
+def migrate(
+    *,
+    config: ConfigOption = None,
+    is_dry: Annotated[bool, Option("--dry-run", help="Say how many memories; change nothing.")] = False,
+    as_json: JsonOption = False,
+    **flags: Any,  # noqa: ANN401 - the settings, by name
+) -> None:
+    """Copy all memories of an earlier release's collection into one of the present schema, and use that from then on.
+
+    All other parts must be stopped. If interrupted it loses nothing, and continues when called again.
+    """
+    from extproc.supervisor.migrate import migrate as run
+
+    run(from_process(config, flags), is_dry=is_dry, as_json=as_json)
+
+
 @command(memproxy, "filter", panel=PARTS)
 def filter_(
     *,
     config: ConfigOption = None,
-    path: Annotated[Path, Option("--socket", help="Unix socket to serve on.")],
+    path: Annotated[Path | None, Option("--socket", help="Unix socket to serve on.")] = None,
+    listen: Annotated[str, Option(help="HOST:PORT to serve on instead, for Envoy on another host.")] = "",
+    is_open: Annotated[
+        bool, Option("--without-secret", help="Believe whoever calls: only where nobody but Envoy can reach it.")
+    ] = False,
 ) -> None:
-    """Serve Envoy's external processing on a Unix socket: one process, one event loop."""
-    from extproc import server
+    """Serve Envoy's external processing: one process, one event loop, one endpoint of Envoy's.
 
-    run_part(partial(server.run, socket_path=path), from_process(config, {}))
+    Beyond this machine, calls need the secret that Envoy brings (`MEMPROXY_EDGE_SECRET`, the same for both).
+    """
+    from extproc import server
+    from extproc.addresses import HostAndPort, checked_listener, unix_target
+    from extproc.identity import IdentityMode
+
+    settings = from_process(config, {})
+    if (path is None) == (not listen):
+        raise BadSetting("a filter listens either on --socket PATH or on --listen HOST:PORT")
+    if path is not None:
+        run_part(partial(server.run, target=unix_target(path)), settings)
+        return
+    secret = "" if is_open else settings.edge_secret
+    needed = "none" if is_open else secret
+    listener = checked_listener(HostAndPort.parsed(listen), IdentityMode(settings.identity), needed)
+    run_part(partial(server.run, target=listener.target, secret=secret), settings)
 
 
 @command(memproxy, panel=PARTS)
@@ -155,25 +191,64 @@ def envoy(
     *,
     config: ConfigOption = None,
     paths: Annotated[list[Path] | None, Option("--socket", help="A filter's; one for each.")] = None,
+    addresses: Annotated[
+        list[str] | None,
+        Option("--filter", help="HOST:PORT of a filter, one for each. A name may stand for many."),
+    ] = None,
     envoy_concurrency: Annotated[int, Option(min=1, help="Envoy's threads.")] = 1,
     target: Annotated[Path, Option("--to", help="Where the bootstrap is written.")],
 ) -> None:
     """Write Envoy's bootstrap for these settings, then become Envoy: one part alone, for containers."""
+    from extproc.addresses import HostAndPort
     from extproc.supervisor.bootstrap import render
     from extproc.supervisor.process_specs import bootstrap_values, envoy_arguments, program
 
     settings = from_process(config, {})
-    target.write_bytes(render(bootstrap_values(settings, tuple(paths or ()))))
+    remote = tuple(map(HostAndPort.parsed, addresses or ()))
+    target.write_bytes(render(bootstrap_values(settings, tuple(paths or ()), remote)))
     path = program("envoy")
     os.execv(path, [path, *envoy_arguments(target, envoy_concurrency)])  # noqa: S606 - no shell is wanted
 
 
 @command(memproxy, panel=PARTS)
-def model(*, port: Annotated[int, Option(min=1, max=65535, help="Port on 127.0.0.1.")]) -> None:
+def model(
+    *,
+    host: Annotated[str, Option(help="Address to listen on; it has no access control.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=1, max=65535, help="Port.")],
+) -> None:
     """Serve the small local chat model, as `up` does without --upstream."""
     from extproc.supervisor.local_model import serve
 
-    serve(port)
+    serve(host, port)
+
+
+@command(memproxy, panel=OPERATION)
+def probe(*, target: Annotated[str, Argument(help="unix:PATH, grpc:HOST:PORT, or a URL.")]) -> None:
+    """Ask one part whether it works, for the health checks of containers: exit code 0 if it does, else 1.
+
+    A filter (`unix:`, `grpc:`) works once it has searched, and until it is told to stop.
+    """
+    import asyncio
+
+    from extproc.supervisor.probes import answers
+
+    sys.exit(not asyncio.run(answers(target)))
+
+
+@command(memproxy, panel=OPERATION)
+def restart(
+    *,
+    config: ConfigOption = None,
+    data_dir: Annotated[str | None, Option(help="Of the `up` that is to be restarted.")] = None,
+) -> None:
+    """Restart the parts of a running `up`, one after the other, each when the one before works again.
+
+    With two filters or more, no chat fails, and none goes without memory. Envoy goes on.
+    """
+    from extproc.supervisor.rolling_restart import request_restart
+
+    settings = from_process(config, {"data_dir": data_dir})
+    request_restart(Path(settings.data_dir), report=lambda line: echo(line, err=True))
 
 
 memproxy.add_typer(commands)

@@ -10,9 +10,8 @@ import asyncio
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import grpc
@@ -20,7 +19,8 @@ import structlog
 
 from extproc import wire
 from extproc._pb import external_processor_pb2 as pb
-from extproc.health import DRAIN_SECONDS, Health
+from extproc.addresses import has_secret
+from extproc.health import DRAIN_SECONDS_MAX, Health
 from extproc.identity import IdentityMode
 from extproc.inject import (
     Command,
@@ -40,6 +40,7 @@ from extproc.recorder import ModelLessons, ObservedStream, TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory.chat.completions import ChatRequest
+from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX, Scope
 from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
 from memory.processes import composition, entrypoints
@@ -57,7 +58,7 @@ log = structlog.get_logger(__name__)
 
 MESSAGE_BYTES_MAX = CHAT_BYTES_MAX + (8 << 20)  # plus our notes and the message's overhead
 HEAVY_SECONDS = 2.0  # requested for a body of many MiB; envoy.yaml allows no more
-GRACE_SECONDS = 5.0  # for streams in progress when we stop: a question takes 0.1 s, a reply may be cut off
+CUT_SECONDS = 0.5  # for streams that begin in the moment in which we stop
 SETTLE_SECONDS = 1.0  # for cancelled streams to hand over what they observed
 
 OPTIONS = (
@@ -94,14 +95,23 @@ class EdgeTrust:
     claims: ClaimNames = USUAL_CLAIMS
     rejects_mismatches: bool = False  # envoy.yaml then permits the filter to answer
     off_routes: tuple[OffRoute, ...] = ()
+    secret: str = ""  # which calls must bring; "": none
 
 
 @dataclass(frozen=True, slots=True)
 class DrainPace:
-    """Seconds: until Envoy sends nothing new, and for streams under way then."""
+    """Seconds at most: until Envoy sends nothing new, and for streams in progress then, as long as replies."""
 
-    drain: float = DRAIN_SECONDS
-    grace: float = GRACE_SECONDS
+    drain: float = DRAIN_SECONDS_MAX
+    grace: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """When recall works, and when to stop."""
+
+    ready: asyncio.Event
+    until: asyncio.Event
 
 
 class Filter:
@@ -137,6 +147,8 @@ class Filter:
         """One stream: one exchange in one role."""
         metadata = dict(context.invocation_metadata() or ())
         parent = str(metadata.get("traceparent", ""))  # Envoy's span of this call
+        if not has_secret(metadata, self._trust.secret):
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "MEMPROXY_EDGE_SECRET is another one here")
         self._streams += 1
         self._is_settled.clear()
         try:
@@ -258,33 +270,52 @@ async def serve(
     filter_: Filter,
     recorder: TurnRecorder,
     *,
-    socket_path: Path,
-    until: asyncio.Event,
+    target: str,
+    signs: Signs,
     pace: DrainPace = DrainPace(),
 ) -> None:
-    """Serve both roles on a Unix socket until told to stop, then drain: finish requests, write what was observed.
+    """Serve both roles at a gRPC target until told to stop, then drain: finish streams, write what was observed.
 
     `recorder`: the filter's own, which is opened and closed here. Returns when everything is in the turn log.
     """
-    async with recorder:
+    async with recorder, asyncio.TaskGroup() as tasks:
         server, health = grpc.aio.server(options=OPTIONS), Health()
         await health.join(server)
         server.add_generic_rpc_handlers((_handlers(filter_),))
-        server.add_insecure_port(f"unix:{socket_path}")
+        _bind(server, target)
         await server.start()
+        entering = tasks.create_task(_enter(health, signs.ready))
         try:
-            await until.wait()
-            await health.leave()
-            await asyncio.sleep(pace.drain)
+            await signs.until.wait()
+            await health.leave(seconds_max=pace.drain)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(filter_.settled(), pace.grace)
         finally:
+            entering.cancel()
             recorder.leave()
-            await server.stop(pace.grace)
+            await server.stop(CUT_SECONDS)
             with suppress(TimeoutError):
                 await asyncio.wait_for(filter_.settled(), SETTLE_SECONDS)
 
 
-async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) -> None:
-    """The filter process: builds the parts from the settings and serves until told to stop."""
+async def _enter(health: Health, ready: asyncio.Event) -> None:
+    await ready.wait()
+    await health.enter()
+
+
+def _bind(server: grpc.aio.Server, target: str) -> None:
+    try:
+        server.add_insecure_port(target)
+    except RuntimeError as error:
+        raise BadSetting(f"the filter cannot listen on {target}: give another address") from error
+
+
+async def run(settings: Settings, until: asyncio.Event, *, target: str, secret: str = "") -> None:
+    """The filter process: builds the parts from the settings and serves until told to stop.
+
+    `secret`: which calls must bring, if any.
+    """
+    signs = Signs(ready=asyncio.Event(), until=until)
     async with composition.open_parts(settings, is_hurried=True, traced_as="filter") as parts:
         template_compatibility = parts.template_compatibility()
         recorder = TurnRecorder(
@@ -303,16 +334,16 @@ async def run(settings: Settings, until: asyncio.Event, *, socket_path: Path) ->
         filter_ = Filter(
             recall=CompactingRecall(recall, compactor.prepare) if records else recall,
             recorder=recorder,
-            trust=edge_trust(settings),
+            trust=replace(edge_trust(settings), secret=secret),
             instruments=parts.instruments,
             new_id=composition.new_id,
             is_recording=records,
         )
-        serving = serve(filter_, recorder, socket_path=socket_path, until=until)
+        pace = DrainPace(grace=settings.drain_seconds)
+        serving = serve(filter_, recorder, target=target, signs=signs, pace=pace)
         with_background = entrypoints.beside((parts.windows.run(), compactor.run(contained)), serving)
-        await entrypoints.warming_up(
-            parts, with_background, decides=True, template_compatibility=template_compatibility
-        )
+        warming = entrypoints.WarmUp(decides=True, template_compatibility=template_compatibility, ready=signs.ready)
+        await entrypoints.warming_up(parts, with_background, warming)
 
 
 def edge_trust(settings: Settings) -> EdgeTrust:

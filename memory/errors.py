@@ -28,6 +28,14 @@ class NotFound(BadInput):
         super().__init__(message, code="not_found")
 
 
+class MemoryRefused(BadInput):
+    """A memory that a store cannot hold. Nothing was written with it."""
+
+    def __init__(self, message: str, *, memory_id: str, code: str = "bad_input") -> None:
+        super().__init__(message, code=code)
+        self.memory_id = memory_id
+
+
 class NotRecordable(BadInput):
     """A text that could not be searched for secrets and therefore must not be stored."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,15 @@ import yaml
 from typer.main import get_command
 
 from extproc.cli import memproxy
+from extproc.health import LIVE
+from extproc.supervisor.bootstrap import template
+from extproc.supervisor.process_specs import FILTER_STOP_SECONDS
 from memory.settings import every_setting
 
 ROOT = Path(__file__).resolve().parent.parent
+KUBERNETES = ROOT / "deploy" / "kubernetes"
+KUBERNETES_VERSION = "1.32"
+PROFILES = ("gpu", "redis")
 COMMANDS: dict[str, Any] = get_command(memproxy).commands
 SETTINGS = {doc.environment for doc in every_setting()}
 
@@ -24,16 +33,27 @@ def compose() -> dict[str, Any]:
 
 
 def ours() -> dict[str, dict[str, Any]]:
-    return {name: service for name, service in compose()["services"].items() if service.get("image") == "memproxy"}
+    """The services that run our image."""
+    services = compose()["services"].items()
+    return {name: service for name, service in services if service["image"].startswith("memproxy")}
+
+
+def kustomization() -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text(encoding="utf-8"))
+    return content
 
 
 def manifests() -> list[dict[str, Any]]:
-    files = sorted((ROOT / "deploy").glob("**/*.yaml"))
+    files = [KUBERNETES / name for name in kustomization()["resources"]]
     return [one for file in files for one in yaml.safe_load_all(file.read_text(encoding="utf-8")) if one]
 
 
+def of_kind(*kinds: str) -> list[dict[str, Any]]:
+    return [one for one in manifests() if one["kind"] in kinds]
+
+
 def containers() -> list[dict[str, Any]]:
-    specs = [one["spec"]["template"]["spec"] for one in manifests() if one["kind"] in ("Deployment", "StatefulSet")]
+    specs = [one["spec"]["template"]["spec"] for one in of_kind("Deployment")]
     return [one for spec in specs for one in [*spec.get("initContainers", []), *spec["containers"]]]
 
 
@@ -48,28 +68,89 @@ def is_understood(words: list[str]) -> bool:
 def test_compose_has_every_part_and_what_they_stand_on() -> None:
     services = compose()["services"]
     parts = [service["command"][0] for service in ours().values()]
-    assert sorted(parts) == ["api", "envoy", "filter", "filter", "worker", "worker"]
-    assert {"vllm", "milvus", "prometheus", "grafana"} <= set(services)
+    assert sorted(parts) == ["api", "envoy", "filter", "filter", "model", "worker", "worker"]
+    assert {"vllm", "milvus", "etcd", "minio", "redis", "prometheus", "grafana"} <= set(services)
+
+
+def test_every_service_of_compose_says_when_it_works_and_what_it_may_use() -> None:
+    services = compose()["services"]
+    assert [name for name, one in services.items() if "healthcheck" not in one] == []
+    unlimited = [name for name, one in services.items() if not one["deploy"]["resources"].get("limits")]
+    assert unlimited == ["vllm"], "which has the graphics card"
+    for service in services.values():
+        assert set(service.get("depends_on", {})) <= set(services)
+
+
+def test_vllm_caches_prefixes_and_serves_learning_behind_chats() -> None:
+    assert {"--enable-prefix-caching", "--scheduling-policy", "priority"} <= set(
+        compose()["services"]["vllm"]["command"]
+    )
+    assert "MEMPROXY_MEMORY_EXTRACTION_PRIORITY" in ours()["worker-0"]["environment"]
+
+
+@pytest.mark.parametrize("name", sorted(ours()))
+def test_health_checks_of_our_services_ask_what_they_serve(name: str) -> None:
+    words = ours()[name]["healthcheck"]["test"]
+    if words[0] == "CMD-SHELL":
+        assert words[1] == "ls /run/memproxy/warm-*"  # written by memory/processes/entrypoints.py
+        return
+    assert words[1] == "memproxy"
+    assert is_understood(words[2:])
+    port = {"envoy": 9901, "filter-0": 50051, "filter-1": 50051, "api": 8081, "model": 8000}[name]
+    assert words[3].startswith((f"http://127.0.0.1:{port}/", f"grpc:127.0.0.1:{port}"))
 
 
 @pytest.mark.parametrize("name", sorted(ours()))
 def test_every_service_of_compose_is_started_with_words_and_settings_that_exist(name: str) -> None:
     service = ours()[name]
     assert is_understood(service["command"])
-    variables = {word for word in service["environment"] if word.startswith("MEMPROXY_")}
-    assert variables
+    variables = {word for word in service.get("environment", {}) if word.startswith("MEMPROXY_")}
+    assert variables or name == "model"
     assert variables - SETTINGS == set()
 
 
-def test_envoy_and_the_filters_of_compose_mean_the_same_sockets() -> None:
+def test_envoy_and_the_filters_of_compose_mean_the_same_addresses() -> None:
     services = ours()
     served = {
-        words[words.index("--socket") + 1]
-        for words in (service["command"] for service in services.values())
-        if words[0] == "filter"
+        f"{name}:{one['command'][-1].rpartition(':')[2]}"
+        for name, one in services.items()
+        if one["command"][0] == "filter"
     }
-    asked = {word.partition("=")[2] for word in services["envoy"]["command"] if word.startswith("--socket=")}
+    asked = {word.partition("=")[2] for word in services["envoy"]["command"] if word.startswith("--filter=")}
     assert asked == served
+    assert services["envoy"]["environment"]["MEMPROXY_FILTERS"] == str(len(served))
+
+
+def test_a_stopping_part_is_given_longer_than_it_waits() -> None:
+    for name, service in ours().items():
+        if service["command"][0] == "filter":
+            waits = float(service["environment"]["MEMPROXY_DRAIN_SECONDS"]) + FILTER_STOP_SECONDS
+            assert float(service["stop_grace_period"].removesuffix("s")) >= waits, name
+    [settings] = of_kind("ConfigMap")
+    [filter_] = [one for one in of_kind("Deployment") if one["metadata"]["name"] == "memproxy-filter"]
+    waits = float(settings["data"]["MEMPROXY_DRAIN_SECONDS"]) + FILTER_STOP_SECONDS
+    assert filter_["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= waits
+
+
+@pytest.mark.skipif(shutil.which("docker-compose") is None, reason="docker-compose is not installed: apt install it")
+def test_compose_itself_understands_the_file() -> None:
+    profiles = [word for profile in PROFILES for word in ("--profile", profile)]
+    environment = {**os.environ, "MEMPROXY_EDGE_SECRET": "x"}  # noqa: TID251 - with the PATH
+    shown = subprocess.run(
+        ["docker-compose", "--file", str(ROOT / "docker-compose.yml"), *profiles, "config", "--services"],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert sorted(shown.stdout.split()) == sorted(compose()["services"])
+    without = subprocess.run(
+        ["docker-compose", "--file", str(ROOT / "docker-compose.yml"), "config"],
+        capture_output=True,
+        text=True,
+        env={"PATH": environment["PATH"]},
+    )
+    assert "MEMPROXY_EDGE_SECRET" in without.stderr, "a secret that is not set is found at the start"
 
 
 def test_compose_mounts_files_that_are_there_and_volumes_that_it_declares() -> None:
@@ -77,8 +158,6 @@ def test_compose_mounts_files_that_are_there_and_volumes_that_it_declares() -> N
     sources = [v.partition(":")[0] for service in content["services"].values() for v in service.get("volumes", [])]
     assert [source for source in sources if source.startswith("./") and not (ROOT / source).exists()] == []
     assert {source for source in sources if not source.startswith("./")} == set(content["volumes"])
-    used = {c["source"] for service in content["services"].values() for c in service.get("configs", [])}
-    assert used == set(content["configs"])
 
 
 def test_compose_publishes_on_loopback_only() -> None:
@@ -95,18 +174,81 @@ def test_prometheus_asks_services_that_compose_has() -> None:
 
 def test_no_image_floats() -> None:
     images = [s["image"] for s in compose()["services"].values()] + [c["image"] for c in containers()]
-    assert [image for image in images if not image.startswith("memproxy") and not re.search(r":v?\d", image)] == []
+    assert [
+        image for image in images if not image.startswith("memproxy") and not re.search(r":(v|RELEASE\.)?\d", image)
+    ] == []
 
 
 def test_every_container_of_the_kubernetes_example_is_started_with_words_and_settings_that_exist() -> None:
-    of_ours = [one for one in containers() if one["image"].startswith("memproxy")]
-    assert {one["args"][0] for one in of_ours} == {"envoy", "filter", "worker", "api"}
-    for one in of_ours:
+    assert {one["args"][0] for one in containers()} == {"envoy", "filter", "worker", "api"}
+    for one in containers():
         assert is_understood(one["args"])
-        names = {entry["name"] for entry in one.get("env", [])} & SETTINGS
-        assert {e["name"] for e in one.get("env", []) if e["name"].startswith("MEMPROXY_")} == names
-    for config in (one for one in manifests() if one["kind"] == "ConfigMap"):
-        assert {key for key in config["data"] if key.startswith("MEMPROXY_")} <= SETTINGS
+        names = {entry["name"] for entry in one.get("env", [])}
+        assert names <= SETTINGS
+    [config] = of_kind("ConfigMap")
+    assert set(config["data"]) <= SETTINGS
+
+
+def test_the_manifests_are_valid_for_kubernetes() -> None:
+    schemas = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed: make setup")
+    for one in manifests():
+        schemas.validate(one, KUBERNETES_VERSION, strict=True)
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_the_kustomization_builds_and_puts_what_opens_the_turn_log_on_one_node() -> None:
+    built = subprocess.run(["kubectl", "kustomize", str(KUBERNETES)], capture_output=True, text=True, check=True)
+    pods = {
+        one["metadata"]["name"]: one["spec"]["template"]["spec"]
+        for one in yaml.safe_load_all(built.stdout)
+        if one["kind"] == "Deployment"
+    }
+    assert {name for name, pod in pods.items() if "affinity" in pod} == {
+        name for name, pod in pods.items() if any("persistentVolumeClaim" in v for v in pod["volumes"])
+    }
+
+
+def test_services_policies_and_budgets_select_pods_that_exist_and_ports_that_they_have() -> None:
+    pods = {one["spec"]["selector"]["matchLabels"]["app"]: one for one in of_kind("Deployment")}
+    for one in of_kind("Deployment"):
+        assert one["spec"]["template"]["metadata"]["labels"] == one["spec"]["selector"]["matchLabels"]
+        assert one["metadata"]["name"] in pods
+    selected = [(one["spec"]["selector"]["app"], one["spec"]["ports"], "targetPort") for one in of_kind("Service")]
+    selected += [
+        (one["spec"]["podSelector"]["matchLabels"]["app"], rule["ports"], "port")
+        for one in of_kind("NetworkPolicy")
+        for rule in one["spec"]["ingress"]
+    ]
+    for app, ports, key in selected:
+        [container] = pods[app]["spec"]["template"]["spec"]["containers"]
+        assert {port[key] for port in ports} <= {port["name"] for port in container["ports"]}, app
+    for one in of_kind("PodDisruptionBudget"):
+        assert one["spec"]["selector"]["matchLabels"]["app"] in pods
+    [scaler] = of_kind("HorizontalPodAutoscaler")
+    assert scaler["spec"]["scaleTargetRef"]["name"] in pods
+    [config] = of_kind("ConfigMap")
+    assert config["data"]["MEMPROXY_FILTERS"] == str(scaler["spec"]["maxReplicas"])
+
+
+def test_no_container_of_the_kubernetes_example_is_root_or_writes_outside_its_volumes() -> None:
+    for one in of_kind("Deployment"):
+        assert one["spec"]["template"]["spec"]["securityContext"]["runAsNonRoot"]
+    for container in containers():
+        context = container["securityContext"]
+        assert context["readOnlyRootFilesystem"]
+        assert not context["allowPrivilegeEscalation"]
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert {"startupProbe", "readinessProbe"} & set(container)
+
+
+def test_filters_are_asked_by_the_names_that_their_health_service_knows() -> None:
+    [filter_] = [one for one in containers() if one["name"] == "filter"]
+    port = int(filter_["args"][-1].rpartition(":")[2])
+    assert filter_["readinessProbe"]["grpc"] == {"port": port}
+    assert filter_["livenessProbe"]["grpc"] == filter_["startupProbe"]["grpc"] == {"port": port, "service": LIVE}
+    [envoy] = [one for one in containers() if one["name"] == "envoy"]
+    [service] = [one for one in of_kind("Service") if one["spec"].get("clusterIP") == "None"]
+    assert f"--filter={service['metadata']['name']}:{service['spec']['ports'][0]['port']}" in envoy["args"]
 
 
 def test_the_dockerfile_copies_what_is_there() -> None:
@@ -118,3 +260,28 @@ def test_the_dockerfile_copies_what_is_there() -> None:
     assert copied
     assert [name for name in copied if not (ROOT / name).exists()] == []
     assert [name for name in copied if f"!{name}" not in ignored] == []
+
+
+def test_envoy_gateway_observes_and_asks_for_health_as_our_own_envoy_does() -> None:
+    own = yaml.safe_load(template().read_text(encoding="utf-8"))["static_resources"]
+    manager = own["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    [observe] = [one["typed_config"] for one in manager["http_filters"] if one["name"] == "memory.observe"]
+    [inject] = [one["typed_config"] for one in manager["http_filters"] if one["name"] == "memory.inject"]
+    [cluster] = [one for one in own["clusters"] if one["name"] == "memory_observe"]
+    file = ROOT / "deploy" / "envoy-gateway" / "memproxy.yaml"
+    policy, patch, network = yaml.safe_load_all(file.read_text(encoding="utf-8"))
+    patched, added = (one["operation"]["value"] for one in patch["spec"]["jsonPatches"])
+    for key in ("observability_mode", "failure_mode_allow", "deferred_close_timeout", "processing_mode"):
+        assert patched["typed_config"][key] == observe[key]
+    assert patched["typed_config"]["metadata_options"] == observe["metadata_options"]
+    assert patched["typed_config"]["grpc_service"]["initial_metadata"] == [{"key": "x-role", "value": "observe"}]
+    assert added["health_checks"] == cluster["health_checks"]
+    assert added["common_lb_config"] == cluster["common_lb_config"]
+    [extension] = policy["spec"]["extProc"]
+    assert extension["failOpen"] is inject["failure_mode_allow"] is True
+    assert extension["messageTimeout"] == inject["message_timeout"]
+    assert extension["metadata"]["writableNamespaces"] == inject["metadata_options"]["receiving_namespaces"]["untyped"]
+    [service] = [one for one in of_kind("Service") if one["metadata"]["name"] == "memproxy-filter"]
+    [backend] = extension["backendRefs"]
+    assert (backend["name"], backend["port"]) == (service["metadata"]["name"], service["spec"]["ports"][0]["port"])
+    assert network["spec"]["podSelector"]["matchLabels"] == service["spec"]["selector"]

@@ -16,8 +16,10 @@ from pathlib import Path
 
 import yaml
 
+from extproc.addresses import HostAndPort
 from extproc.identity import IDENTITY_HEADER, IdentityMode
 from extproc.supervisor.envoy_tracing import COLLECTOR_CLUSTER, EnvoyTracing, tracing_values, without_tracing
+from extproc.supervisor.filter_endpoints import filter_values
 from extproc.supervisor.remote_servers import Tree, address_of, remote_server
 from extproc.supervisor.token_verification import (
     FILTER,
@@ -32,6 +34,7 @@ from memory.errors import BadSetting
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 OUR_FILTERS = ("memory.observe", "memory.inject", FILTER)
 OUR_CLUSTERS = ("memory_observe", "memory_inject", "memory_api", KEYS_CLUSTER, COLLECTOR_CLUSTER)
+OBSERVED_PER_CONNECTION = 10  # a stream of an aborted exchange ends some seconds later than its connection
 EDITED_HEADERS = ("content-length",)
 REJECTION_HEADERS = ("content-type",)
 
@@ -39,8 +42,19 @@ _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
+class TrafficLimits:
+    """`connections`: of clients, and chats open at the upstream. `filter_in_flight`: chats for each of `filters`."""
+
+    connections: int = 10_000
+    filter_in_flight: int = 10_000
+    filters: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class BootstrapValues:
-    """The settings of one Envoy process. Ports are 1 to 65535: "any free port" is resolved before.
+    """The settings of one Envoy process. Filters have either sockets or addresses, of which names may stand for many.
+
+    Ports are 1 to 65535: "any free port" is resolved before.
 
     `upstream`: an http or https URL; its path, if any, prefixes every client path, except that a final `/v1` is
     dropped, since clients send it. `trusted_peers`: CIDR ranges, for `header` mode and for signals. `signals`: names of
@@ -49,7 +63,8 @@ class BootstrapValues:
     """
 
     upstream: str
-    filter_sockets: tuple[Path, ...]
+    filter_sockets: tuple[Path, ...] = ()
+    filter_addresses: tuple[HostAndPort, ...] = ()
     is_upstream_kept_alive: bool = True
     host: str = "127.0.0.1"
     port: int = 8080
@@ -58,7 +73,7 @@ class BootstrapValues:
     api_host: str = "127.0.0.1"
     identity: IdentityMode = IdentityMode.DEVELOPMENT
     trusted_peers: tuple[str, ...] = LOOPBACK
-    filter_in_flight_max: int = 10_000
+    limits: TrafficLimits = TrafficLimits()
     signals: SignalReader = field(default_factory=SignalReader)
     tokens: TokenVerification | None = None
     filter_may_answer: bool = False
@@ -69,8 +84,8 @@ class BootstrapValues:
         for name in ("port", "admin_port", "api_port"):
             if not 1 <= getattr(self, name) <= 65535:
                 raise BadSetting(f"{name} must be between 1 and 65535 here, got {getattr(self, name)}")
-        if not self.filter_sockets:
-            raise BadSetting("at least one filter socket is needed")
+        if bool(self.filter_sockets) == bool(self.filter_addresses):
+            raise BadSetting("filters are needed: either the socket of each, or the address of each (or of all)")
         if self.identity is IdentityMode.HEADER and not self.trusted_peers:
             raise BadSetting("identity mode header needs trusted_peers: without one, nobody has an identity")
         if (self.identity is IdentityMode.JWT) != (self.tokens is not None):
@@ -153,8 +168,10 @@ def _values(plan: BootstrapValues) -> dict[str, Tree]:
         "identity_headers_removed": [{"remove": IDENTITY_HEADER}] if plan.identity is IdentityMode.JWT else [],
         "filter_never_answers": not plan.filter_may_answer,
         "filter_headers": f"^({'|'.join(EDITED_HEADERS + (REJECTION_HEADERS if plan.filter_may_answer else ()))})$",
-        "filter_endpoints": [{"endpoint": {"address": {"pipe": {"path": str(path)}}}} for path in plan.filter_sockets],
-        "filter_in_flight_max": plan.filter_in_flight_max * len(plan.filter_sockets),
+        **filter_values(plan.filter_sockets, plan.filter_addresses),
+        "connections_max": plan.limits.connections,
+        "observed_max": OBSERVED_PER_CONNECTION * plan.limits.connections,
+        "filter_in_flight_max": plan.limits.filter_in_flight * plan.limits.filters,
         "api_type": "STATIC" if api else "STRICT_DNS",
         "api_host": str(api or plan.api_host),
         "api_port": plan.api_port,

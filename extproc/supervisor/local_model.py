@@ -1,7 +1,7 @@
 """A small real chat model on this machine, to try the product without a GPU: SmolLM2-135M-Instruct with OpenAI's API.
 
-It answers and uses notes, but is far too weak to judge answers by, or to extract memories. Loopback only. Not used if
-an upstream is configured.
+It answers and uses notes, but is far too weak to judge answers by, or to extract memories. Loopback only, unless a
+container asks for more. Not used if an upstream is configured.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def model_file() -> Path:
     return weights[0]
 
 
-def serve(port: int) -> None:
+def serve(host: str, port: int) -> None:
     """Serve until SIGTERM or SIGINT. Blocks. `/health` says 200 once the model is loaded."""
     import xllamacpp  # imported here: it loads native code that no other part needs
 
@@ -43,7 +43,7 @@ def serve(port: int) -> None:
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(model_file())
     parameters.model_alias = {MODEL_NAME}
-    parameters.hostnames = ["127.0.0.1"]
+    parameters.hostnames = [host]
     parameters.port = port
     parameters.n_parallel = SLOTS
     parameters.n_ctx = SLOTS * SLOT_TOKENS

@@ -56,6 +56,22 @@ def data_directory(path: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
+def owner_of(data_dir: Path) -> int:
+    """The process id of the `up` that has locked this directory; 0 if none has, or it is unknown."""
+    try:
+        descriptor = os.open(data_dir / "up.lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        shown = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+        return int(shown) if shown.isdigit() else 0
+    finally:
+        os.close(descriptor)
+    return 0
+
+
 def wait_for_lock(lock: Path, *, seconds: float = ORPHAN_WAIT_SECONDS) -> None:
     """Return once nobody holds the file lock at `lock`: a child of the last run may take a moment to end.
 

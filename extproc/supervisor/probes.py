@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import grpc
@@ -49,13 +48,21 @@ async def milvus_answers(uri: str) -> bool:
     return answer not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
-async def filter_serves(path: Path) -> bool:
-    """Whether the filter on this Unix socket reports SERVING."""
-    answer = await _call(f"unix:{path}", _HEALTH_CHECK, b"")
+async def filter_serves(target: str) -> bool:
+    """Whether the filter at this gRPC target reports SERVING."""
+    answer = await _call(target, _HEALTH_CHECK, b"")
     if not isinstance(answer, bytes):
         return False
     status = health_pb2.HealthCheckResponse.FromString(answer).status
     return bool(status == health_pb2.HealthCheckResponse.SERVING)
+
+
+async def answers(target: str) -> bool:
+    """Whether a part works: a filter at `unix:PATH` or `grpc:HOST:PORT`, another one at a URL of HTTP."""
+    if not target.startswith(("http://", "https://")):
+        return await filter_serves(target.removeprefix("grpc:"))
+    parts = urlsplit(target)
+    return await answers_http((parts.hostname or "127.0.0.1", parts.port or 80), parts.path or "/")
 
 
 async def _call(target: str, method: str, request: bytes) -> bytes | grpc.StatusCode:

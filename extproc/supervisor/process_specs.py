@@ -19,9 +19,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from extproc.addresses import HostAndPort, unix_target
 from extproc.identity import IdentityMode
 from extproc.supervisor import probes
-from extproc.supervisor.bootstrap import BootstrapValues
+from extproc.supervisor.bootstrap import BootstrapValues, TrafficLimits
 from extproc.supervisor.envoy_tracing import EnvoyTracing
 from extproc.supervisor.locks_and_ports import CannotStart
 from extproc.supervisor.processes import ProcessCommand
@@ -39,7 +40,7 @@ MODEL_NICENESS = 10
 
 # Time between each part's stop signal and SIGKILL. Envoy has finished its requests before it is stopped.
 ENVOY_STOP_SECONDS = 3.0
-FILTER_STOP_SECONDS = 8.0  # two health-check intervals, then the pending turns
+FILTER_STOP_SECONDS = 10.0  # until Envoy has heard of it, then the pending turns; and what it waits for replies
 MILVUS_STOP_SECONDS = 10.0  # it takes 5 s for active calls, then closes its files
 
 QUIET = (
@@ -197,12 +198,17 @@ def envoy_arguments(bootstrap_file: Path, threads: int) -> tuple[str, ...]:
     )
 
 
-def bootstrap_values(settings: Settings, filter_sockets: tuple[Path, ...]) -> BootstrapValues:
-    """The input for rendering Envoy's bootstrap."""
+def bootstrap_values(
+    settings: Settings, filter_sockets: tuple[Path, ...], filter_addresses: tuple[HostAndPort, ...] = ()
+) -> BootstrapValues:
+    """The input for rendering Envoy's bootstrap. A name among the addresses stands for `settings.filters` filters."""
+    endpoints = len(filter_sockets) + len(filter_addresses)
+    is_named = any(one.address is None for one in filter_addresses)
     return BootstrapValues(
         upstream=settings.upstream,
         is_upstream_kept_alive=settings.upstream_keep_alive,
         filter_sockets=filter_sockets,
+        filter_addresses=filter_addresses,
         host=settings.host,
         port=settings.port,
         admin_port=settings.envoy_admin_port,
@@ -210,7 +216,11 @@ def bootstrap_values(settings: Settings, filter_sockets: tuple[Path, ...]) -> Bo
         api_host=settings.api_host,
         identity=IdentityMode(settings.identity),
         trusted_peers=settings.trusted_peers,
-        filter_in_flight_max=settings.memory.filter_in_flight_max,
+        limits=TrafficLimits(
+            connections=settings.connections_max,
+            filter_in_flight=settings.memory.filter_in_flight_max,
+            filters=max(endpoints, settings.filters) if is_named else endpoints,
+        ),
         signals=signal_reader(settings.memory.upstream_signals),
         tokens=token_verification(settings),
         filter_may_answer=settings.memory.identity.on_mismatch == "reject",
@@ -251,18 +261,19 @@ def _cores() -> int:
 
 
 def _filters(settings: Settings, paths: RunPaths, environment: dict[str, str]) -> list[ProcessSpec]:
-    return [_filter(paths.filter_socket(number), number, paths, environment) for number in range(settings.filters)]
+    return [_filter(number, paths, environment, settings.drain_seconds) for number in range(settings.filters)]
 
 
-def _filter(path: Path, number: int, paths: RunPaths, environment: dict[str, str]) -> ProcessSpec:
+def _filter(number: int, paths: RunPaths, environment: dict[str, str], drain_seconds: float) -> ProcessSpec:
+    path = paths.filter_socket(number)
     return ProcessSpec(
         ProcessCommand(
             name=f"filter-{number}",
             argv=_memproxy(paths, "filter", "--socket", str(path)),
             environment=environment,
-            stop_seconds=FILTER_STOP_SECONDS,
+            stop_seconds=FILTER_STOP_SECONDS + drain_seconds,
         ),
-        probe=lambda: probes.filter_serves(path),
+        probe=lambda: probes.filter_serves(unix_target(path)),
         searches=True,
         stage=1,
     )

@@ -58,6 +58,7 @@ class ChildProcess:
         self._on_death = on_death
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = asyncio.Event()
+        self._is_restarting = False
 
     @property
     def name(self) -> str:
@@ -87,6 +88,9 @@ class ChildProcess:
                 pid, code, lived, ending = 0, -1, 0.0, f"not started: {error}"
             if self._stopping.is_set():
                 return
+            if self._is_restarting:
+                self._is_restarting, delay = False, BACKOFF_FIRST_SECONDS
+                continue
             self.deaths += 1
             self.exit_code = code
             self._on_death(self, pid)
@@ -101,16 +105,32 @@ class ChildProcess:
         process = self._process
         if process is None or process.returncode is not None:
             return
-        if not at_once:
-            _signal(process.pid, self.command.stop_signal)
-            try:
-                async with asyncio.timeout(self.command.stop_seconds):
-                    await process.wait()
-                return
-            except TimeoutError:
-                self._logger.warning("part did not stop in time: killed", part=self.name)
+        if not at_once and await self._ended(process):
+            return
         self.kill()
         await process.wait()
+
+    async def restart(self) -> int:
+        """Stop it as `stop` does; `keep_running` starts it again at once. The pid that has ended; 0: it did not run."""
+        process = self._process
+        if process is None or process.returncode is not None or self._stopping.is_set():
+            return 0
+        self._is_restarting = True
+        if not await self._ended(process):
+            _kill_session(process.pid)
+            await process.wait()
+        return process.pid
+
+    async def _ended(self, process: asyncio.subprocess.Process) -> bool:
+        """Send the stop signal; whether it ended within `stop_seconds`."""
+        _signal(process.pid, self.command.stop_signal)
+        try:
+            async with asyncio.timeout(self.command.stop_seconds):
+                await process.wait()
+        except TimeoutError:
+            self._logger.warning("part did not stop in time: killed", part=self.name)
+            return False
+        return True
 
     def kill(self) -> None:
         """Kill without restart. `stop` still waits for the end."""

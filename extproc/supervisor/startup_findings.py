@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from extproc.supervisor.bootstrap import render
-from extproc.supervisor.locks_and_ports import CannotStart, reserve_port
+from extproc.supervisor.locks_and_ports import CannotStart, owner_of, reserve_port
 from extproc.supervisor.process_specs import LOOPBACK, bootstrap_values, program
 from memory.errors import BadInput
 from memory.processes.findings import Finding, Level
@@ -34,7 +32,7 @@ async def startup_findings(settings: Settings) -> list[Finding]:
 
 def ports_finding(settings: Settings) -> Finding:
     """Whether the ports are free, or in use by the `up` of this data directory."""
-    if owner := _running_up(Path(settings.data_dir)):
+    if owner := owner_of(Path(settings.data_dir)):
         return Finding("ports", Level.OK, f"`memproxy up` (pid {owner}) runs on {settings.data_dir} and has them")
     wanted = {
         "port": (settings.host, settings.port),
@@ -54,21 +52,6 @@ def ports_finding(settings: Settings) -> Finding:
         return Finding("ports", Level.FAIL, "; ".join(problems), "stop what listens there, or give other ports")
     named = ", ".join(f"{name} {port or 'any'}" for name, (_, port) in wanted.items())
     return Finding("ports", Level.OK, f"free: {named}")
-
-
-def _running_up(data_dir: Path) -> str:
-    """The process id of the `up` that has locked this directory; "" if none has."""
-    try:
-        descriptor = os.open(data_dir / "up.lock", os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
-    finally:
-        os.close(descriptor)
-    return ""
 
 
 def listener_of(port: int) -> str:

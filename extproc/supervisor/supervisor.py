@@ -36,6 +36,7 @@ from extproc.supervisor.process_specs import (
     upstream_address,
 )
 from extproc.supervisor.processes import ChildProcess
+from extproc.supervisor.rolling_restart import RESTART_SIGNAL, RollingRestart
 from memory.errors import BadSetting
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
@@ -148,6 +149,13 @@ class Supervisor:
             one.command.name: (one, ChildProcess(one.command, log=log, logger=logger, on_death=self._part_died))
             for one in planned
         }
+        self._restart = RollingRestart(
+            self._parts,
+            missing=self._missing,
+            forget=self._part_ended,
+            data_dir=run.paths.data,
+            logger=logger,
+        )
         self._stopping = asyncio.Event()
         self._asked_to_stop_at: float | None = None
         self._failure: CannotStart | BadSetting | None = None
@@ -159,6 +167,7 @@ class Supervisor:
         self._began_at = loop.time()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._stop)
+        loop.add_signal_handler(RESTART_SIGNAL, self._restart.request)
         own = (self._metrics.part_up, self._metrics.part_start_seconds, self._metrics.part_restarts)
         page = AggregatedMetrics(self._run.paths.metrics, own)
         with MetricsEndpoint(self._run.ports.metrics, page, envoy_page=self._envoy_page):
@@ -183,6 +192,9 @@ class Supervisor:
     def _part_died(self, part: ChildProcess, pid: int) -> None:
         self._metrics.part_restarts.labels(part.name).inc()
         self._metrics.part_up.labels(part.name).set(0)
+        self._part_ended(pid)
+
+    def _part_ended(self, pid: int) -> None:
         if pid:
             forget_process(self._run.paths.metrics, pid)
 
@@ -202,7 +214,9 @@ class Supervisor:
         self._write_ports_file()
         announce(ready_line(self._run.settings))
         self._logger.info("ready", proxy=self._run.ports.proxy, api=self._run.ports.api)
-        await self._watch()
+        async with asyncio.TaskGroup() as living:
+            living.create_task(self._restart.run())
+            await self._watch()
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
         """Return once a chat would be recalled and learnt. Raises `CannotStart`."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from memory.adapters import pages, row_codec
 from memory.model import Candidate, Change, Memory, Record, Vector, VectorOrigin, statement_key
+from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.ports import MemoryFilter, Page, ReembeddingStatus, StoredText
 
 
@@ -65,8 +66,9 @@ class InMemoryStore:
     async def memories(self, user_id: str, memory_ids: Sequence[str]) -> list[Memory]:
         return [record.memory for record in await self.get(user_id, memory_ids)]
 
-    async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Page:
-        positions = [pages.position(record.memory) for record in self._matching(where)]
+    async def page(self, where: MemoryFilter, *, limit: int, cursor: str, claim: ClaimFilter = ANY_CLAIM) -> Page:
+        found = [record.memory for record in self._matching(where)]
+        positions = [pages.position(m) for m in found if claim.admits(m.subject, m.name, m.attribute, m.values)]
         shown, next_cursor = pages.cut(positions, limit=limit, cursor=cursor)
         return Page(tuple(self._records[memory_id].memory for _, memory_id in shown), next_cursor)
 
@@ -129,6 +131,9 @@ class InMemoryReembedding:
             self._store._others[self._wanted][text.id] = row_codec.record_of(
                 {**text.row, row_codec.VECTOR_FIELD: vector}
             )
+
+    async def copy(self, texts: Sequence[StoredText]) -> None:
+        await self.put(texts, np.stack([self._store._records[text.id].vector for text in texts]))
 
     async def remove_deleted(self) -> bool:
         begun = self._store._others[self._wanted]

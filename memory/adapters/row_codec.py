@@ -16,7 +16,7 @@ import numpy as np
 import structlog
 
 from memory.adapters.well_formed import well_formed
-from memory.errors import BadInput
+from memory.errors import BadInput, MemoryRefused
 from memory.model import (
     CONTENT_CHARACTERS_MAX,
     ID_BYTES_MAX,
@@ -63,6 +63,7 @@ NUMBER_FIELDS = ("created_at", "updated_at", "said_at", "importance", "confidenc
 OPEN_TIME_FIELDS = ("valid_from", "invalid_at", "superseded_at", "expires_at", "used_at")  # may be absent
 WHOLE_NUMBER_FIELDS = ("access_count",)
 VECTOR_FIELD = "embedding"
+CLAIM_FIELDS = ("subject", "claim")
 MEMORY_FIELDS = (*TEXT_BYTES_MAX, *NUMBER_FIELDS, *OPEN_TIME_FIELDS, *WHOLE_NUMBER_FIELDS)
 RECORD_FIELDS = (*MEMORY_FIELDS, VECTOR_FIELD)
 
@@ -73,20 +74,28 @@ log = structlog.get_logger(__name__)
 
 
 def written(user_id: str, changes: Sequence[Change], vectors: Vector, *, dimension: int) -> dict[str, Row]:
-    """The rows of these changes by id; of two changes to one memory the later counts. Raises `BadInput`."""
+    """The rows of these changes by id; of two changes to one memory the later counts. Raises `MemoryRefused`."""
     assert vectors.shape == (len(changes), dimension), f"vectors {vectors.shape} for {len(changes)} × {dimension}"
     assert all(change.memory.user_id == user_id for change in changes), "a change of another user's memory"
     return {c.memory.id: row_of(Record(c.memory, v)) for c, v in zip(changes, vectors, strict=True)}
 
 
 def refuse_foreign(user_id: str, owners: Mapping[str, str]) -> None:
-    """Raise `BadInput` if one of these ids is another user's: ids are unique in the whole collection."""
-    if any(owner != user_id for owner in owners.values()):
-        raise BadInput("a memory id is already taken: draw a new one", code="id_taken")
+    """Raise `MemoryRefused` if one of these ids is another user's: ids are unique in the whole collection."""
+    for memory_id, owner in owners.items():
+        if owner != user_id:
+            raise MemoryRefused("a memory id is already taken: draw a new one", memory_id=memory_id, code="id_taken")
 
 
 def row_of(record: Record) -> Row:
-    """Raises `BadInput` if the memory does not fit into a row."""
+    """Raises `MemoryRefused` if the memory does not fit into a row."""
+    try:
+        return _checked_row(record)
+    except BadInput as error:
+        raise MemoryRefused(str(error), memory_id=record.memory.id, code=error.code) from None
+
+
+def _checked_row(record: Record) -> Row:
     memory = record.memory
     if not is_valid_id(memory.id):
         raise BadInput(f"a memory id must have 1 to {ID_BYTES_MAX} bytes and no control characters")
@@ -125,6 +134,12 @@ def memory_of(row: Mapping[str, Any]) -> Memory:
     values["evidence"] = tuple(Evidence(*entry) for entry in json.loads(row["evidence"]))
     values["metadata"] = json.loads(row["metadata"])
     return Memory(**values)
+
+
+def claim_of(row: Mapping[str, Any]) -> tuple[str, str, str, list[str]]:
+    """Subject, name, attribute and values of a row with `CLAIM_FIELDS`."""
+    attribute, name, values, _ = json.loads(row["claim"])
+    return row["subject"], name, attribute, values
 
 
 def record_of(row: Mapping[str, Any]) -> Record:

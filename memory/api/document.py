@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -66,7 +67,36 @@ def document_config() -> OpenAPIConfig:
 
 @cache
 def encoded_document(app: Litestar) -> bytes:
-    return msgspec.json.encode(app.openapi_schema.to_schema())
+    return msgspec.json.encode(closed(app.openapi_schema.to_schema()))
+
+
+def closed(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with `additionalProperties: false` in all types of request bodies: unknown fields are refused."""
+    types = document["components"]["schemas"]
+    bodies = [
+        one["requestBody"] for path in document["paths"].values() for one in path.values() if "requestBody" in one
+    ]
+    waiting, seen = list(_references(bodies)), set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        waiting += _references(types[name])
+        if "properties" in types[name]:
+            types[name]["additionalProperties"] = False
+    return document
+
+
+def _references(part: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
+    """The names of the types that this part of the document refers to."""
+    if isinstance(part, Mapping):
+        if isinstance(name := part.get("$ref"), str):
+            yield name.rpartition("/")[2]
+        part = list(part.values())
+    if isinstance(part, list | tuple):
+        for one in part:
+            yield from _references(one)
 
 
 @get(list(PATHS), include_in_schema=False)

@@ -15,6 +15,7 @@ from memory.api.refusals import CLIENT_GONE, ClientGone, refusal, send_refusal
 from memory.runtime.metrics import Metrics
 
 OURS = "/v1/"
+PROBES = frozenset(("/health", "/healthz"))  # open to everybody; whatever else is called is checked, found or not
 UNMATCHED = "unmatched"  # label of calls that no path of ours matches, or that are refused before
 IDS_AFTER = {"sessions": ("end",), "conversations": ("messages", "trim", "compress"), "messages": ()}
 
@@ -29,20 +30,26 @@ class Front:
         self._metrics = metrics
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
-        if scope["type"] != "http" or scope["path"] in self._passed:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = _path(scope)
+        if path in self._passed:
             await self._app(scope, receive, send)
             return
         started, exchange = time.perf_counter(), _Exchange(receive, send, is_head=scope["method"] == "HEAD")
-        inner: AsgiScope = {**scope, "path": _path(scope), "method": "GET" if exchange.is_head else scope["method"]}
+        inner: AsgiScope = {**scope, "path": path, "method": "GET" if exchange.is_head else scope["method"]}
+        if path in PROBES:  # they send any Host, and the framework refuses some; none matters here
+            inner["headers"] = [(name, value) for name, value in scope["headers"] if name != b"host"]
         try:
             await self._serve(inner, exchange)
         finally:
-            if scope["path"].startswith(OURS):
+            if path.startswith(OURS):
                 route = inner.get("path_template", UNMATCHED)
                 self._metrics.api_seconds.labels(route, str(exchange.code)).observe(time.perf_counter() - started)
 
     async def _serve(self, scope: AsgiScope, exchange: _Exchange) -> None:
-        if scope["path"].startswith(OURS):
+        if scope["path"] not in PROBES:
             try:
                 if self._refuses_pages:
                     refuse_pages(scope["headers"])
@@ -81,6 +88,7 @@ class _Exchange:
 def _path(scope: AsgiScope) -> str:
     """The path with each of its segments quoted, so that an id is one segment whatever it contains.
 
+    Without empty segments, which the framework would leave out later: what is checked is what is called.
     Slashes in the id of a session, a conversation or a message may also come as they are.
     """
     raw = scope.get("raw_path") or quote(scope["path"]).encode()
@@ -91,7 +99,8 @@ def _path(scope: AsgiScope) -> str:
         has_action = segments[-1] in actions and _may_act(scope["method"], segments[-1])
         end = len(segments) - has_action
         segments = [*segments[: base + 1], "/".join(segments[base + 1 : end]), *segments[end:]]
-    return "/".join(quote(one, safe="") for one in segments)
+    quoted = "/".join(quote(one, safe="") for one in segments if one)
+    return f"/{quoted}/" if quoted and not segments[-1] else f"/{quoted}"
 
 
 def _may_act(method: str, action: str) -> bool:

@@ -24,7 +24,7 @@ QUERY_FIELDS_MAX = 20
 RESERVED = frozenset(  # never ids of memories
     (
         *("search", "turns", "mcp", "flush", "stats", "receipts", "export", "import", "everything", "profile"),
-        *("sessions", "conversations", "messages", "openapi.json", "opt-out", "caller", "operator", "ui"),
+        *("sessions", "conversations", "messages", "openapi.json", "opt-out", "caller", "operator", "ui", "projects"),
     )
 )
 
@@ -67,6 +67,11 @@ def path_id(request: Request[Any, Any, Any]) -> str:
     if found in RESERVED and request.scope["path_template"].startswith("/v1/memory/{id}"):
         raise NotFoundException
     return found
+
+
+def member_id(request: Request[Any, Any, Any]) -> str:
+    """The second id in the path of a project's member."""
+    return unquote(str(request.path_params["member"]))
 
 
 def refuse_unknown_parameters(given: dict[str, str], known: Sequence[str]) -> None:

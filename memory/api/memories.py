@@ -6,12 +6,21 @@ import time
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
-from litestar import Controller, delete, get, patch, post
+from litestar import Controller, Response, delete, get, patch, post
 from litestar.di import NamedDependency, Provide
 from litestar.params import FromQuery, JSONBody, QueryParameter
 
 from memory.api import memory_views as views
 from memory.api.bodies import messages_of
+from memory.api.entity_tags import (
+    ETAG_HEADER,
+    NOT_MODIFIED,
+    IfMatch,
+    IfNoneMatch,
+    expected_versions,
+    shown,
+    shown_unless_known,
+)
 from memory.api.operations import (
     READS_PROJECTS,
     WRITES_PROJECTS,
@@ -25,10 +34,21 @@ from memory.api.project_bounds import bounded_project, is_visible, refuse_foreig
 from memory.api.times import time_of
 from memory.errors import BadInput
 from memory.model import MemoryStatus, RequestOptions, Scope
+from memory.model.claim_filters import FILTER_CHARACTERS_MAX, ClaimFilter
 from memory.service.library import PAGE_MEMORIES_MAX
+from memory.service.requests import ListedContent
 
 StatusFilter: TypeAlias = Literal["active", "superseded", "archived", "raw", "all"]
 PageLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_MEMORIES_MAX)]
+
+
+ClaimText: TypeAlias = Annotated[
+    str,
+    QueryParameter(
+        max_length=FILTER_CHARACTERS_MAX,
+        description="The whole field, ignoring case, white space, character width and punctuation. Empty: any.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +74,16 @@ def asked_page(
     return AskedPage(status, memory_type, as_of, limit, cursor, project_id)
 
 
-PAGE = Provide(asked_page, sync_to_thread=False)
+def asked_claim(
+    subject: ClaimText = "", name: ClaimText = "", attribute: ClaimText = "", value: ClaimText = ""
+) -> ClaimFilter:
+    return ClaimFilter(subject, name, attribute, value)
+
+
+PAGE = {
+    "asked": Provide(asked_page, sync_to_thread=False),
+    "claim": Provide(asked_claim, sync_to_thread=False),
+}
 
 
 class MemoriesController(Controller):
@@ -93,15 +122,21 @@ class MemoriesController(Controller):
         took_ms = round((time.perf_counter() - started) * 1000, 3)
         return views.FoundMemories(list(map(views.found_memory, found)), took_ms)
 
-    @operation(get, "/", "listMemories", allowed=READS_PROJECTS, dependencies={"asked": PAGE})
+    @operation(get, "/", "listMemories", allowed=READS_PROJECTS, dependencies=PAGE)
     async def show_page(
-        self, library: TheLibrary, caller: TheCaller, asked: NamedDependency[AskedPage]
+        self,
+        library: TheLibrary,
+        caller: TheCaller,
+        asked: NamedDependency[AskedPage],
+        claim: NamedDependency[ClaimFilter],
     ) -> views.MemoryPage:
-        """One page of memories, newest first. `as_of`: those that had that status then."""
+        """One page of memories, newest first. `as_of`: those that had that status then. `subject`, `name`, `attribute`
+        and `value`: those whose claim has them.
+        """
         page = await library.page(
             Scope(caller.user_id, bounded_project(caller, asked.project_id)),
             status=None if asked.status == "all" else MemoryStatus(asked.status),
-            memory_type=asked.memory_type,
+            about=ListedContent(asked.memory_type, claim),
             as_of=time_of(asked.as_of, "as_of"),
             limit=asked.limit,
             cursor=asked.cursor,
@@ -124,25 +159,54 @@ class MemoriesController(Controller):
         deleted = await library.delete_scope(caller.user_id, bounded_project(caller, project_id or ""))
         return views.DeletedScope(deleted.memories, deleted.turns)
 
-    @operation(get, "/{id:str}", "getMemory", allowed=READS_PROJECTS, errors=(404,))
-    async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> views.MemoryView:
+    @operation(
+        get,
+        "/{id:str}",
+        "getMemory",
+        allowed=READS_PROJECTS,
+        errors=(404,),
+        also=NOT_MODIFIED,
+        response_headers=[ETAG_HEADER],
+    )
+    async def show(
+        self, library: TheLibrary, caller: TheCaller, path_id: PathId, if_none_match: IfNoneMatch = None
+    ) -> Response[views.MemoryView]:
         """One memory."""
         await refuse_foreign_memory(library, caller, path_id, is_change=False)
-        return views.memory_view(await library.get(caller.user_id, path_id))
+        return shown_unless_known(await library.get(caller.user_id, path_id), if_none_match)
 
-    @operation(patch, "/{id:str}", "editMemory", allowed=WRITES_PROJECTS, errors=(404, 409))
+    @operation(
+        patch,
+        "/{id:str}",
+        "editMemory",
+        allowed=WRITES_PROJECTS,
+        errors=(404, 409, 412),
+        response_headers=[ETAG_HEADER],
+    )
     async def edit(
-        self, library: TheLibrary, caller: TheCaller, path_id: PathId, data: JSONBody[views.EditBody]
-    ) -> views.MemoryView:
-        """Changes a memory in place, or restores an archived one; its id and times stay."""
+        self,
+        library: TheLibrary,
+        caller: TheCaller,
+        path_id: PathId,
+        data: JSONBody[views.EditBody],
+        if_match: IfMatch = None,
+    ) -> Response[views.MemoryView]:
+        """Changes a memory in place, or restores an archived one; its id and times stay. `visibility` shares a memory
+        in a project, or takes it back: then it gets a new id.
+        """
         await refuse_foreign_memory(library, caller, path_id, is_change=True)
-        return views.memory_view(await library.patch(caller.user_id, path_id, views.edit_of(data)))
+        expected, change = expected_versions(if_match), views.edit_of(data)
+        if change.project_id:
+            bounded_project(caller, change.project_id)
+        return shown(await library.patch(caller.user_id, path_id, change, expected=expected))
 
-    @operation(delete, "/{id:str}", "deleteMemory", allowed=WRITES_PROJECTS, errors=(404, 409), status_code=200)
-    async def delete(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> views.DeletedMemory:
+    @operation(delete, "/{id:str}", "deleteMemory", allowed=WRITES_PROJECTS, errors=(404, 409, 412), status_code=200)
+    async def delete(
+        self, library: TheLibrary, caller: TheCaller, path_id: PathId, if_match: IfMatch = None
+    ) -> views.DeletedMemory:
         """Forgets one memory for good."""
         await refuse_foreign_memory(library, caller, path_id, is_change=True)
-        await library.delete(caller.user_id, path_id)
+        await library.delete(caller.user_id, path_id, expected=expected_versions(if_match))
         return views.DeletedMemory(1)
 
     @operation(get, "/{id:str}/history", "getMemoryHistory", allowed=READS_PROJECTS, errors=(404,))

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from memory.api.times import TimeText, time_of, time_text, time_text_or_none
 from memory.model import CATEGORIES, MEMORY_TYPES, Candidate, Evidence, Memory, MemoryStatus, Trust
+from memory.model.memories import MemoryVisibility
 from memory.service.library import MEMORIES_PER_ADD_MAX
 from memory.service.requests import MemoryEdit, NewMemory
 
@@ -21,6 +22,12 @@ GivenTime: TypeAlias = Annotated[
 GivenText: TypeAlias = str | None
 TypeName: TypeAlias = Annotated[
     str, Meta(description="The kind of memory.", extra_json_schema={"extra": {"enum": list(MEMORY_TYPES)}})
+]
+VisibilityName: TypeAlias = Annotated[
+    MemoryVisibility,
+    Meta(
+        description="Who may read it: its author, the members of its shared project, or all who use the project's id."
+    ),
 ]
 CategoryName: TypeAlias = Annotated[str, Meta(extra_json_schema={"extra": {"enum": list(CATEGORIES)}})]
 
@@ -37,6 +44,7 @@ class MemoryBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     created_at: GivenTime = None
     importance: float | None = None
     metadata: dict[str, Any] | None = None
+    visibility: VisibilityName = MemoryVisibility.OWNER_ONLY
 
 
 class AddBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -58,7 +66,9 @@ class SearchBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class EditBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """At least one field. `status` can only be `active`, which restores an archived memory."""
+    """At least one field. `status` can only be `active`, which restores an archived memory. `visibility` comes alone,
+    or with the `project_id` of the shared project; sharing a memory, or taking it back, gives it a new id.
+    """
 
     content: str | UnsetType = UNSET
     importance: float | UnsetType = UNSET
@@ -66,6 +76,8 @@ class EditBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     memory_type: TypeName | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
     status: str | UnsetType = UNSET
+    visibility: VisibilityName | UnsetType = UNSET
+    project_id: str | UnsetType = UNSET
 
 
 class EvidenceView(msgspec.Struct, frozen=True):
@@ -77,7 +89,9 @@ class EvidenceView(msgspec.Struct, frozen=True):
 
 
 class MemoryView(msgspec.Struct, frozen=True):
-    """A memory. `subject`, `attribute` and `values` are the claim that it was made of, if a reader made it."""
+    """A memory. `subject`, `attribute` and `values` are the claim that it was made of, if a reader made it. `user_id`:
+    its author, who may be another member where `visibility` says that it is shared.
+    """
 
     id: str
     content: str
@@ -110,6 +124,7 @@ class MemoryView(msgspec.Struct, frozen=True):
     access_count: int
     evidence: list[EvidenceView]
     metadata: dict[str, Any]
+    visibility: MemoryVisibility
 
 
 class FoundMemory(MemoryView, frozen=True):
@@ -163,6 +178,7 @@ def new_memory(body: MemoryBody) -> NewMemory:
         memory_type=body.memory_type,
         created_at=time_of(body.created_at, "created_at"),
         metadata=body.metadata,
+        visibility=body.visibility,
         **{name: value for name, value in fields.items() if value is not None},
     )
 
@@ -184,7 +200,9 @@ def found_memory(candidate: Candidate) -> FoundMemory:
 
 
 def _fields(memory: Memory) -> dict[str, Any]:
-    same = "id content memory_type category status user_id source trust made_by subject attribute is_affirmed"
+    same = (
+        "id content memory_type category status user_id source trust made_by subject attribute is_affirmed visibility"
+    )
     return {
         **{name: getattr(memory, name) for name in same.split()},
         **{name: getattr(memory, name) for name in ("importance", "confidence", "access_count")},

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias
 
 from litestar.di import NamedDependency, Provide
@@ -20,6 +21,7 @@ from memory.service.library import Library
 TheLibrary: TypeAlias = NamedDependency[Library]
 TheCaller: TypeAlias = NamedDependency[Caller]
 PathId: TypeAlias = NamedDependency[str]
+MemberId: TypeAlias = NamedDependency[str]
 IdempotencyKey: TypeAlias = Annotated[
     str,
     HeaderParameter(
@@ -30,7 +32,10 @@ IdempotencyKey: TypeAlias = Annotated[
 ]
 
 NOT_PARAMETERS = frozenset(
-    ("self", "library", "caller", "data", "path_id", "request", "idempotency_key")
+    (
+        *("self", "library", "caller", "data", "path_id", "member_id", "request"),
+        *("idempotency_key", "if_match", "if_none_match"),
+    )
 )  # the others are of the query
 ALIASES = {"words": "query"}  # parameters whose names are taken in Python or by the framework
 OF_EVERY_CALL = (400, 401, 403, 413, 415, 500, 503)
@@ -73,9 +78,10 @@ def operation(
     *,
     allowed: Allowed,
     errors: tuple[int, ...] = (),
+    also: Mapping[int, ResponseSpec] = MappingProxyType({}),
     **options: Any,  # noqa: ANN401 - of Litestar's decorator
 ) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
-    """Declares an endpoint. `name`: its operation id; `errors`: besides those of every call."""
+    """Declares an endpoint. `name`: its operation id; `errors`: besides those of every call; `also`: other answers."""
 
     def declared(endpoint: Callable[..., Any]) -> HTTPRouteHandler:
         provided: dict[str, Provide] = options.get("dependencies", {})
@@ -87,12 +93,16 @@ def operation(
             operation_id=lambda _, __, components: _operation_id(name, components),
             summary=(inspect.getdoc(endpoint) or name).partition(". ")[0].rstrip("."),
             opt={"allowed": allowed, "parameters": parameters},
-            responses={one: ResponseSpec(ErrorBody, False, ERRORS[one]) for one in (*OF_EVERY_CALL, *errors)},
+            responses=_refusals(*OF_EVERY_CALL, *errors) | dict(also),
             **options,
         )(endpoint)
         return handler
 
     return declared
+
+
+def _refusals(*statuses: int) -> dict[int, ResponseSpec]:
+    return {one: ResponseSpec(ErrorBody, False, ERRORS[one]) for one in statuses}
 
 
 def _operation_id(name: str, components: list[Any]) -> str:

@@ -11,6 +11,7 @@ from memory.api.operations import READS_PROJECTS, WRITES_PROJECTS, TheCaller, Th
 from memory.api.project_bounds import bounded_project
 from memory.api.times import TimeText, time_text
 from memory.model import ProfileProse
+from memory.service.profile_layout import pinned_text
 from memory.service.profiles import ShownProfile
 
 
@@ -91,7 +92,7 @@ def profile_view(shown: ShownProfile) -> ProfileView:
         enabled=profile.is_enabled,
         version=profile.version,
         updated_at=time_text(profile.updated_at),
-        pinned=[line.text.removeprefix("- ") for line in profile.pinned],
+        pinned=[pinned_text(line) for line in profile.pinned],
         lines=[
             ProfileLineView(
                 line.text.removeprefix("- "),

@@ -17,8 +17,10 @@ from memory.api.bodies import BODY_BYTES_MAX
 from memory.api.browsers import WrongType
 from memory.api.identity import Forbidden, Unauthenticated
 from memory.errors import BadInput, Conflict, MemproxyError, NotFound, Unavailable
+from memory.model.versions import VersionChanged
 from memory.service.idempotency import KeyReused
 from memory.service.opt_outs import OptedOut
+from memory.service.project_members import ProjectTaken, RightMissing
 
 RETRY_SECONDS = 1  # value of Retry-After when a part is down
 CLIENT_GONE = 499  # nginx's code for a client that disconnected
@@ -27,7 +29,10 @@ STATUSES: dict[type[MemproxyError], int] = {
     Unauthenticated: 401,
     Forbidden: 403,
     OptedOut: 403,
+    RightMissing: 403,
+    ProjectTaken: 409,
     WrongType: 415,
+    VersionChanged: 412,
     KeyReused: 422,
 }
 ROUTER_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}

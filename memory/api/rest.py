@@ -23,14 +23,17 @@ from memory.api.caller import CallerController
 from memory.api.callers import USERS_ONLY, CallerRules, Callers
 from memory.api.conversations import ConversationsController, MessagesController, SessionsController
 from memory.api.document import document_config, show_document
+from memory.api.erasures import ErasuresController, EverythingController
 from memory.api.front import Front
 from memory.api.health import show_health, show_liveness
 from memory.api.identity import DEVELOPMENT
 from memory.api.memories import MemoriesController
 from memory.api.operator import OperatorController
 from memory.api.opt_outs import OptOutController
+from memory.api.options import name_methods
 from memory.api.page_files import PageFiles
 from memory.api.profiles import ProfilesController
+from memory.api.projects import ProjectsController
 from memory.api.receipts import ReceiptsController
 from memory.api.refusals import HANDLERS
 from memory.api.transfers import TransfersController
@@ -41,7 +44,7 @@ from memory.service.library import Library
 BASES = ("/v1/memory", "/v1")  # the proxy's port serves what is below the first
 OF_MEMORIES = (
     *(MemoriesController, TransfersController, TurnsController, ReceiptsController, MessagesController),
-    OptOutController,
+    *(OptOutController, EverythingController, ErasuresController, ProjectsController),
 )
 OF_PAGES = (CallerController, OperatorController)
 OF_BOTH_BASES = (ProfilesController, SessionsController, ConversationsController)
@@ -79,6 +82,7 @@ def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRoute
         dependencies={
             "caller": Provide(guards.caller, sync_to_thread=False),
             "path_id": Provide(guards.path_id, sync_to_thread=False),
+            "member_id": Provide(guards.member_id, sync_to_thread=False),
         },
         dto=JsonBody,
         return_dto=None,
@@ -94,6 +98,7 @@ def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRoute
         ],
         dependencies={"library": Provide(lambda: library, sync_to_thread=False)},
         exception_handlers=HANDLERS,
+        before_send=[name_methods],
         logging_config=None,
         openapi_config=document_config(),
         plugins=[MessagesSchema()],

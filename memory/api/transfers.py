@@ -4,29 +4,46 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from litestar import Controller, Request, get, post
 from litestar.openapi.spec import OpenAPIMediaType, OpenAPIType, Operation, RequestBody, Schema
+from litestar.params import FromQuery, QueryParameter
 from litestar.response import Stream
 
 from memory.api.browsers import WrongType
 from memory.api.identity import Caller
 from memory.api.operations import READS, Allowed, TheCaller, TheLibrary, operation
 from memory.errors import BadInput
-from memory.service.transfers import LINE_BYTES_MAX, Imported
+from memory.service.transfers import LINE_BYTES_MAX
 
 IMPORT_BYTES_MAX = 1 << 30  # some hundred thousand memories; never held at once
 JSON_LINES = "application/x-ndjson"
 
 
+FirstLine: TypeAlias = Annotated[
+    int,
+    QueryParameter(
+        ge=2, le=1 << 40, description="The number in the whole file of the line after the header; messages count so."
+    ),
+]
+
+
 class ImportedView(msgspec.Struct, frozen=True):
-    """`present`: were there already, and stay as they are; `forgotten`: were deleted here before, and stay deleted."""
+    """Memories that were stored; `present`: were there already, and stay as they are; `forgotten`: were deleted here
+    before, and stay deleted. `profiles` that were set; `turns`, `messages` and rows of `raw_words` of the conversation
+    record that were stored; `unread`: lines by their kind, where that is not read.
+    """
 
     stored: int
     present: int
     forgotten: int
+    profiles: int
+    turns: int
+    messages: int
+    raw_words: int
+    unread: dict[str, int]
 
 
 @dataclass
@@ -43,9 +60,11 @@ class TransfersController(Controller):
     tags = ("transfers",)
 
     @operation(get, "/export", "exportMemories", allowed=READS, media_type=JSON_LINES)
-    async def export(self, library: TheLibrary, caller: TheCaller) -> Stream:
-        """All memories as JSON lines, whatever their status, with evidence: one file that `import` reads back."""
-        return Stream(library.transfers.export(caller.user_id), media_type=JSON_LINES)
+    async def export(self, library: TheLibrary, caller: TheCaller, record: FromQuery[bool] = True) -> Stream:
+        """Everything of the user as JSON lines, one file that `import` reads back: what they decided about profiles,
+        memories, whatever their status, with evidence, and unless `record` is false the conversation record.
+        """
+        return Stream(library.transfers.export(caller.user_id, has_record=record), media_type=JSON_LINES)
 
     @operation(
         post,
@@ -57,26 +76,32 @@ class TransfersController(Controller):
         request_max_body_size=IMPORT_BYTES_MAX,
         operation_class=ImportOperation,
     )
-    async def load(self, library: TheLibrary, caller: TheCaller, request: Request[Caller, Any, Any]) -> ImportedView:
-        """Stores the memories of an export as the caller's, with their ids, times and evidence.
+    async def load(
+        self, library: TheLibrary, caller: TheCaller, request: Request[Caller, Any, Any], first_line: FirstLine = 2
+    ) -> ImportedView:
+        """Stores the memories and profiles of an export as the caller's, with their ids, times and evidence.
 
-        Repeating it changes nothing. Of a file with a line that cannot be read, the lines far before it are stored.
+        Repeating it changes nothing. A line that cannot be read or stored is refused with its number, and with how many
+        lines before it are stored by then. A file may be sent in several calls, each with the header as its first line.
         """
         if request.content_type[0] != JSON_LINES:
             raise WrongType(JSON_LINES)
-        found: Imported = await library.transfers.load(caller.user_id, _lines(request.stream()))
-        return ImportedView(found.stored, found.present, found.forgotten)
+        found = await library.transfers.load(
+            caller.user_id, _lines(request.stream(), first_line), first_line=first_line
+        )
+        return msgspec.convert(found, ImportedView, from_attributes=True)
 
 
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _lines(chunks: AsyncIterator[bytes], first_line: int) -> AsyncIterator[bytes]:
     """The lines of the stream without their ends. Raises `BadInput` for one that is too long to be a memory."""
-    rest = b""
+    rest, number = b"", first_line - 1
     async for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield line
+        number += len(lines)
         if len(rest) > LINE_BYTES_MAX:
-            raise BadInput(f"a line may have {LINE_BYTES_MAX} bytes", code="too_large")
+            raise BadInput(f"line {number} is too long: a line may have {LINE_BYTES_MAX} bytes", code="too_large")
     if rest:
         yield rest
 

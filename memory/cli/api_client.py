@@ -54,12 +54,12 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
         content: dict[str, Any] = response.json()
         if response.is_success:
             return content
-        message = str(content["error"]["message"])
+        code, message = str(content["error"]["code"]), str(content["error"]["message"])
     except (ValueError, KeyError, TypeError):
         raise Unavailable("the REST API", f"what answers there is not it (HTTP {response.status_code})") from None
     if response.status_code >= 500:
         raise Unavailable("the REST API", message)
-    raise NotFound(message) if response.status_code == 404 else BadInput(message)
+    raise NotFound(message) if response.status_code == 404 else BadInput(message, code=code)
 
 
 def stopped_by(error: MemproxyError, imported: int) -> MemproxyError:

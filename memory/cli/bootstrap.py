@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -108,14 +108,14 @@ def store(rows: Sequence[MemoryRow], options: StoringOptions, *, incomplete: int
     from memory.cli.api_client import api_client
     from memory.cli.storing import Stored, store_rows
 
-    stored = Stored(0, 0, 0)
+    stored = Stored()
     if rows:
         with (
             api_client(options.config, options.api, rows[0].user_id) as client,
             progress_bar("memories", total=len(rows)) as advance,
         ):
             stored = store_rows(client, rows, advance)
-    counts = {"imported": stored.imported, "skipped": stored.skipped, "incomplete": incomplete, "users": stored.users}
+    counts = {**asdict(stored), "incomplete": incomplete}
     _print_counts(counts, as_json=options.as_json)
 
 

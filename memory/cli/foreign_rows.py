@@ -76,7 +76,7 @@ def router_row(stored: Mapping[str, Any]) -> MemoryRow:
         content=str(stored["content"]),
         memory_type=str(stored["memory_type"]) or "semantic",
         project_id=project,
-        created_at=float(stored["updated_at"] or stored["created_at"]) or None,
+        created_at=float(stored["created_at"] or stored["updated_at"]) or None,  # each retrieval sets updated_at
         importance=_importance(float(stored["importance"])),
         metadata={name: value for name, value in kept.items() if value},
     )

@@ -19,9 +19,11 @@ from typer import Argument, BadParameter, Option, Typer, confirm, echo
 
 from memory.cli.bootstrap import bootstrap
 from memory.cli.doctor import doctor
+from memory.cli.erase import erase
 from memory.cli.eval import evaluate
 from memory.cli.holdout import holdout
 from memory.cli.mcp import mcp
+from memory.cli.opt_outs import opt_in, opt_out
 from memory.cli.options import (
     MEMORIES,
     OPERATION,
@@ -69,6 +71,9 @@ command(commands, panel=PARTS)(mcp)
 command(commands, panel=MEMORIES)(export)
 command(commands, "import", panel=MEMORIES)(import_)
 command(commands, panel=MEMORIES)(bootstrap)
+command(commands, "opt-out", panel=MEMORIES)(opt_out)
+command(commands, "opt-in", panel=MEMORIES)(opt_in)
+command(commands, panel=MEMORIES)(erase)
 commands.add_typer(sessions, name="sessions", rich_help_panel=MEMORIES)
 command(commands, panel=OPERATION)(token)
 

@@ -14,23 +14,26 @@ import httpx
 
 from memory.cli.api_client import answer_of, stopped_by
 from memory.cli.memory_rows import KEY, MemoryRow, batches, by_user
-from memory.errors import MemproxyError
+from memory.errors import BadInput, MemproxyError
 
 PAGE_MEMORIES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Counts of rows. `skipped`: stored before, or twice in the source."""
+    """Counts of rows. `skipped`: stored before, or twice in the source. `opted_out`: of users who have opted out, of
+    whom nothing is stored.
+    """
 
-    imported: int
-    skipped: int
-    users: int
+    imported: int = 0
+    skipped: int = 0
+    opted_out: int = 0
+    users: int = 0
 
 
 def store_rows(client: httpx.Client, rows: Sequence[MemoryRow], advance: Callable[[int, int | None], None]) -> Stored:
     """Store what is not there yet. Errors say how far it came."""
-    imported, done, users = 0, 0, by_user(rows)
+    imported, opted_out, done, users = 0, 0, 0, by_user(rows)
     for user_id, of_user in users.items():
         headers = [(b"x-authz-user-id", user_id.encode())]
         known = set(_keys(client, headers))
@@ -38,12 +41,15 @@ def store_rows(client: httpx.Client, rows: Sequence[MemoryRow], advance: Callabl
             try:
                 answer_of(client.post("/v1/memory", json={"memories": [row.body() for row in batch]}, headers=headers))
             except MemproxyError as error:
+                if isinstance(error, BadInput) and error.code == "opted_out":
+                    opted_out += len(batch)
+                    continue
                 raise stopped_by(error, imported) from None
             imported += len(batch)
             advance(done + len(batch), len(rows))
         done += len(of_user)
         advance(done, len(rows))
-    return Stored(imported, len(rows) - imported, len(users))
+    return Stored(imported, len(rows) - imported - opted_out, opted_out, len(users))
 
 
 def _keys(client: httpx.Client, headers: Any) -> Iterator[str]:  # noqa: ANN401 - httpx's own type is private

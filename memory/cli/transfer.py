@@ -9,6 +9,7 @@ import asyncio
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,9 +26,17 @@ from memory.settings.loader import from_process
 if TYPE_CHECKING:
     from memory.cli.memory_rows import MemoryRow, RowProblems
 
-LINES_PER_CALL_MAX = 200
-BYTES_PER_CALL_MAX = 1_000_000  # the API takes less than 1 MiB
 JSON_LINES = "application/x-ndjson"
+MEMORY_LINE = b'{"kind":"memory",'  # as the API writes it
+COUNTED = (
+    "stored",
+    "present",
+    "forgotten",
+    "profiles",
+    "turns",
+    "messages",
+    "raw_words",
+)  # by the API, in each call of an import
 MEM0_LIMITS = (20, 100)  # of `get_all()`, by release
 ROUTER_ROWS_MAX = 500_000  # all are checked before any is stored, in about 1 GiB
 ROUTER_COLLECTION = "agentic_memory"  # as the router calls it unless told otherwise
@@ -37,48 +46,51 @@ def export(
     options: ApiOptions,
     *,
     output: Annotated[Path | None, Option("--output", "-o", help="The file. [default: standard output]")] = None,
+    no_record: Annotated[bool, Option("--no-record", help="Leave out the conversation record.")] = False,
 ) -> None:
-    """Write all memories of a user as JSON Lines, which `memproxy import` reads.
+    """Write everything of a user as JSON Lines, which `memproxy import` reads: memories, profiles, conversations.
 
     A file appears, or replaces another, only when it is complete. With --output, --json prints the counts.
     """
     if output is None:
-        _copy(options, sys.stdout.buffer)
+        _copy(options, sys.stdout.buffer, has_record=not no_record)
         return
     with _replacing(output) as target:
-        lines, size = _copy(options, target)
+        memories, size = _copy(options, target, has_record=not no_record)
     if options.as_json:
-        print_json({"output": str(output), "memories": lines, "bytes": size})
+        print_json({"output": str(output), "memories": memories, "bytes": size})
     else:
-        echo(f"exported: {lines} memories, {size} bytes", err=True)
+        echo(f"exported: {memories} memories, {size} bytes", err=True)
 
 
-def _copy(options: ApiOptions, target: IO[bytes]) -> tuple[int, int]:
-    """The lines and bytes that were written."""
+def _copy(options: ApiOptions, target: IO[bytes], *, has_record: bool) -> tuple[int, int]:
+    """The memories and bytes that were written."""
     import httpx
 
     from memory.cli.api_client import answer_of
 
-    lines = size = 0
+    memories = size = 0
+    end = b""
     try:
         with (
             options.client() as client,
             progress_bar("memories") as advance,
-            client.stream("GET", "/v1/memory/export") as response,
+            client.stream("GET", "/v1/memory/export", params={"record": "true" if has_record else "false"}) as response,
         ):
             if not response.is_success:
                 response.read()
                 answer_of(response)
             for piece in response.iter_bytes():
                 target.write(piece)
-                lines, size = lines + piece.count(b"\n"), size + len(piece)
-                advance(lines, None)
+                *lines, end = (end + piece).split(b"\n")
+                memories, size = memories + sum(line.startswith(MEMORY_LINE) for line in lines), size + len(piece)
+                advance(memories, None)
     except httpx.TransportError as error:
         raise Unavailable(
-            "the REST API", f"it broke off after {lines} memories: {error or type(error).__name__}"
+            "the REST API", f"it broke off after {memories} memories: {error or type(error).__name__}"
         ) from None
     target.flush()
-    return lines, size
+    return memories, size
 
 
 @contextmanager
@@ -127,26 +139,31 @@ def import_(
 
 def _import_own(path: Path, user: str, storing: StoringOptions) -> None:
     from memory.cli.api_client import answer_of, api_client, stopped_by
+    from memory.cli.export_files import header_of, line_batches
 
-    totals, size = {"stored": 0, "present": 0, "forgotten": 0}, path.stat().st_size
-    count = sum(len(lines) for lines in _batches(path))  # refuses a wrong line before the first is sent
+    header, size = header_of(path), path.stat().st_size
+    count = sum(len(line) > 1 for batch in line_batches(path) for line in batch.lines)  # refuses before it sends
     if storing.is_dry:
         _print(storing, {"is_dry_run": True, "valid": count}, f"valid: {count}")
         return
+    totals, unread, done = Counter[str](dict.fromkeys(COUNTED, 0)), Counter[str](), 0
     with api_client(storing.config, storing.api, user) as client, progress_bar("bytes", total=size) as advance:
-        done, header = 0, b""
-        for lines in _batches(path):
-            body = b"".join(lines)
-            sent = header.lstrip() + body  # each call is a file of its own
-            header = header or (lines[0] if b'"memproxy-export"' in lines[0] else b"\n")
+        for batch in line_batches(path):
+            body = b"".join((header, *batch.lines))  # each call is a file of its own
+            where = {"first_line": str(batch.first_line)}
             try:
-                answer = answer_of(client.post("/v1/memory/import", content=sent, headers={"content-type": JSON_LINES}))
+                answer = answer_of(
+                    client.post("/v1/memory/import", params=where, content=body, headers={"content-type": JSON_LINES})
+                )
             except MemproxyError as error:
                 raise stopped_by(error, totals["stored"]) from None
-            totals = {name: count + int(answer[name]) for name, count in totals.items()}
-            done += len(body)
+            totals.update({name: int(answer[name]) for name in COUNTED})
+            unread.update(answer["unread"])
+            done += len(body) - len(header)
             advance(done, size)
-    _print(storing, totals, ", ".join(f"{name}: {count}" for name, count in totals.items()))
+    sentence = ", ".join(f"{name}: {count}" for name, count in totals.items())
+    kinds = ", ".join(f"{count} of {kind!r}" for kind, count in unread.items())
+    _print(storing, {**totals, "unread": unread}, f"{sentence}; lines that were not read: {kinds or 'none'}")
 
 
 def _print(storing: StoringOptions, counts: Mapping[str, object], sentence: str) -> None:
@@ -154,32 +171,6 @@ def _print(storing: StoringOptions, counts: Mapping[str, object], sentence: str)
         print_json(counts)
     else:
         echo(sentence)
-
-
-def _batches(path: Path) -> Iterator[list[bytes]]:
-    """Lines as single calls can take them. Raises `BadInput` for a line that is none of an export."""
-    import msgspec
-
-    batch: list[bytes] = []
-    size = 0
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-            except msgspec.DecodeError as error:
-                raise BadInput(f"line {number} of {path.name} is not a JSON object: {error}") from None
-            whole = line if line.endswith(b"\n") else line + b"\n"
-            if len(whole) > BYTES_PER_CALL_MAX:
-                raise BadInput(f"line {number} of {path.name} has more than {BYTES_PER_CALL_MAX} bytes")
-            if batch and (len(batch) == LINES_PER_CALL_MAX or size + len(whole) > BYTES_PER_CALL_MAX):
-                yield batch
-                batch, size = [], 0
-            batch.append(whole)
-            size += len(whole)
-    if batch:
-        yield batch
 
 
 def _import_foreign(path: Path | None, user: str, router: tuple[str, str], storing: StoringOptions) -> None:
@@ -208,10 +199,13 @@ async def _router_memories(uri: str, collection: str, user: str, problems: RowPr
 
     from memory.adapters.milvus.router_collection import RouterRow, router_rows
     from memory.cli.foreign_rows import router_memory_rows
+    from memory.processes.from_settings import milvus_access
     from memory.runtime.metrics import Metrics
+    from memory.settings.loader import from_process
 
     stored: list[RouterRow] = []
-    async for page in router_rows(uri, collection, user_id=user, metrics=Metrics(CollectorRegistry())):
+    access, metrics = milvus_access(from_process(None, {})), Metrics(CollectorRegistry())
+    async for page in router_rows(uri, collection, user_id=user, metrics=metrics, access=access):
         stored += page
         if len(stored) > ROUTER_ROWS_MAX:
             raise BadInput(f"{collection} has more than {ROUTER_ROWS_MAX} memories: import user by user, with --user")

@@ -67,9 +67,15 @@ class _Held:
     planned: Plan | None = None
 
     async def save(self, planned: Plan) -> None:
-        if plan_inputs.depends_on_memories(planned.inputs):
-            self.lock.touch(())  # nobody else ever plans at this revision, so that a retry can compare it
-        await self.store_plan(plan.encode(planned))
+        is_refused = False
+        try:
+            await self.store_plan(plan.encode(planned))
+        except Conflict:  # nothing is stored: the window is not ours any more, or its user was erased
+            is_refused = True
+            raise
+        finally:
+            if plan_inputs.depends_on_memories(planned.inputs) and not is_refused:
+                self.lock.touch(())  # nobody else ever plans at this revision, so that a retry can compare it
         self.planned = planned
 
 
@@ -269,6 +275,7 @@ class WindowLearning:
         later = await self._reading.later_for_stored(lease, claims)
         not_forgotten = [change for change in stored.changes if not forgetting.is_forgotten_later(later, change.memory)]
         async with self._locked(lease) as held:
+            await held.store_plan(plan.encode(stored))  # `Conflict` if its turns were withdrawn before we held the lock
             if await self._opt_outs.since(lease.user_id) is not None:
                 stored, not_forgotten = replace(stored, changes=(), raw=(), inputs=None), []
             revision = (await self._ledger.revision(lease.user_id)).number

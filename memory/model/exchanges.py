@@ -21,8 +21,10 @@ def folded(text: str) -> str:
     return " ".join(text.split())
 
 
-def digest_of(text: str) -> str:
-    return hashlib.blake2b(folded(text).encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
+def digest_of(text: str, *, key: bytes) -> str:
+    """`key`: secret, at most 64 bytes; short texts could be guessed from a digest without one."""
+    words = folded(text).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(words, digest_size=DIGEST_BYTES, key=key).hexdigest()
 
 
 def is_distinctive(text: str) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.errors import BadInput
-from memory.model.identity import is_valid_id
+from memory.model.identity import is_valid_owner
 
 CONFIDENCE_STEP = 0.3  # of what is missing to certainty: a repetition adds it, and loses it when it is forgotten
 CONTENT_CHARACTERS_MAX = 8_000  # of one memory as stored; the gate of learning is stricter (2,000)
@@ -40,6 +40,14 @@ class Trust(StrEnum):
     EXPLICIT = "explicit"  # the user asked for it to be remembered, or corrected it
     INFERRED = "inferred"  # the user said it in passing
     TOOL = "tool"  # derived from other memories, not from anybody's words
+
+
+class MemoryVisibility(StrEnum):
+    """Who may read a memory: its author, the members of its project, or whoever uses the project's id in its tenant."""
+
+    OWNER_ONLY = "owner_only"
+    MEMBERS = "members"
+    PUBLIC = "public"
 
 
 NO_ATTRIBUTE = "none"
@@ -111,9 +119,11 @@ class Memory:
     is_affirmed: bool = True  # False where it denies
     evidence: tuple[Evidence, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    # Of a memory that is shown to somebody; no part of its row: `memory.ports.projects` decides it.
+    visibility: MemoryVisibility = MemoryVisibility.OWNER_ONLY
 
     def __post_init__(self) -> None:
-        if not is_valid_id(self.user_id):
+        if not is_valid_owner(self.user_id):
             raise BadInput("a memory needs a valid user_id")
         if not self.content.strip() or len(self.content) > CONTENT_CHARACTERS_MAX:
             raise BadInput(f"content must have 1 to {CONTENT_CHARACTERS_MAX} characters, not only white space")

@@ -9,6 +9,7 @@ from typing import Any
 
 from memory.model.identity import Scope
 from memory.model.memories import Memory
+from memory.model.projects import SharedMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Candidate:
     """A memory with its score: `parts` are the score's parts by name, `score` their sum. Higher is better.
 
     `tokens`: cost of its content on a line of a note. `wording`: a number equal for contents with the same wording.
-    None: not computed yet.
+    None: not computed yet. `shared`: of a memory of a shared project.
     """
 
     memory: Memory
@@ -45,6 +46,7 @@ class Candidate:
     parts: Mapping[str, float] = field(default_factory=dict)
     tokens: int | None = None
     wording: int | None = None
+    shared: SharedMemory | None = None
 
 
 class CandidateVerdict(StrEnum):
@@ -84,11 +86,15 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class PastNote:
-    """A note of an earlier request: its text, the ids of its memories, and its tokens."""
+    """A note of an earlier request: its text, the ids of its memories, and its tokens.
+
+    `made_at`: Unix seconds, when its memories were looked up; known of notes that a note book returns.
+    """
 
     text: str
     memory_ids: tuple[str, ...]
     tokens: int
+    made_at: float = field(default=0.0, compare=False)
 
 
 class RecallStatus(StrEnum):

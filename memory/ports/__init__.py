@@ -21,6 +21,7 @@ from memory.ports.reading import (
     StatementPair,
     StatementReader,
 )
+from memory.ports.record_copies import RecordCopies
 from memory.ports.recorded import MessagePage, RecordedMessages, SessionPage, Trimming
 from memory.ports.recording_times import RecordingTimes
 from memory.ports.reembedding import Reembedding, ReembeddingStatus, StoredText
@@ -92,6 +93,7 @@ __all__ = [
     "QueueDepth",
     "ReceiptPage",
     "Receipts",
+    "RecordCopies",
     "RecordedMessages",
     "RecordingTimes",
     "Reembedding",

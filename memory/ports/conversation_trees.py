@@ -22,8 +22,7 @@ class ConversationTrees(Protocol):
     async def known(self, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
         """For each exchange, whether the user's record holds or held it in any session, or it must not be recorded.
 
-        Also true for a distinctive exchange that another user's record holds, or was shown as a beginning, with the
-        same answer.
+        Records of other users change nothing, so that nobody learns what another said.
         """
         ...
 

@@ -24,6 +24,10 @@ class OptOuts(Protocol):
         """Memory may be used again. Durable on return."""
         ...
 
+    async def count(self) -> int:
+        """How many users have opted out."""
+        ...
+
 
 class NoOptOuts:
     """`OptOuts` where no user can opt out."""
@@ -36,3 +40,6 @@ class NoOptOuts:
 
     async def clear(self, user_id: str) -> None:
         return None
+
+    async def count(self) -> int:
+        return 0

@@ -18,6 +18,10 @@ class Profiles(Protocol):
         """Those that exist, by project; "" is the user's own. Takes microseconds: for use in a request."""
         ...
 
+    async def all(self, user_id: str) -> list[Profile]:
+        """All that exist, by project, the user's own first."""
+        ...
+
     async def put(self, user_id: str, lines: Mapping[str, Sequence[ProfileLine]], *, revision: int, now: float) -> bool:
         """Replace the lines of all profiles of the user, by project; pinned lines stay.
 
@@ -81,6 +85,9 @@ class NoProfiles:
 
     async def get(self, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
         return {}
+
+    async def all(self, user_id: str) -> list[Profile]:
+        return []
 
     async def put(self, user_id: str, lines: Mapping[str, Sequence[ProfileLine]], *, revision: int, now: float) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""The port for replacing all vectors by those of another model."""
+"""The port for replacing all vectors by those of another model, or the whole set by one of the present schema."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ class StoredText:
 class ReembeddingStatus:
     """The state of the store. `origin`: of the vectors in use, None if nothing is stored; `memories`: their number.
 
-    `embedded`: memories that an earlier attempt has already embedded.
+    `embedded`: memories that an earlier attempt has already embedded, or copied. `is_outdated`: the store has a schema
+    of an earlier release, which parts refuse.
     """
 
     origin: VectorOrigin | None
     memories: int = 0
     embedded: int = 0
+    is_outdated: bool = False
 
 
 class Reembedding(Protocol):
@@ -54,6 +56,10 @@ class Reembedding(Protocol):
 
     async def put(self, texts: Sequence[StoredText], vectors: Vector) -> None:
         """Store these vectors durably, all other fields unchanged. `vectors` has shape `(len(texts), dimension)`."""
+        ...
+
+    async def copy(self, texts: Sequence[StoredText]) -> None:
+        """Store these durably, with the vectors that they have, which must be of the wanted origin."""
         ...
 
     async def remove_deleted(self) -> bool:

@@ -13,9 +13,11 @@ from memory.model import (
 )
 from memory.ports.chains import ResponseChains
 from memory.ports.compaction import CompactedStates
+from memory.ports.erasures import ErasureProof
 from memory.ports.idempotency import IdempotencyKeys, NoIdempotencyKeys
 from memory.ports.opt_outs import NoOptOuts, OptOuts
 from memory.ports.profiles import NoProfiles, Profiles
+from memory.ports.projects import NoProjects, Projects
 from memory.ports.summaries import NoSummaries, SessionSummaries
 from memory.ports.upkeep import UsageCounts
 from memory.ports.windows import ModelWindows
@@ -28,7 +30,7 @@ class NoteBook(Protocol):
     """
 
     async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
-        """The notes of those keys that have one."""
+        """The notes of those keys that have one, with their `made_at`."""
         ...
 
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
@@ -102,6 +104,8 @@ class RequestTraces:
     summaries: SessionSummaries = field(default_factory=NoSummaries)
     idempotency: IdempotencyKeys = field(default_factory=NoIdempotencyKeys)
     opt_outs: OptOuts = field(default_factory=NoOptOuts)  # stays when a user is forgotten
+    erasures: ErasureProof = field(default_factory=ErasureProof)  # likewise, without the user's id
+    projects: Projects = field(default_factory=NoProjects)
 
 
 class ModelCapabilities(Protocol):

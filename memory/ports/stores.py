@@ -15,6 +15,7 @@ from memory.model import (
     Record,
     Vector,
 )
+from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.ports.models import Embedder
 
 
@@ -98,8 +99,8 @@ class MemoryStore(Protocol):
         """As `get`, without vectors."""
         ...
 
-    async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Page:
-        """One page. Raises `BadInput` for an invalid cursor."""
+    async def page(self, where: MemoryFilter, *, limit: int, cursor: str, claim: ClaimFilter = ANY_CLAIM) -> Page:
+        """One page, of the memories that both filters admit. Raises `BadInput` for an invalid cursor."""
         ...
 
     async def count(self, where: MemoryFilter) -> int: ...
@@ -113,6 +114,8 @@ class MemoryStore(Protocol):
         before_each: Callable[[], None] | None = None,
     ) -> None:
         """Write every row, or raise; idempotent. `vectors` has shape `(len(changes), dimension)`.
+
+        Raises `MemoryRefused`, before anything is written, for one that does not fit, or whose id is another user's.
 
         Returns once the rows survive a crash of the store and are found by search. `before_each` is called right before
         each batch is sent, with no await in between; if it raises, the write ends with that error.
@@ -168,6 +171,15 @@ class LedgerWrite(Protocol):
         """Record these ids as deleted. Implies `renew`: without the lock nothing is recorded.
 
         Implies `touch`, except of `raw_ids`: of rows with raw words, which no reader holds.
+        """
+        ...
+
+    async def end_life(self) -> None:
+        """Delete all bookkeeping with the user's id, and release the lock: nothing more may be done under it.
+
+        What began before is not stored afterwards: notes, receipts, states, counts of use. The user may return at
+        once, with a revision higher than any before, of which nothing is known. Raises `Conflict` if the lock was
+        lost; then nothing is deleted.
         """
         ...
 

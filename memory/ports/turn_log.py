@@ -12,6 +12,7 @@ from typing import Protocol
 from memory.model import Turn, TurnStatus, Urgency
 from memory.ports.chains import ResponseChains
 from memory.ports.conversation_trees import ConversationTrees
+from memory.ports.record_copies import RecordCopies
 from memory.ports.recorded import RecordedMessages
 from memory.ports.recording_times import RecordingTimes
 from memory.ports.removed_words import RemovedWords
@@ -178,6 +179,11 @@ class ConversationRecord(Protocol):
     @property
     def messages(self) -> RecordedMessages:
         """The record as messages: read, search, delete, trim, compress."""
+        ...
+
+    @property
+    def copies(self) -> RecordCopies:
+        """The record as it goes to another system, and comes from one."""
         ...
 
     @property

@@ -18,19 +18,16 @@ from functools import partial
 import structlog
 from prometheus_client import REGISTRY, CollectorRegistry
 
-from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.store import MilvusStore, MilvusTimeouts
 from memory.adapters.models import classifier_file
 from memory.adapters.models.embedding_model import card_of, prepared
 from memory.adapters.models.onnx_embedder import OnnxEmbedder, OnnxModel
-from memory.adapters.models.openai_chat import OpenAiChatModel
 from memory.adapters.models.openai_embeddings import OpenAiEmbedder
 from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.models.window_probe import WindowProbe
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
-from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.exams import SqliteExamResults
 from memory.adapters.sqlite.idempotency_keys import SqliteIdempotencyKeys
 from memory.adapters.sqlite.ledger import SqliteUserLedger
@@ -38,6 +35,7 @@ from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.opt_outs import SqliteOptOuts
 from memory.adapters.sqlite.profiles import SqliteProfiles
+from memory.adapters.sqlite.projects import SqliteProjects
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.session_summaries import SqliteSummaries
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
@@ -71,21 +69,25 @@ from memory.ports import (
     UserMemories,
 )
 from memory.ports.idempotency import IdempotencyKeys
+from memory.ports.projects import Projects
 from memory.ports.reading import ExamResults
 from memory.ports.writing import GroundedWriter
 from memory.processes.compaction_parts import compactor_of
+from memory.processes.erasure_parts import ErasureParts, open_erasure, turn_log_database
 from memory.processes.from_settings import (
     PATIENT_SECONDS,
-    chat_server,
     embedding_limits,
     embedding_server,
+    milvus_address,
     note_limits,
     recall_settings,
     receipt_limits,
     recording,
+    tenancy,
     vector_origin,
     worker_settings,
 )
+from memory.processes.rewriter_parts import open_rewriter
 from memory.processes.summary_parts import past_talk_training
 from memory.processes.tracing_parts import open_tracer
 from memory.processes.working_set_parts import Process, opened_sets
@@ -93,9 +95,10 @@ from memory.processes.writer_parts import open_writer
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallPipeline
-from memory.recall.query_rewriter import Rewriter, RewriteSettings
-from memory.recall.retrieval import Corpora, Retrieval
-from memory.recall.rewrite_prompt import ANSWER_TOKENS, RewriteMode
+from memory.recall.project_access import ReadableNotes, ReadableProjects
+from memory.recall.project_retrieval import ProjectRetrieval
+from memory.recall.query_rewriter import Rewriter
+from memory.recall.retrieval import Corpora
 from memory.recall.search_flow import SearchParts
 from memory.recall.signals.training import ClassifierTraining, PastTalkTraining
 from memory.runtime.announced_labels import announce
@@ -140,6 +143,8 @@ class Parts:
     summaries: KeptSummaries
     idempotency: IdempotencyKeys
     opt_outs: OptOuts
+    erasure: ErasureParts
+    projects: Projects
     past_talk: PastTalkTraining
     upkeep_schedule: UpkeepSchedule
     model_capabilities: ModelCapabilities
@@ -164,14 +169,15 @@ class Parts:
     def traces(self) -> RequestTraces:
         return RequestTraces(
             *(self.notes, self.receipts, self.usage_counts, self.profiles, self.states, self.summaries),
-            *(self.idempotency, self.opt_outs),
+            *(self.idempotency, self.opt_outs, self.erasure.proof, self.projects),
         )
 
     def recall(self) -> RecallPipeline:
+        readable, ranking = ReadableProjects(self.projects, tenancy(self.settings)), self.settings.memory.ranking
         search = SearchParts(
             embedder=self.embedder,
             classifier=self.training.current,
-            retrieval=Retrieval(corpora=self.corpora, store=self.store, ranking=self.settings.memory.ranking),
+            retrieval=ProjectRetrieval(corpora=self.corpora, store=self.store, projects=readable, ranking=ranking),
             tokens=self.tokens,
             rewriter=self.rewriter,
             past_talk=self.past_talk.current,
@@ -179,7 +185,7 @@ class Parts:
         summaries = self.summaries if self.settings.memory.has_summaries else NoSummaries()
         return RecallPipeline(
             search=search,
-            traces=replace(self.traces, summaries=summaries),
+            traces=replace(self.traces, summaries=summaries, notes=ReadableNotes(self.notes, readable)),
             server=ServerKnowledge(self.model_capabilities, self.turn_log.chains, self.windows),
             instruments=self.instruments,
             new_id=new_id,
@@ -212,6 +218,7 @@ class Parts:
                 recording(self.settings),
                 self.tokens,
                 session_end_seconds=self.settings.memory.learn.session_end_seconds,
+                tenancy=tenancy(self.settings),
             ),
         )
 
@@ -255,9 +262,9 @@ async def open_parts(settings: Settings, *, is_hurried: bool = False, traced_as:
     async with AsyncExitStack() as stack:
         tracer = await open_tracer(settings, stack, part=traced_as)
         embedder = await stack.enter_async_context(open_embedder(settings, metrics, is_hurried=is_hurried))
-        origin = await _origin(settings)
+        origin = await stored_origin(settings)
         timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
-        store = MilvusStore(_address(settings, origin), metrics=metrics, timeouts=timeouts)
+        store = MilvusStore(milvus_address(settings, origin), metrics=metrics, timeouts=timeouts)
         await stack.enter_async_context(store)
         process = Process(settings, Instruments(SYSTEM_CLOCK, metrics, random.random, tracer), is_hurried=is_hurried)
         yield await open_parts_on(process, stack, store=store, embedder=embedder, origin=origin)
@@ -269,15 +276,15 @@ async def open_reembedding(settings: Settings) -> AsyncIterator[Reembed]:
     metrics = Metrics(CollectorRegistry())
     async with AsyncExitStack() as stack:
         embedder = await stack.enter_async_context(open_embedder(settings, metrics))
-        origin = await _origin(settings)
+        origin = await stored_origin(settings)
         store = await stack.enter_async_context(
-            MilvusReembedding(_address(settings, origin), wanted=origin, metrics=metrics)
+            MilvusReembedding(milvus_address(settings, origin), wanted=origin, metrics=metrics)
         )
         files = FileSnapshots(settings.snapshots_dir, bytes_max=0, clock=SYSTEM_CLOCK)
         yield Reembed(store, embedder, await stack.enter_async_context(files), wanted=origin)
 
 
-async def _origin(settings: Settings) -> VectorOrigin:
+async def stored_origin(settings: Settings) -> VectorOrigin:
     """The origin of the configured embedder's vectors; its model is converted if necessary."""
     embedding = settings.memory.embedding
     if embedding.endpoint:
@@ -285,19 +292,12 @@ async def _origin(settings: Settings) -> VectorOrigin:
     return vector_origin(settings, card_of(await asyncio.to_thread(prepared, embedding.model, settings.models_path)))
 
 
-def _address(settings: Settings, origin: VectorOrigin) -> MilvusAddress:
-    milvus = settings.memory.milvus
-    return MilvusAddress(settings.store_uri, milvus.collection, milvus.dimension, origin=origin)
-
-
 async def open_parts_on(
     process: Process, stack: AsyncExitStack, *, store: MemoryStore, embedder: Embedder, origin: VectorOrigin
 ) -> Parts:
     """The parts with this store and this embedder; the stack closes them."""
     settings, clock = process.settings, process.instruments.clock
-    database = await stack.enter_async_context(
-        SqliteDatabase(settings.turn_log_path, synchronous=settings.memory.turn_log.synchronous)
-    )
+    database = await stack.enter_async_context(turn_log_database(settings))
     tokens, exams = WordPieceTokens(), SqliteExamResults(database, clock=clock)
     own_ledger = SqliteUserLedger(database, clock=clock)
     sets, ledger = await opened_sets(process, stack, store=store, ledger=own_ledger, origin=origin, tokens=tokens)
@@ -315,6 +315,8 @@ async def open_parts_on(
         summaries=SqliteSummaries(database, origin=str(origin)),
         idempotency=SqliteIdempotencyKeys(database),
         opt_outs=SqliteOptOuts(database),
+        erasure=await open_erasure(process, stack, database=database, store=store, origin=origin),
+        projects=SqliteProjects(database),
         past_talk=past_talk_training(settings, embedder),
         usage_counts=await stack.enter_async_context(SqliteUsageCounts(database)),
         profiles=SqliteProfiles(database),
@@ -327,27 +329,12 @@ async def open_parts_on(
             clock=clock,
             fixed=settings.memory.context_length,
         ),
-        rewriter=await _open_rewriter(settings, stack, process.instruments.metrics),
+        rewriter=await open_rewriter(settings, stack, process.instruments.metrics),
         writer=await open_writer(settings, stack, exams=exams, metrics=process.instruments.metrics),
         tokens=tokens,
         instruments=process.instruments,
         settings=settings,
     )
-
-
-async def _open_rewriter(settings: Settings, stack: AsyncExitStack, metrics: Metrics) -> Rewriter | None:
-    """None if no model is configured for it, or rewriting is off."""
-    model, mode = settings.model_for("memory_rewrite"), RewriteMode(settings.memory.rewrite)
-    if model is None or mode is RewriteMode.OFF:
-        return None
-    opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model), metrics=metrics))
-    rewriting = RewriteSettings(
-        mode,
-        hyde=settings.memory.hyde,
-        max_tokens=min(model.max_tokens, ANSWER_TOKENS),
-        seconds_max=model.llm_timeout_seconds,
-    )
-    return Rewriter(opened, rewriting)
 
 
 @asynccontextmanager

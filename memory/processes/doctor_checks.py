@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from importlib.resources import as_file
 
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.models import embedding_model, reader_weights
 from memory.adapters.models.openai_chat import first_model
@@ -21,6 +21,7 @@ from memory.adapters.models.prepared_models import is_complete
 from memory.adapters.models.statement_encoder import OnnxStatementEncoder
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.exams import SqliteExamResults
+from memory.adapters.sqlite.opt_outs import SqliteOptOuts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.errors import BadInput, Unavailable
 from memory.learn.reading.exam import StoredExam
@@ -29,7 +30,7 @@ from memory.processes import composition
 from memory.processes.clock_findings import clock_finding
 from memory.processes.disk_findings import data_directory_finding
 from memory.processes.findings import Finding, Level
-from memory.processes.from_settings import PATIENT_SECONDS, vector_origin
+from memory.processes.from_settings import PATIENT_SECONDS, milvus_address, vector_origin
 from memory.processes.identity_findings import identity_finding
 from memory.processes.reader_parts import asks_model, examinee, open_model_reader
 from memory.runtime.metrics import Metrics
@@ -64,6 +65,7 @@ async def look(settings: Settings) -> Findings:
             found.append(await _checked("turn log", turn_log))
         if database:
             found.append(await _checked("queue", lambda: _queue(database[0])))
+            found.append(await _checked("opt-outs", lambda: _opt_outs(database[0])))
         found.append(await _checked("milvus", lambda: _milvus(settings)))
         found.append(await _checked("upstream", lambda: _upstream(settings)))
         now = composition.SYSTEM_CLOCK()
@@ -124,6 +126,11 @@ async def _queue(database: SqliteDatabase) -> Finding:
     return Finding("queue", Level.OK, says)
 
 
+async def _opt_outs(database: SqliteDatabase) -> Finding:
+    """Of no user is known here who it is: they are stored as digests."""
+    return Finding("opt-outs", Level.OK, f"{await SqliteOptOuts(database).count()} users have opted out")
+
+
 async def _milvus(settings: Settings) -> Finding:
     milvus, uri = settings.memory.milvus, settings.store_uri
     if not uri:
@@ -133,7 +140,7 @@ async def _milvus(settings: Settings) -> Finding:
             advice = f"start `memproxy up` on {settings.data_dir}, or set milvus_uri"
             return Finding("milvus", Level.WARN, "no Milvus is named, and no `memproxy up` runs here", advice)
     origin = _origin(settings)
-    address = MilvusAddress(uri, milvus.collection, milvus.dimension, origin=origin)
+    address = replace(milvus_address(settings, origin), uri=uri)
     async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
         await store.prepare()
     held = f"{milvus.dimension} dimensions" if origin is None else f"vectors of {origin}"

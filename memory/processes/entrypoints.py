@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from memory.settings.loader import Settings
 API_DRAIN_SECONDS = 5
 WARM_UP_USER = "memproxy warm-up"  # has no memories
 WARM_UP_PAUSE_SECONDS = 0.2
+STORE_PATIENCE_SECONDS = 5.0  # a process that starts during an outage of the store serves without it after this
 DERIVATION_PAUSE_SECONDS = 30.0
 
 
@@ -79,6 +81,8 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
     prose = parts.profile_prose() if settings.profile.enabled else None
     if prose is not None:
         yield started_again(partial(prose.run, until), name="prose", pause=DERIVATION_PAUSE_SECONDS)
+    rewriter = parts.erasure.rewriter(parts.instruments)
+    yield started_again(partial(rewriter.run, until), name="rewriting", pause=DERIVATION_PAUSE_SECONDS)
     withdrawn = WithdrawnSummaries(summaries=parts.summaries, notes=parts.notes, clock=SYSTEM_CLOCK)
     yield started_again(partial(withdrawn.run, until), name="withdrawn summaries", pause=DERIVATION_PAUSE_SECONDS)
     if settings.has_summaries:
@@ -123,25 +127,30 @@ async def run_api(settings: Settings, until: asyncio.Event) -> None:
             await warming_up(parts, _serve_http(uvicorn.Server(config), until))
 
 
-async def warming_up(
-    parts: Parts,
-    work: Coroutine[None, None, None],
-    *,
-    decides: bool = False,
-    template_compatibility: TemplateCompatibility | None = None,
-) -> None:
-    """Run `work`, and search once in the background, so that the first chat finds connections and caches ready.
+@dataclass(frozen=True, slots=True)
+class WarmUp:
+    """What a process prepares in the background before it counts as working.
 
-    `decides`: this process decides whether to search, so its classifier is trained first. `template_compatibility`: it
-    places notes, so the upstream's models are probed.
+    `decides`: it decides whether to search, so its classifier is trained first. `template_compatibility`: it places
+    notes, so the upstream's models are probed. `ready` is set once recall works, as well as it can while the store is
+    down: then it answers from snapshots.
+    """
+
+    decides: bool = False
+    template_compatibility: TemplateCompatibility | None = None
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+async def warming_up(parts: Parts, work: Coroutine[None, None, None], warming: WarmUp | None = None) -> None:
+    """Run `work`, and search once in the background, so that the first chat finds connections and caches ready.
 
     On success the file `warm-PID` in `run_dir` tells others. `work` never waits for it.
     """
     with unwrapped():
         async with asyncio.TaskGroup() as group:
-            warming = group.create_task(_warm(parts, decides=decides, template_compatibility=template_compatibility))
+            task = group.create_task(_warm(parts, warming or WarmUp()))
             await work
-            warming.cancel()
+            task.cancel()
 
 
 async def beside(background: Sequence[Coroutine[None, None, None]], work: Coroutine[None, None, None]) -> None:
@@ -154,36 +163,46 @@ async def beside(background: Sequence[Coroutine[None, None, None]], work: Corout
                 task.cancel()
 
 
-async def _warm(parts: Parts, *, decides: bool, template_compatibility: TemplateCompatibility | None) -> None:
+async def _warm(parts: Parts, warming: WarmUp) -> None:
     with unwrapped():
         async with asyncio.TaskGroup() as group:
-            group.create_task(_search_once(parts, decides=decides))
-            if template_compatibility is not None:
-                group.create_task(template_compatibility.probe_served_models())
+            group.create_task(_search_once(parts, warming))
+            if warming.template_compatibility is not None:
+                group.create_task(warming.template_compatibility.probe_served_models())
     freeze_live_objects()
     (Path(parts.settings.run_dir) / f"warm-{os.getpid()}").touch()
 
 
-async def _search_once(parts: Parts, *, decides: bool) -> None:
+async def _search_once(parts: Parts, warming: WarmUp) -> None:
     """Raises `BadSetting`, which ends the part, if the store's vectors are of another origin."""
     recall, options = parts.recall(), RequestOptions()
+    loop = asyncio.get_running_loop()
+    patient_until = loop.time() + STORE_PATIENCE_SECONDS
     while True:
         try:
-            await parts.store.prepare()
-            if decides and parts.training.current() is None:
-                await parts.training.run()
-            if decides and parts.settings.memory.has_summaries and parts.past_talk.current() is None:
-                await parts.past_talk.run()
+            if warming.decides:
+                await _train(parts)
             question = await parts.embedder.embed(["Is everything there?"], is_urgent=True, as_query=True)
+            await parts.store.prepare()
             # Like a user without a working set.
             await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)
             await parts.store.get(WARM_UP_USER, [WARM_UP_USER])  # like a user whose working set is refreshed
             await parts.notes.find(WARM_UP_USER, [WARM_UP_USER])
             await recall.search(Scope(WARM_UP_USER), query="Is everything there?", history=(), options=options)
         except Unavailable:
+            if loop.time() > patient_until:
+                warming.ready.set()
             await asyncio.sleep(WARM_UP_PAUSE_SECONDS)
         else:
+            warming.ready.set()
             return
+
+
+async def _train(parts: Parts) -> None:
+    if parts.training.current() is None:
+        await parts.training.run()
+    if parts.settings.memory.has_summaries and parts.past_talk.current() is None:
+        await parts.past_talk.run()
 
 
 async def _serve_http(server: uvicorn.Server, until: asyncio.Event) -> None:
@@ -195,4 +214,4 @@ async def _serve_http(server: uvicorn.Server, until: asyncio.Event) -> None:
         server.should_exit = True
 
 
-__all__ = ["beside", "run_api", "run_worker", "warming_up"]
+__all__ = ["WarmUp", "beside", "run_api", "run_worker", "warming_up"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from memory.adapters.milvus.connection import MilvusAccess, MilvusAddress
 from memory.adapters.models.embedding_model import Card, usual_name
 from memory.adapters.models.onnx_embedder import EmbeddingLimits
 from memory.adapters.models.openai_chat import ChatServer
@@ -22,6 +23,7 @@ from memory.learn.trigger_scanner import TriggerSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Placement, VectorOrigin
 from memory.model.arms import HoldoutRule
+from memory.model.projects import Tenancy
 from memory.model.token_claims import ClaimNames
 from memory.ports import LearnDue
 from memory.recall.notes.profile_notes import ProfileUse
@@ -38,6 +40,10 @@ PATIENT_SECONDS = 5.0  # limit of a search or an embedding that no chat waits fo
 def claim_names(settings: Settings) -> ClaimNames:
     jwt = settings.jwt
     return ClaimNames(user=jwt.user_claim, tenant=jwt.tenant_claim, project=jwt.project_claim)
+
+
+def tenancy(settings: Settings) -> Tenancy:
+    return Tenancy(has_tenants=settings.identity == "jwt" and bool(settings.jwt.tenant_claim))
 
 
 def caller_rules(settings: Settings) -> CallerRules:
@@ -231,6 +237,16 @@ def embedding_limits(settings: Settings, own: Prefixes, *, is_hurried: bool) -> 
         cache_texts=embedding.cache_texts,
         prefixes=Prefixes(own.query if query is None else query, own.document if document is None else document),
     )
+
+
+def milvus_address(settings: Settings, origin: VectorOrigin | None) -> MilvusAddress:
+    milvus, access = settings.memory.milvus, milvus_access(settings)
+    return MilvusAddress(settings.store_uri, milvus.collection, milvus.dimension, origin=origin, access=access)
+
+
+def milvus_access(settings: Settings) -> MilvusAccess:
+    milvus = settings.memory.milvus
+    return MilvusAccess(milvus.token, milvus.database, milvus.certificate_authority)
 
 
 def vector_origin(settings: Settings, card: Card | None = None) -> VectorOrigin:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 
 import structlog
 
@@ -342,9 +343,9 @@ class RecallPipeline:
     @asynccontextmanager
     async def _admitted(self, trace: Trace) -> AsyncIterator[AdmissionSlot | None]:
         """A slot to embed the question, or None if none becomes free in time."""
-        came_at = asyncio.get_running_loop().time()
+        came_at = perf_counter()
         async with self._admission.slot(trace.seconds_left) as slot:
-            trace.timings_ms["wait"] = (asyncio.get_running_loop().time() - came_at) * 1000
+            trace.timings_ms["wait"] = (perf_counter() - came_at) * 1000
             self._metrics.recall_in_flight.set(self._admission.in_flight)
             try:
                 yield slot

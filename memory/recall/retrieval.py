@@ -32,10 +32,12 @@ class Expected:
     """What `Corpora.expect` returns: `task` loads and refreshes the user's set in the background.
 
     `written`: the ledger's revision that the set has to reach; None while the ledger has not answered.
+    `of_project`: the same for the set of a shared project, which the request uses as well.
     """
 
     task: asyncio.Task[None] = field(init=False)
     written: int | None = None
+    of_project: Expected | None = None
 
 
 class Corpora(Protocol):

@@ -102,6 +102,12 @@ class Metrics:
         self.summaries_recalled = Counter(
             "memproxy_summaries_recalled", "Summaries of sessions that were put into a new note.", registry=registry
         )
+        self.erasures_waiting_seconds = Gauge(
+            "memproxy_erasures_waiting_seconds",
+            "Age of the oldest erasure of a user whose files are not rewritten yet.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
 
     def _of_answers(self, registry: CollectorRegistry) -> None:
         self.answers_without_turn = Counter(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -29,12 +30,14 @@ from memory.model import (
 )
 from memory.model.derived import hanging_on
 from memory.model.memories import CONFIDENCE_STEP
+from memory.model.versions import refuse_changed
 from memory.model.withdrawn import withdrawn_evidence, without_withdrawn
 from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
 from memory.service.left_out_turns import LeftOutTurns
 from memory.service.locked_writes import write_rows
 from memory.service.memory_scan import scanned
 from memory.service.raw_word_search import RawWordSearch
+from memory.service.shared_rows import SharedRows
 from memory.service.withdrawn_summaries import WithdrawnSummaries
 
 DELETE_BATCH = 200  # rows deleted in one step, before which the user's lock is renewed: well within its expiry
@@ -66,6 +69,7 @@ class Erasure:
         self._states = traces.states
         self._summaries = traces.summaries
         self._idempotency = traces.idempotency
+        self._shared = SharedRows(memories, traces.projects, notes=traces.notes, clock=clock)
         self._left_out = LeftOutTurns(traces.summaries)
         self._withdrawn = WithdrawnSummaries(summaries=traces.summaries, notes=traces.notes, clock=clock)
         self._clock = clock
@@ -108,6 +112,10 @@ class Erasure:
         if raw_ids:
             await self.drop_states(user_id)
 
+    async def remove_row(self, user_id: str, held: LedgerWrite, memory_id: str) -> None:
+        """Delete the row of a memory that is stored elsewhere by now: what it was learnt from stays."""
+        await self._erase_held(user_id, held, [memory_id])
+
     async def _hanging_on(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
         """Archived duplicates of these memories, and reflections derived from them."""
         if not memory_ids:
@@ -141,10 +149,13 @@ class Erasure:
             await self._states.drop(user_id, now=self._clock())
         await self._withdrawn.drop(user_id)
 
-    async def memory(self, user_id: str, memory_id: str) -> None:
+    async def memory(self, user_id: str, memory_id: str, *, expected: Collection[str] | None = None) -> None:
+        """`expected`: raises `VersionChanged` unless the memory has one of these versions."""
         async with self._ledger.write(user_id) as held:
-            if not is_valid_id(memory_id) or not await self._store.get(user_id, [memory_id]):
+            found = await self._store.get(user_id, [memory_id]) if is_valid_id(memory_id) else []
+            if not found:
                 raise NotFound("there is no such memory")
+            refuse_changed(found[0].memory, expected)
             gone = await self.forget_held(user_id, held, [memory_id])
         await self.drop_notes(user_id, gone)
 
@@ -160,7 +171,8 @@ class Erasure:
         where = MemoryFilter(user_id, project_id, status=None, exact_project=bool(project_id))
         memories, turns, is_left = 0, 0, True
         while is_left:
-            async with self._ledger.write(user_id):
+            async with self._ledger.write(user_id) as held:
+                held.touch(())  # plans that were stored before are outdated
                 turns += await self._turn_log.withdraw(user_id, project_id=project_id, opened_before=called_at)
                 ids = await self._store.ids(where)
                 raw_ids = await self._store.ids(replace(where, status=MemoryStatus.RAW))
@@ -176,13 +188,22 @@ class Erasure:
         await self._turn_log.messages.erase(user_id, project_id=project_id, before=called_at)
         await self._erase_profiles(user_id, project_id)
         await self.drop_states(user_id)
-        await self._idempotency.erase(user_id)
         if not project_id:
+            await self._idempotency.erase(user_id)
             await self._receipts.erase(user_id)  # they contain the user's queries
             await self._turn_log.chains.erase(user_id)
             await self._turn_log.trees.erase(user_id)
             await self._summaries.erase(user_id)
         return memories, turns
+
+    async def end_life(self, user_id: str) -> bool:
+        """After `scope`: delete all that names the user. False, and nothing, if memories were written meanwhile."""
+        async with self._ledger.write(user_id) as held:
+            if await self._store.ids(MemoryFilter(user_id, status=None)):
+                return False
+            await self._usage_counts.drop(user_id, ())
+            await held.end_life()
+        return True
 
     async def _erase_profiles(self, user_id: str, project_id: str) -> None:
         """Delete all profiles, or that of the project; with pinned lines also all notes, which may hold them."""
@@ -192,10 +213,12 @@ class Erasure:
             await self._notes.drop(user_id, (), now=self._clock())
 
     async def withdraw(self, user_id: str, turn_ids: Collection[str]) -> int:
-        """These turns are not learnt, if they are not learnt yet. Returns their number."""
+        """These turns are not learnt, if they are not learnt yet, nor appended again. Returns their number."""
         if not turn_ids:
             return 0
-        async with self._ledger.write(user_id):  # whoever learns them now has applied a plan, or will not
+        async with self._ledger.write(user_id) as held:  # whoever learns them now has applied a plan, or will not
+            held.touch(())  # plans that were stored before are outdated
+            await held.forget((), raw_ids=turn_ids)  # a call with a key that appended them may be repeated
             return await self._turn_log.withdraw(user_id, opened_before=math.inf, only=turn_ids)
 
     async def source(self, user_id: str, turn_id: str) -> SourceForgotten:
@@ -230,8 +253,10 @@ class Erasure:
             async with self._ledger.write(user_id) as held:
                 raw_ids = await self._raw_words.of_turns(user_id, batch, held)
                 await self._erase_held(user_id, held, (), raw_ids)
+        without = partial(without_sources, turn_ids=sources, now=self._clock())
+        gone, left = await self._shared.forget_sources(user_id, sources, without)
         await self.drop_states(user_id)
-        return SourceForgotten(tuple(forgotten), tuple(kept))
+        return SourceForgotten((*forgotten, *gone), (*kept, *left))
 
     async def _take_out(
         self, user_id: str, memory_ids: Sequence[str], sources: Collection[str]

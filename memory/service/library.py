@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
-
-import numpy as np
 
 from memory.chat.exchanges import exchanges_of
 from memory.errors import BadInput, NotFound, Unavailable
@@ -24,13 +22,12 @@ from memory.model import (
     Memory,
     MemoryStatus,
     Message,
-    Record,
     RequestOptions,
     Scope,
     Turn,
-    TurnStatus,
     is_valid_id,
 )
+from memory.model.projects import MemoryVisibility
 from memory.ports import (
     Backlog,
     ConversationRecord,
@@ -43,11 +40,12 @@ from memory.ports import (
     TurnRecording,
     TurnTriage,
 )
-from memory.runtime.offload import run_offloaded
 from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
 from memory.service.idempotency import NewId, RepeatableCalls
+from memory.service.imported_turns import imported_turn
 from memory.service.locked_writes import write_rows
+from memory.service.memory_edits import MemoryEdits
 from memory.service.operator import OperatorService
 from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
@@ -55,6 +53,7 @@ from memory.service.requests import (
     Deleted,
     ExplainedReceipt,
     Intake,
+    ListedContent,
     MemoryEdit,
     NewMemory,
     Stats,
@@ -62,16 +61,20 @@ from memory.service.requests import (
     refuse_unknown_types,
     time_said,
 )
+from memory.service.shared_projects import SharedProjects
 from memory.service.summary_contents import summary_contents
 from memory.service.transfers import MemoryTransfers
+from memory.service.user_erasures import ErasureStatus, UserErasures
 
 MEMORIES_PER_ADD_MAX = 200  # embedded within a second
 MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
+TURNS_PER_RENEWAL = 50  # durable appends before which the user's lock is renewed: well within its expiry
 PAGE_MEMORIES_MAX = 100
 PAGES_PER_LOOK_MAX = 50  # store pages read for one page, or one history: limits the cost of a rare match
 
 
 PLAIN = RequestOptions()
+ANYTHING = ListedContent()
 
 
 class Searcher(Protocol):
@@ -122,7 +125,10 @@ class Library:
         self._receipts = traces.receipts
         self._summaries = traces.summaries
         self._erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=intake.clock)
+        self.erasures = UserErasures(self._erasure, traces.erasures, clock=intake.clock, new_id=intake.new_id)
+        self._edits = MemoryEdits(memories, erasure=self._erasure, clock=intake.clock)
         self.opt_outs = OptOutService(opt_outs=traces.opt_outs, ledger=memories.ledger, clock=intake.clock)
+        self.projects = SharedProjects(memories, traces, erasure=self._erasure, opt_outs=self.opt_outs, intake=intake)
         self.conversations = Conversations(
             turn_log.messages,
             traces,
@@ -132,7 +138,9 @@ class Library:
             opt_outs=self.opt_outs,
         )
         self.profiles = ProfileService(memories=memories, traces=traces, clock=intake.clock, tokens=intake.tokens)
-        self.transfers = MemoryTransfers(memories)
+        self.transfers = MemoryTransfers(
+            memories, self.profiles, opt_outs=self.opt_outs, record=turn_log.copies, shared=self.projects.rows
+        )
         self.operator = OperatorService(
             memories=memories, turn_log=turn_log, receipts=traces.receipts, clock=intake.clock
         )
@@ -151,15 +159,22 @@ class Library:
         if not 1 <= len(items) <= MEMORIES_PER_ADD_MAX:
             raise BadInput(f"expected 1 to {MEMORIES_PER_ADD_MAX} memories, got {len(items)}; send several calls")
         await self.opt_outs.refuse_opted_out(scope.user_id)
+        if any(item.visibility is not MemoryVisibility.OWNER_ONLY for item in items):
+            return await self.projects.memories.add(scope, items, new_id)
         now = self._clock()
         memories = [
             memory_to_store(scope, item, index, now=now, memory_id=new_id()) for index, item in enumerate(items)
         ]
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
-        changes = [Change(ChangeKind.CREATE, memory) for memory in memories]
+        ids = [memory.id for memory in memories]
         async with self._ledger.write(scope.user_id) as held:
-            await write_rows(self._store, held, scope.user_id, changes, vectors)
-        return [memory.id for memory in memories]
+            await self.opt_outs.refuse_opted_out(scope.user_id)  # whoever opts out waits for this lock
+            stored = {memory.id for memory in await self._store.memories(scope.user_id, ids)}
+            written = stored | await held.forgotten(ids)  # by an earlier attempt of a call with a key
+            kept = [index for index, memory_id in enumerate(ids) if memory_id not in written]
+            changes = [Change(ChangeKind.CREATE, memories[index]) for index in kept]
+            await write_rows(self._store, held, scope.user_id, changes, vectors[kept])
+        return ids
 
     async def search(
         self,
@@ -175,26 +190,27 @@ class Library:
             raise BadInput("query must not be empty")
         refuse_unknown_types(options.memory_types)
         await self.opt_outs.refuse_opted_out(scope.user_id)
-        return await self._searcher.search(scope, query=query, history=history, options=options, as_of=as_of)
+        found = await self._searcher.search(scope, query=query, history=history, options=options, as_of=as_of)
+        return await self.projects.memories.presented(scope.user_id, scope.project_id, found)
 
     async def page(
         self,
         scope: Scope,
         *,
         status: MemoryStatus | None = MemoryStatus.ACTIVE,
-        memory_type: str = "",
+        about: ListedContent = ANYTHING,
         as_of: float | None = None,
         limit: int = PAGE_MEMORIES_MAX,
         cursor: str = "",
     ) -> Page:
         """One page, newest first. `as_of`: the memories that had that status then, by when things were said."""
-        types = (memory_type,) if memory_type else ()
+        types = (about.memory_type,) if about.memory_type else ()
         refuse_unknown_types(types)
         asked = None if as_of is not None else status
         where = MemoryFilter(scope.user_id, scope.project_id, scope.agent_id, memory_types=types, status=asked)
         found: list[Memory] = []
         for _ in range(PAGES_PER_LOOK_MAX):
-            page = await self._store.page(where, limit=limit - len(found), cursor=cursor)
+            page = await self._store.page(where, limit=limit - len(found), cursor=cursor, claim=about.claim)
             found += [memory for memory in page.memories if as_of is None or _stood(memory, status, as_of)]
             cursor = page.next_cursor
             if not cursor or len(found) >= limit:
@@ -202,55 +218,43 @@ class Library:
         return Page(tuple(found), cursor)
 
     async def get(self, user_id: str, memory_id: str) -> Memory:
-        return (await self._record(user_id, memory_id)).memory
+        shared = await self.projects.memories.get(user_id, memory_id)
+        return (await self._edits.record(user_id, memory_id)).memory if shared is None else shared
 
     async def history(self, user_id: str, memory_id: str) -> list[Memory]:
         """The memory and those that it superseded, directly or through others, latest first."""
-        newest = await self.get(user_id, memory_id)
-        by_successor: dict[str, list[Memory]] = {}
-        where, cursor = MemoryFilter(user_id, status=MemoryStatus.SUPERSEDED), ""
-        for _ in range(PAGES_PER_LOOK_MAX):
-            page = await self._store.page(where, limit=PAGE_MEMORIES_MAX, cursor=cursor)
-            for memory in page.memories:
-                by_successor.setdefault(memory.superseded_by, []).append(memory)
-            cursor = page.next_cursor
-            if not cursor:
-                break
-        chain = {newest.id: newest}
-        waiting = [newest.id]
-        while waiting:
-            older = [m for m in by_successor.get(waiting.pop(), ()) if m.id not in chain]
-            chain |= {memory.id: memory for memory in older}
-            waiting += [memory.id for memory in older]
-        return sorted(chain.values(), key=lambda memory: (memory.id == newest.id, memory.said_at), reverse=True)
+        shared = await self.projects.memories.get(user_id, memory_id)
+        return [shared] if shared is not None else await self._edits.history(user_id, memory_id)
 
-    async def patch(self, user_id: str, memory_id: str, edit: MemoryEdit) -> Memory:
+    async def patch(
+        self, user_id: str, memory_id: str, edit: MemoryEdit, *, expected: Collection[str] | None = None
+    ) -> Memory:
         """Change a memory in place, or restore it from the archive; id and times of saying stay.
 
-        Changed content is embedded again.
+        `expected`: versions; raises `VersionChanged` if it has none of them when it is written. None: any.
         """
-        # Refuses invalid edits before embedding.
-        edit.applied_to((await self._record(user_id, memory_id)).memory, now=self._clock())
-        vectors = await self._embedder.embed([edit.content], is_urgent=False) if edit.content is not None else None
-        async with self._ledger.write(user_id) as held:
-            record = await self._record(user_id, memory_id)
-            if edit.content is not None:
-                await self._erasure.drop_notes(user_id, [memory_id])
-            memory = edit.applied_to(record.memory, now=self._clock())
-            vectors = record.vector[np.newaxis] if vectors is None else vectors
-            await write_rows(self._store, held, user_id, [Change(ChangeKind.UPDATE, memory)], vectors)
-        if edit.content is not None:
-            await self._erasure.drop_notes(user_id, [memory_id])
-        return memory
+        shared = await self.projects.edit(user_id, memory_id, edit, expected=expected)
+        return await self._edits.edit(user_id, memory_id, edit, expected=expected) if shared is None else shared
 
-    async def delete(self, user_id: str, memory_id: str) -> None:
-        await self._erasure.memory(user_id, memory_id)
+    async def delete(self, user_id: str, memory_id: str, *, expected: Collection[str] | None = None) -> None:
+        """Forget a memory. `expected`: as in `patch`."""
+        if not await self.projects.memories.delete(user_id, memory_id, expected=expected):
+            await self._erasure.memory(user_id, memory_id, expected=expected)
 
     async def delete_scope(self, user_id: str, project_id: str = "") -> Deleted:
         """Delete all memories of the user, or of exactly that project, and withdraw turns not learnt before this
         call.
         """
-        return Deleted(*await self._erasure.scope(user_id, project_id))
+        if project_id:
+            memories, turns = await self._erasure.scope(user_id, project_id)
+            return Deleted(memories + await self.projects.forget_user(user_id, project_id), turns)
+        deleted = (await self.erase_everything(user_id)).record.request.deleted
+        return Deleted(deleted["memories"], deleted["turns_withdrawn"])
+
+    async def erase_everything(self, user_id: str) -> ErasureStatus:
+        """Delete all of the user, with what they shared in projects; `erasures` shows how far the proof is."""
+        shared = await self.projects.forget_user(user_id, "")
+        return await self.erasures.everything(user_id, shared=shared)
 
     async def forget_source(self, user_id: str, turn_id: str) -> SourceForgotten:
         """Forget what is based on that turn alone, and delete its text from the record and from all other evidence."""
@@ -302,29 +306,22 @@ class Library:
         exchanges = exchanges_of(messages)
         if not exchanges:
             raise BadInput("messages must hold at least one user message with text")
-        await self.opt_outs.refuse_opted_out(scope.user_id)
         started = time_said(at, self._clock(), "at")
-        turn_id = ""
-        for ordinal, exchange in enumerate(exchanges):
-            turn_id, said_at = new_id(), started + ordinal / 1000
-            await self._turn_log.append(
-                Turn(
-                    id=turn_id,
-                    scope=scope,
-                    at=said_at,
-                    messages=tuple(
-                        [
-                            replace(said, content=await run_offloaded(self._redact, said.content))
-                            for said in exchange.said
-                        ]
-                    ),
-                    status=TurnStatus.CLOSED,
-                    answer=await run_offloaded(self._redact, exchange.answer),
-                    answered_at=said_at,
-                    trace_id=trace_id,
-                )
+        turns = [
+            await imported_turn(
+                Turn(new_id(), scope, started + ordinal / 1000, (), trace_id=trace_id), exchange, self._redact
             )
-        return [turn_id]
+            for ordinal, exchange in enumerate(exchanges)
+        ]
+        async with self._ledger.write(scope.user_id) as held:
+            await self.opt_outs.refuse_opted_out(scope.user_id)
+            forgotten = await held.forgotten([turn.id for turn in turns])  # by an earlier attempt of a call with a key
+            for ordinal, turn in enumerate(turns):
+                if ordinal % TURNS_PER_RENEWAL == 0:
+                    await held.renew()
+                if turn.id not in forgotten:
+                    await self._turn_log.append(turn)
+        return [turns[-1].id]
 
     async def flush(self, user_id: str, session_id: str = "") -> Backlog:
         """Wait until everything said before this call is learnt.
@@ -385,12 +382,6 @@ class Library:
     async def is_ready(self) -> bool:
         """Whether memories can be read now."""
         return await self._store.is_ready()
-
-    async def _record(self, user_id: str, memory_id: str) -> Record:
-        found = await self._store.get(user_id, [memory_id]) if is_valid_id(memory_id) else []
-        if not found:
-            raise NotFound("there is no such memory")
-        return found[0]
 
 
 def _stood(memory: Memory, status: MemoryStatus | None, as_of: float) -> bool:

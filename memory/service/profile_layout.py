@@ -96,6 +96,11 @@ def pinned_line(text: str, *, tokens: Tokens) -> ProfileLine:
     return ProfileLine(shown, tokens(shown))
 
 
+def pinned_text(line: ProfileLine) -> str:
+    """The text that became the line."""
+    return line.text.removeprefix("- ")
+
+
 def profile_text(own: Profile | None, of_project: Profile | None, *, tokens: Tokens) -> ProfileText | None:
     """What a prompt gets of both profiles, at most `PROFILE_TOKENS_MAX` tokens; None if they say nothing.
 

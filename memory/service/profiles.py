@@ -17,6 +17,7 @@ from memory.service.profile_layout import (
     PINNED_LINES_MAX,
     PINNED_TOKENS_MAX,
     pinned_line,
+    pinned_text,
     profile_lines,
     profile_text,
 )
@@ -86,6 +87,19 @@ class ShownProfile:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class OwnProfile:
+    """What a user decided about a profile: their own lines, and whether it is used. `project_id` "": the user's own."""
+
+    project_id: str = ""
+    pinned: tuple[str, ...] = ()
+    is_enabled: bool = True
+
+    @property
+    def is_decided(self) -> bool:
+        return bool(self.pinned) or not self.is_enabled
+
+
 class ProfileService:
     """What a user may do with their profiles. Methods raise `BadInput`, `NotFound` or `Unavailable`."""
 
@@ -132,6 +146,24 @@ class ProfileService:
             await self._notes.drop(user_id, (), now=self._clock())
         return await self.show(user_id, project_id)
 
+    async def own(self, user_id: str) -> list[OwnProfile]:
+        """What the user decided, for those profiles in which anything is decided."""
+        return [own for one in await self._profiles.all(user_id) if (own := _own_part(one)).is_decided]
+
+    async def take_over(self, user_id: str, own: OwnProfile) -> bool:
+        """Set what the user decided elsewhere. False, and nothing changed, if they have decided here."""
+        Scope(user_id, own.project_id)
+        lines = self._checked(own.pinned)
+        here = (await self._profiles.get(user_id, [own.project_id])).get(own.project_id)
+        if not own.is_decided or (here is not None and _own_part(here).is_decided):
+            return False
+        await self._profiles.set_own(
+            user_id, own.project_id, pinned=lines, is_enabled=own.is_enabled, now=self._clock()
+        )
+        if not own.is_enabled:
+            await self._notes.drop(user_id, (), now=self._clock())
+        return True
+
     async def delete(self, user_id: str, project_id: str = "") -> None:
         """Delete the user's profiles, or only that of the project, with pinned lines, also from conversations.
 
@@ -159,4 +191,8 @@ class ProfileService:
         return lines
 
 
-__all__ = ["ProfileBuilder", "ProfileService", "ShownProfile"]
+def _own_part(profile: Profile) -> OwnProfile:
+    return OwnProfile(profile.project_id, tuple(map(pinned_text, profile.pinned)), profile.is_enabled)
+
+
+__all__ = ["OwnProfile", "ProfileBuilder", "ProfileService", "ShownProfile"]

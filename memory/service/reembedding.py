@@ -7,8 +7,9 @@ happens only after old and new rows have been compared one by one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from memory.errors import Unavailable
 from memory.model import Vector, VectorOrigin
@@ -18,6 +19,9 @@ from memory.ports import Embedder, Reembedding, ReembeddingStatus, Snapshots, St
 LOOKS_MAX = 5
 SAMPLE_TEXTS = 64  # embedded by a dry run to estimate the total time
 RETRY_PAUSES_SECONDS = (1.0, 3.0, 10.0, 30.0)  # while an embedding server is busy or restarting
+
+Advance: TypeAlias = Callable[[int, int], None]
+"""Gets the memories done and their total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class Reembed:
         seconds = seconds_each * (status.memories - status.embedded)
         return Estimate(status, self._wanted, is_needed=True, seconds=seconds)
 
-    async def run(self, *, advance: Callable[[int, int], None], check_alone: Callable[[], None]) -> Outcome:
+    async def run(self, *, advance: Advance, check_alone: Callable[[], None]) -> Outcome:
         """`advance` gets the memories done and the total. `check_alone` raises if another process may write
         memories.
         """
@@ -90,19 +94,11 @@ class Reembed:
     def _is_needed(self, status: ReembeddingStatus) -> bool:
         return status.origin is not None and not status.origin.agrees_with(self._wanted)
 
-    async def _embed_all(self, before: ReembeddingStatus, advance: Callable[[int, int], None]) -> int:
-        """The number of embedded memories, once a full comparison has found no differences."""
-        embedded = 0
-        for _ in range(LOOKS_MAX):
-            found_missing = False
-            async for texts in self._store.remaining():
-                found_missing = True
-                await self._store.put(texts, await self._vectors(texts))
-                embedded += len(texts)
-                advance(min(before.embedded + embedded, before.memories), before.memories)
-            if await self._store.remove_deleted() and not found_missing:
-                return embedded
-        raise Unavailable("milvus", "memories change while they are embedded again: stop whatever writes them")
+    async def _embed_all(self, before: ReembeddingStatus, advance: Advance) -> int:
+        async def embed(texts: Sequence[StoredText]) -> None:
+            await self._store.put(texts, await self._vectors(texts))
+
+        return await transferred(self._store, embed, before, advance)
 
     async def _vectors(self, texts: Sequence[StoredText]) -> Vector:
         contents = [text.content for text in texts]
@@ -114,4 +110,24 @@ class Reembed:
         return await self._embedder.embed(contents, is_urgent=False)
 
 
-__all__ = ["Estimate", "Outcome", "Reembed"]
+async def transferred(
+    store: Reembedding,
+    transfer: Callable[[Sequence[StoredText]], Awaitable[None]],
+    before: ReembeddingStatus,
+    advance: Advance,
+) -> int:
+    """The number of transferred memories, once a full comparison has found no differences."""
+    done = 0
+    for _ in range(LOOKS_MAX):
+        found_missing = False
+        async for texts in store.remaining():
+            found_missing = True
+            await transfer(texts)
+            done += len(texts)
+            advance(min(before.embedded + done, before.memories), before.memories)
+        if await store.remove_deleted() and not found_missing:
+            return done
+    raise Unavailable("milvus", "memories change while they are copied: stop whatever writes them")
+
+
+__all__ = ["Advance", "Estimate", "Outcome", "Reembed", "transferred"]

@@ -14,6 +14,8 @@ import msgspec
 from memory.errors import BadInput
 from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt, Scope, Trust
 from memory.model.archived import kept_keys, restored
+from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
+from memory.model.projects import ONE_TENANT, MemoryVisibility, Tenancy
 from memory.ports import Clock, Tokens
 
 METADATA_BYTES_MAX = 16_384  # of JSON; a Milvus JSON field holds 65,536
@@ -25,7 +27,7 @@ METADATA_DEPTH_MAX = 16  # far below the recursion limits here and in a store's 
 class Intake:
     """How new memories and turns are prepared: `clock` gives their times, `new_id` generates unique ids, `redact`
     removes secrets from a message before it is stored, and `tokens` counts the lines of profiles.
-    `session_end_seconds`: an idle session has ended after it.
+    `session_end_seconds`: an idle session has ended after it. `tenancy`: what user ids begin with.
     """
 
     clock: Clock
@@ -33,6 +35,7 @@ class Intake:
     redact: Callable[[str], str]
     tokens: Tokens
     session_end_seconds: float = 1_800.0
+    tenancy: Tenancy = ONE_TENANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +51,23 @@ class NewMemory:
     created_at: float | None = None
     importance: float = 0.5
     metadata: dict[str, Any] | None = None
+    visibility: MemoryVisibility = MemoryVisibility.OWNER_ONLY
+
+
+@dataclass(frozen=True, slots=True)
+class ListedContent:
+    """Which memories a listing is about, by what they say. Empty means "any"."""
+
+    memory_type: str = ""
+    claim: ClaimFilter = ANY_CLAIM
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryEdit:
     """Changes to a memory; None leaves a field. `metadata` replaces all keys except our own.
 
-    `status` can only become active, which restores an archived memory.
+    `status` can only become active, which restores an archived memory. `visibility` is changed by a call of its own,
+    which may name the project.
     """
 
     content: str | None = None
@@ -63,12 +76,16 @@ class MemoryEdit:
     memory_type: str | None = None
     metadata: dict[str, Any] | None = None
     status: str | None = None
+    visibility: MemoryVisibility | None = None
+    project_id: str | None = None
 
     def applied_to(self, memory: Memory, *, now: float) -> Memory:
         """The changed memory. Raises `BadInput`."""
         given = {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
         if not given:
             raise BadInput(f"nothing to change: give one of {', '.join(self.__slots__)}")
+        if self.visibility is not None or self.project_id is not None:
+            raise BadInput("visibility, and with it project_id, are changed in a call of their own")
         if self.category is not None:
             known_category(self.category)
         if self.metadata is not None:

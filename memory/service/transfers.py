@@ -1,26 +1,42 @@
-"""Exports all memories of a user as JSON lines, and imports them into this or another system.
+"""Exports what is known of a user as JSON lines, and imports it into this or another system.
 
-The first line says what the file is; each further line holds one memory, whatever its status, with its id, times, claim
-and evidence. Vectors are made again, by the model of the system that imports. Raw words of turns stay where they are:
-they belong to the conversation record, which has an export of its own.
+The first line says what the file is. Each further line has a `kind`: `profile`, with what the user decided about a
+profile (lines from memories are built again); `shared_memory`, with what the user shared in a project; `memory`,
+whatever its status, with its id, times, claim and evidence; and of the conversation record `turn`, `message` and
+`raw_words` (`record_lines`). Vectors and summaries are made again by the system that imports. Lines of other kinds, and
+of shared memories, are counted and not read.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from memory.errors import BadInput
+from memory.errors import BadInput, MemoryRefused
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, is_valid_id
-from memory.ports import MemoryBank, MemoryFilter
+from memory.ports import MemoryBank, MemoryFilter, RecordCopies
+from memory.service import imported_ids
 from memory.service.locked_writes import write_rows
+from memory.service.opt_outs import OptedOut, OptOutService
+from memory.service.profiles import OwnProfile, ProfileService
+from memory.service.record_lines import (
+    ExportedMessage,
+    ExportedRawWords,
+    ExportedTurn,
+    checked_message,
+    checked_raw_words,
+    checked_turn,
+)
 from memory.service.requests import checked_metadata
+from memory.service.shared_rows import SharedRows
 
 PAGE = 200  # memories read, or embedded and written, at a time
-LINE_BYTES_MAX = 1 << 20  # a memory of the greatest length, with evidence and metadata, has a fifth of it
+UNREAD_KINDS_MAX = 20  # of a later release; a file with more of them is something else
+LINE_BYTES_MAX = 16 << 20  # a turn has up to 2 MiB of text, which JSON may write with six bytes for one
 
 _Line = TypeVar("_Line", bound=msgspec.Struct)
 
@@ -36,53 +52,145 @@ class ExportedMemory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ta
     memory: Memory
 
 
+class ExportedShared(msgspec.Struct, frozen=True, tag_field="kind", tag="shared_memory"):
+    """A memory that the user shared in a project. It is not read back: it stands where it was shared."""
+
+    memory: Memory
+
+
+class ExportedProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="profile"):
+    """`project_id` "": the user's own profile."""
+
+    project_id: str = ""
+    pinned: tuple[str, ...] = ()
+    enabled: bool = True
+
+
+class _AnyLine(msgspec.Struct, frozen=True):
+    kind: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+
+
+_SingleLine: TypeAlias = ExportedProfile | ExportedTurn | ExportedMessage | _AnyLine
+_SINGLE: Mapping[str, type[_SingleLine]] = {
+    "profile": ExportedProfile,
+    "turn": ExportedTurn,
+    "message": ExportedMessage,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Counts: stored; `present` were there already and stayed as they are; `forgotten` were deleted here before."""
+    """Counts of memories: stored; `present` were there already and stayed as they are; `forgotten` were deleted here
+    before. `profiles` were set, of those that the user had not set here; `turns`, `messages` and rows of `raw_words`
+    were stored. `unread`: lines of kinds that are not read.
+    """
 
     stored: int = 0
     present: int = 0
     forgotten: int = 0
+    profiles: int = 0
+    turns: int = 0
+    messages: int = 0
+    raw_words: int = 0
+    unread: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: Imported) -> Imported:
-        return Imported(self.stored + other.stored, self.present + other.present, self.forgotten + other.forgotten)
+        return Imported(
+            self.stored + other.stored,
+            self.present + other.present,
+            self.forgotten + other.forgotten,
+            self.profiles + other.profiles,
+            self.turns + other.turns,
+            self.messages + other.messages,
+            self.raw_words + other.raw_words,
+            dict(Counter(self.unread) + Counter(other.unread)),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.stored} were stored, {self.present} were there already and {self.forgotten} stay forgotten"
 
 
 class MemoryTransfers:
     """Methods raise `BadInput`, `Unavailable` or `Conflict`; an import may be repeated safely."""
 
-    def __init__(self, memories: MemoryBank) -> None:
+    def __init__(
+        self,
+        memories: MemoryBank,
+        profiles: ProfileService,
+        *,
+        opt_outs: OptOutService,
+        record: RecordCopies,
+        shared: SharedRows,
+    ) -> None:
+        self._record = record
+        self._profiles = profiles
+        self._opt_outs = opt_outs
+        self._shared = shared
         self._store = memories.store
         self._ledger = memories.ledger
         self._embedder = memories.embedder
 
-    async def export(self, user_id: str) -> AsyncIterator[bytes]:
-        """The lines, each with its end, newest memory first."""
+    async def export(self, user_id: str, *, has_record: bool = True) -> AsyncIterator[bytes]:
+        """The lines, each with its end: profiles, what the user shared in projects, memories, the newest first, and the
+        conversation record if asked.
+
+        Memories come first, so that turns which the next system has yet to learn find them.
+        """
         yield msgspec.json.encode(ExportHeader(user_id)) + b"\n"
+        for own in await self._profiles.own(user_id):
+            yield msgspec.json.encode(ExportedProfile(own.project_id, own.pinned, own.is_enabled)) + b"\n"
+        for shared in await self._shared.authored(user_id):
+            yield msgspec.json.encode(ExportedShared(shared)) + b"\n"
+        async for memory in self._rows(user_id, None):
+            yield msgspec.json.encode(ExportedMemory(memory)) + b"\n"
+        if not has_record:
+            return
+        async for copy in self._record.turns(user_id):
+            yield msgspec.json.encode(ExportedTurn(copy)) + b"\n"
+        async for message in self._record.messages(user_id):
+            yield msgspec.json.encode(ExportedMessage(message)) + b"\n"
+        async for row in self._rows(user_id, MemoryStatus.RAW):
+            yield msgspec.json.encode(ExportedRawWords(row)) + b"\n"
+
+    async def _rows(self, user_id: str, status: MemoryStatus | None) -> AsyncIterator[Memory]:
         cursor, is_first = "", True
         while cursor or is_first:
-            page = await self._store.page(MemoryFilter(user_id, status=None), limit=PAGE, cursor=cursor)
+            page = await self._store.page(MemoryFilter(user_id, status=status), limit=PAGE, cursor=cursor)
             cursor, is_first = page.next_cursor, False
             for memory in page.memories:
-                yield msgspec.json.encode(ExportedMemory(memory)) + b"\n"
+                yield memory
 
-    async def load(self, user_id: str, lines: AsyncIterator[bytes]) -> Imported:
-        """Stores what `export` wrote. Raises `BadInput` with the number of a line that cannot be read; what stood in
-        batches before it is stored by then.
+    async def load(self, user_id: str, lines: AsyncIterator[bytes], *, first_line: int = 2) -> Imported:
+        """Stores what `export` wrote. Raises `BadInput` with the number of a line that cannot be read or stored, and
+        the counts of what is stored by then: the batches before its own.
+
+        `first_line`: the number of the line after the header, of a file that is sent in several calls.
         """
-        number, waiting, counts = 0, list[Memory](), Imported()
-        async for line in lines:
-            number += 1
-            if number == 1:
-                _read(line, ExportHeader, number)
-            elif line.strip():
-                waiting.append(_checked(_read(line, ExportedMemory, number).memory, user_id, number))
-            if len(waiting) == PAGE:
-                counts += await self._store_all(user_id, waiting)
-                waiting = []
-        if not number:
-            raise BadInput("the file is empty: it must begin with the line that an export begins with")
-        return counts + await self._store_all(user_id, waiting)
+        await self._opt_outs.refuse_opted_out(user_id)
+        batches = _Batches(first_line)
+        try:
+            async for part in batches.of(lines, user_id):
+                await self._opt_outs.refuse_opted_out(user_id)
+                match part:
+                    case ExportedProfile(project_id, pinned, enabled):
+                        is_set = await self._profiles.take_over(user_id, OwnProfile(project_id, pinned, enabled))
+                        batches.counts += Imported(profiles=int(is_set))
+                    case ExportedTurn(copy):
+                        batches.counts += Imported(turns=await self._record.add_turns(user_id, [checked_turn(copy)]))
+                    case ExportedMessage(message):
+                        own = checked_message(message, user_id)
+                        batches.counts += Imported(messages=await self._record.add_messages(user_id, [own]))
+                    case _AnyLine(kind):
+                        batches.count_unread(kind)
+                    case list():
+                        batches.counts += await self._store_all(user_id, part)
+        except OptedOut:
+            raise
+        except BadInput as error:
+            number = batches.number_of(error)
+            where = "" if number is None else f"line {number}: "
+            raise BadInput(f"{where}{error}. Of this call's lines before, {batches.counts}", code=error.code) from None
+        return batches.counts
 
     async def _store_all(self, user_id: str, given: Sequence[Memory]) -> Imported:
         memories = list({memory.id: memory for memory in given}.values())
@@ -90,13 +198,78 @@ class MemoryTransfers:
             return Imported()
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
         async with self._ledger.write(user_id) as held:
-            ids = [memory.id for memory in memories]
-            present = {record.memory.id for record in await self._store.get(user_id, ids)}
-            gone = await held.forgotten(ids) - present
-            kept = [index for index, memory_id in enumerate(ids) if memory_id not in present | gone]
-            changes = [Change(ChangeKind.CREATE, memories[index]) for index in kept]
-            await write_rows(self._store, held, user_id, changes, vectors[kept])
-        return Imported(len(kept), len(present), len(gone))
+            await self._opt_outs.refuse_opted_out(user_id)  # embedding takes a while
+            possible = imported_ids.possible_ids(user_id, memories)
+            stored = {memory.id for memory in await self._store.memories(user_id, possible)}
+            forgotten = await held.forgotten(possible) - stored
+            rows = [imported_ids.renamed(user_id, one, own=stored | forgotten) for one in memories]
+            kept = [index for index, row in enumerate(rows) if row.id not in stored | forgotten]
+            changes = [Change(ChangeKind.CREATE, rows[index]) for index in kept]
+            try:
+                await write_rows(self._store, held, user_id, changes, vectors[kept])
+            except MemoryRefused as error:
+                in_file = {row.id: memory.id for row, memory in zip(rows, memories, strict=True)}
+                raise MemoryRefused(str(error), memory_id=in_file[error.memory_id], code=error.code) from None
+        raw = {row.id for row in rows if row.status is MemoryStatus.RAW}
+        written = {rows[index].id for index in kept}
+        present = {row.id for row in rows} & stored
+        gone = {row.id for row in rows} - written - present
+        return Imported(len(written - raw), len(present - raw), len(gone - raw), raw_words=len(written & raw))
+
+
+class _Batches:
+    """What a file holds: memories in batches, and other lines one by one. `counts`: of what is stored so far."""
+
+    def __init__(self, first_line: int) -> None:
+        self.counts = Imported()
+        self._first_line = first_line
+        self._numbers: dict[str, int] = {}  # lines of the memories of this batch, by id
+        self._other: int | None = None  # the line that is handled by itself
+
+    async def of(self, lines: AsyncIterator[bytes], user_id: str) -> AsyncIterator[list[Memory] | _SingleLine]:
+        number, waiting, of_user = 0, list[Memory](), ""
+        async for line in lines:
+            if not number:
+                of_user = _read(line, ExportHeader, 1).user_id
+                number = self._first_line - 1
+                continue
+            number += 1
+            if not line.strip():
+                continue
+            match _read(line, _AnyLine, number).kind:
+                case "memory":
+                    memory = _checked(_read(line, ExportedMemory, number).memory, user_id, number)
+                    self._numbers[memory.id] = number
+                    waiting.append(memory)
+                case "raw_words":
+                    row = _read(line, ExportedRawWords, number).row
+                    self._other = number
+                    waiting.append(checked_raw_words(row, user_id, of_user=of_user))
+                    self._numbers[waiting[-1].id] = number
+                    self._other = None
+                case kind:
+                    if kind == "turn" and waiting:  # memories first, so that whoever learns the turn finds them
+                        yield waiting
+                        waiting, self._numbers = [], {}
+                    single = _read(line, _SINGLE.get(kind, _AnyLine), number)
+                    self._other = number
+                    yield single
+                    self._other = None
+            if len(waiting) == PAGE:
+                yield waiting
+                waiting, self._numbers = [], {}
+        if not number:
+            raise BadInput("the file is empty: it must begin with the line that an export begins with")
+        yield waiting
+
+    def count_unread(self, kind: str) -> None:
+        self.counts += Imported(unread={kind: 1})
+        if len(self.counts.unread) > UNREAD_KINDS_MAX:
+            raise BadInput(f"more than {UNREAD_KINDS_MAX} kinds of lines are unknown: this is no export of ours")
+
+    def number_of(self, error: BadInput) -> int | None:
+        """The line that was refused when it was to be stored; None if the message names it."""
+        return self._numbers.get(error.memory_id) if isinstance(error, MemoryRefused) else self._other
 
 
 def _read(line: bytes, kind: type[_Line], number: int) -> _Line:
@@ -119,4 +292,4 @@ def _checked(memory: Memory, user_id: str, number: int) -> Memory:
     return replace(memory, user_id=user_id)
 
 
-__all__ = ["LINE_BYTES_MAX", "ExportHeader", "ExportedMemory", "Imported", "MemoryTransfers"]
+__all__ = ["LINE_BYTES_MAX", "ExportHeader", "ExportedMemory", "ExportedProfile", "Imported", "MemoryTransfers"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -44,7 +46,8 @@ def without_secrets(settings: msgspec.Struct) -> dict[str, Any]:
     tree: dict[str, Any] = msgspec.to_builtins(settings)
     for doc in docs_of(type(settings)):
         if doc.is_secret:
-            del tree[doc.path]
+            *sections, name = doc.path.split(".")
+            del reduce(getitem, sections, tree)[name]
     return tree
 
 

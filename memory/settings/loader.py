@@ -12,6 +12,7 @@ import os
 import typing
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -128,7 +129,7 @@ def child_environment(settings: Settings, extra: Mapping[str, str]) -> dict[str,
     Our variables are removed because they would override the file, which already contains their values.
     """
     environ = {k: v for k, v in os.environ.items() if not k.startswith(ENVIRONMENT_PREFIX)}  # noqa: TID251 - likewise
-    secrets = {doc.environment: str(getattr(settings, doc.path)) for doc in every_setting() if doc.is_secret}
+    secrets = {doc.environment: str(attrgetter(doc.path)(settings)) for doc in every_setting() if doc.is_secret}
     return {**environ, **{name: value for name, value in secrets.items() if value}, **extra}
 
 

@@ -21,6 +21,21 @@ class MilvusSettings(msgspec.Struct, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=1, le=32768)],
         Meta(description="Length of a vector in the collection; the same as `memory.embedding.dimension`."),
     ] = 384
+    token: Annotated[
+        str,
+        Meta(
+            description="`user:password` or API key of a Milvus server; from the environment only.",
+            extra={"is_secret": True},
+        ),
+    ] = ""
+    database: Annotated[str, Meta(description="Database on a Milvus server; empty: its default one.")] = ""
+    certificate_authority: Annotated[
+        str,
+        Meta(
+            description="PEM file that the certificate of a Milvus server with TLS (https://) is verified by; empty: "
+            "the authorities of the system."
+        ),
+    ] = ""
 
 
 class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True):

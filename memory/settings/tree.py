@@ -12,6 +12,7 @@ from msgspec import Meta
 from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettings, WorkingSetSettings
 from memory.settings.catalogue import SettingDoc, docs_of, without_secrets
 from memory.settings.compaction import CompactionSettings
+from memory.settings.erase import EraseSettings
 from memory.settings.extraction import ExtractionSettings
 from memory.settings.identity import IdentitySettings, JwtSettings, ServiceTokenSettings
 from memory.settings.learning import LearnSettings
@@ -121,6 +122,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     compaction: CompactionSettings = CompactionSettings()
     identity: IdentitySettings = IdentitySettings()
     summaries: SummarySettings = SummarySettings()
+    erase: EraseSettings = EraseSettings()
     off_routes: Annotated[
         tuple[str, ...],
         Meta(
@@ -201,6 +203,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
     filters: Annotated[Annotated[int, Meta(ge=1, le=64)], Meta(description="Filter processes.")] = 1
     workers: Annotated[Annotated[int, Meta(ge=1, le=64)], Meta(description="Worker processes.")] = 1
+    drain_seconds: Annotated[
+        Annotated[float, Meta(ge=0, le=3600)],
+        Meta(
+            description="Maximum time that a stopping filter waits for the replies that it observes. Envoy sends it "
+            "nothing new meanwhile. Past it, what was said in those replies is not recorded."
+        ),
+    ] = 60.0
+    connections_max: Annotated[
+        Annotated[int, Meta(ge=1, le=1_000_000)],
+        Meta(
+            description="Maximum connections of clients, and chats that are open at the upstream. Further connections "
+            "are refused, further chats answered with 503."
+        ),
+    ] = 10_000
     tracing: TracingSettings = TracingSettings()
     ports_file: Annotated[
         str, Meta(description="Where `up` writes the ports it uses, as JSON, before it is ready.")

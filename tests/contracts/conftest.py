@@ -1,4 +1,4 @@
-"""What the contract suites run on: stores in memory and on Milvus Lite, a real server process; turn logs on SQLite."""
+"""What the contract suites run on: stores in memory, on Milvus Lite and on a Milvus server; turn logs on SQLite."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ from pathlib import Path
 
 import pytest
 from memory_rows import DIMENSION
-from milvus_lite_server import MilvusLiteServer
+from milvus_kinds import MILVUS_KINDS, PATIENT, RealMilvus, prepared, real_milvus
 from prometheus_client import CollectorRegistry
 from turn_logs import DEPLOYMENTS, Deployment
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
 from memory.ports import MemoryStore, TurnLog
 from memory.runtime.metrics import Metrics
 
 
-@pytest.fixture(params=["in memory", "Milvus Lite"])
+@pytest.fixture(params=["in memory", *MILVUS_KINDS])
 async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
     """An empty store."""
     if request.param == "in memory":
         yield InMemoryStore(dimension=DIMENSION)
         return
-    server: MilvusLiteServer = request.getfixturevalue("milvus_lite")
-    address = MilvusAddress(server.uri, request.getfixturevalue("collection"), DIMENSION)
-    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as milvus:
-        yield milvus
+    server: RealMilvus = real_milvus(request, request.param)
+    address = server.address(request.getfixturevalue("collection"), DIMENSION)
+    async with MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as milvus:
+        yield await prepared(milvus)
 
 
 @pytest.fixture(params=sorted(DEPLOYMENTS))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import pytest
 from tellers import Teller, sent
 from turn_logs import START, Deployment, Process, a_turn
 
+from memory.adapters.sqlite import known_exchanges
+from memory.adapters.sqlite.database import SqliteDatabase
 from memory.model import Message, Scope, SentConversation, SentExchange, TurnStatus
 
 DAY = 86_400.0
@@ -148,26 +152,30 @@ async def test_examples_after_an_outage_are_filled_in_once_and_are_no_branch(
     assert len(learnt) == 4
 
 
-async def test_examples_that_another_user_s_prompt_has_too_are_not_filled_in(
-    deployment: Deployment, process: Process, tell: Teller
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_nobody_learns_from_their_own_record_what_another_user_said(
+    deployment: Deployment, process: Process, tell: Teller, *, is_deleted: bool
 ) -> None:
-    bob = Teller(process, user="bob")
-    await says(bob, [(LONG, "How nice.")], "b")
+    """A guess about another user is filled in or not as if that user did not exist."""
+    trees, guess = process.log.trees, SentExchange("k", (Message("user", LONG),), "How nice.")
+    turn = a_turn("of bob", user="bob", text=LONG, status=TurnStatus.CLOSED)
+    await process.log.append(replace(turn, answer="How nice."))
+    if is_deleted:
+        await process.log.messages.delete_turns("bob", ["of bob"])
+    assert await trees.known("ann", [guess]) == [False]
+    assert await trees.known("bob", [guess]) == [True]
     await outage(deployment, process)
     await says(tell, [(LONG, "How nice.")], "c")
-    assert await said(tell) == ["c"]
+    assert await said(tell) == [LONG, "c"]
 
 
-async def test_what_another_user_said_in_the_same_conversation_is_not_filled_in(tell: Teller) -> None:
-    bob = Teller(tell.process, user="bob")
-    turn_id, _ = await tell("a")
-    await says(bob, [("a", "x")], LONG)
-    await tell.process.log.finish("bob-s1", status=TurnStatus.CLOSED, answer="How nice.", answered_at=START)
-    conversation = sent("abc")
-    theirs = replace(conversation.earlier[1], said=(Message("user", LONG),), answer="How nice.")
-    turn = a_turn("last", session="new", text="c", at=START + 9)
-    await tell.process.log.trees.open(turn, replace(conversation, earlier=(conversation.earlier[0], theirs)))
-    assert [turn.id for turn in await tell.record()] == [turn_id, "last"]
+async def test_digests_of_two_files_are_not_comparable(tmp_path: Path) -> None:
+    digests = set()
+    for name in ("one", "two"):
+        async with SqliteDatabase(tmp_path / name) as database:
+            await database.write(partial(known_exchanges.remember, turn=a_turn("t", text=LONG)))
+            digests.add(await database.read(lambda c: c.execute("SELECT words FROM known_exchanges").fetchone()[0]))
+    assert len(digests) == 2
 
 
 async def test_two_processes_fill_in_the_same_turn_once(deployment: Deployment) -> None:

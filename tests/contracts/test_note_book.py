@@ -41,6 +41,13 @@ async def test_a_note_comes_back_as_it_was_kept_and_only_for_its_key(book: NoteB
     assert await book.find("ann", []) == {}
 
 
+async def test_it_is_known_when_the_search_for_a_note_began(book: NoteBook) -> None:
+    for key, at in (("k1", START), ("k2", START + 1.5), ("k1", START + 2.25)):
+        await book.keep("ann", key, NOTE, made_at=at)
+    found = await book.find("ann", ["k1", "k2"])
+    assert {key: one.made_at for key, one in found.items()} == {"k1": START + 2.25, "k2": START + 1.5}
+
+
 async def test_many_notes_are_found_in_one_look(book: NoteBook) -> None:
     kept = {f"k{n}": note(f"m{n}") for n in range(300)}
     for key, one in kept.items():

@@ -22,6 +22,16 @@ async def test_a_user_opts_out_and_in_again_and_nobody_else_does(deployment: Dep
         assert await process.opt_outs.since(ANN) is None
 
 
+async def test_they_are_counted(deployment: Deployment) -> None:
+    async with deployment.start() as process:
+        assert await process.opt_outs.count() == 0
+        for user in (ANN, ANN, "bob"):
+            await process.opt_outs.set(user, at=START)
+        assert await process.opt_outs.count() == 2
+        await process.opt_outs.clear(ANN)
+        assert await process.opt_outs.count() == 1
+
+
 async def test_a_repeated_opt_out_keeps_its_time_and_a_repeated_opt_in_is_harmless(deployment: Deployment) -> None:
     async with deployment.start() as process:
         await process.opt_outs.set(ANN, at=START)

@@ -41,6 +41,20 @@ async def test_what_is_put_comes_back_in_every_process_with_a_version(deployment
         assert await two.profiles.get("bob", ["", "atlas"]) == {}
 
 
+async def test_all_profiles_of_a_user_are_found_whoever_made_them(process: Process) -> None:
+    assert await process.profiles.all("ann") == []
+    await process.profiles.put("ann", {"": [LEEDS], "atlas": [VEGAN]}, revision=await written(process), now=START)
+    await process.profiles.set_own("ann", "zoo", pinned=[BRIEF], is_enabled=False, now=START)
+    await process.profiles.set_own("bob", "", pinned=[BRIEF], now=START)
+    found = await process.profiles.all("ann")
+    assert [(one.user_id, one.project_id, one.pinned, one.is_enabled) for one in found] == [
+        ("ann", "", (), True),
+        ("ann", "atlas", (), True),
+        ("ann", "zoo", (BRIEF,), False),
+    ]
+    assert {one.project_id: one for one in found} == await process.profiles.get("ann", ["", "atlas", "zoo"])
+
+
 async def test_the_version_grows_only_when_the_lines_change(process: Process) -> None:
     for lines, version in (((LEEDS,), 1), ((LEEDS,), 1), ((LEEDS, VEGAN), 2), ((), 3), ((LEEDS,), 4)):
         assert await process.profiles.put("ann", {"": lines}, revision=await written(process), now=START)
@@ -77,6 +91,14 @@ async def test_lines_built_while_somebody_writes_are_refused(process: Process) -
     before = await written(process)
     async with process.ledger.write("ann"):
         assert not await process.profiles.put("ann", {"": [LEEDS]}, revision=before, now=START)
+
+
+async def test_shared_projects_have_no_profiles(process: Process) -> None:
+    for owner in (" project/k1", "ann"):
+        async with process.ledger.write(owner) as held:
+            held.touch(["m"])
+    assert await process.profiles.stale(limit=9) == ["ann"]
+    assert not await process.profiles.is_stale(" project/k1")
 
 
 async def test_every_write_makes_its_user_stale_until_the_lines_are_put(deployment: Deployment) -> None:

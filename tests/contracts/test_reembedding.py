@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from memory_rows import DIMENSION, direction, memory, put
-from milvus_lite_server import MilvusLiteServer
+from milvus_kinds import MILVUS_KINDS, PATIENT, real_milvus
 from prometheus_client import CollectorRegistry
-from pymilvus import MilvusClient
 
 from memory.adapters.in_memory import InMemoryReembedding, InMemoryStore
 from memory.adapters.milvus.connection import MilvusAddress
@@ -36,20 +35,20 @@ class World:
     leftovers: Callable[[], int]  # sets of vectors that no part finds: an attempt, or what was replaced
 
 
-@pytest.fixture(params=["in memory", "Milvus Lite"])
+@pytest.fixture(params=["in memory", *MILVUS_KINDS])
 async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
     if request.param == "in memory":
         store = InMemoryStore(dimension=DIMENSION, origin=OLD)
         yield World(lambda _: store, lambda wanted: InMemoryReembedding(store, wanted), lambda: len(store._others))
         return
-    server: MilvusLiteServer = request.getfixturevalue("milvus_lite")
+    server = real_milvus(request, request.param)
     name, opened = f"r{next(NUMBERS)}", []
 
     def address(origin: VectorOrigin) -> MilvusAddress:
-        return MilvusAddress(server.uri, name, origin.dimension, origin=origin)
+        return server.address(name, origin.dimension, origin)
 
     def find(origin: VectorOrigin) -> MemoryStore:
-        opened.append(MilvusStore(address(origin), metrics=Metrics(CollectorRegistry())))
+        opened.append(MilvusStore(address(origin), metrics=Metrics(CollectorRegistry()), timeouts=PATIENT))
         return opened[-1]
 
     def embed(wanted: VectorOrigin) -> Reembedding:
@@ -57,7 +56,7 @@ async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
         opened.append(MilvusReembedding(address(wanted), wanted=wanted, metrics=metrics))
         return opened[-1]
 
-    client = MilvusClient(server.uri)
+    client = server.client()
 
     def leftovers() -> int:
         """One collection is what parts find."""

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from hashing_embedder import HashingEmbedder
 from memory_rows import DIMENSION
 
+from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.opt_outs import SqliteOptOuts
+from memory.adapters.sqlite.profiles import SqliteProfiles
+from memory.adapters.sqlite.receipts import SqliteReceipts
+from memory.adapters.sqlite.record_copies import SqliteRecordCopies
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.errors import BadInput
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Trust
-from memory.ports import MemoryBank, MemoryFilter, MemoryStore
+from memory.model.derived import hanging_on
+from memory.model.withdrawn import withdrawn_of
+from memory.ports import MemoryBank, MemoryFilter, MemoryStore, RequestTraces
+from memory.service.imported_ids import imported_id
+from memory.service.opt_outs import OptOutService
+from memory.service.profiles import ProfileService
+from memory.service.shared_rows import SharedRows
 from memory.service.transfers import Imported, MemoryTransfers
 
 NOW = 1_750_000_000.25
@@ -57,31 +74,54 @@ def statements() -> list[Memory]:
     return [full, old, archived, Memory("new", "ann", "User lives in Ulm", NOW, NOW, NOW), *many]
 
 
+@dataclass
+class System:
+    """An empty one, on a store."""
+
+    store: MemoryStore
+    ledger: SqliteUserLedger
+    embedder: HashingEmbedder
+    profiles: ProfileService
+    transfers: MemoryTransfers
+
+
 @pytest.fixture
-async def bank(store: MemoryStore, tmp_path: Path) -> AsyncIterator[MemoryBank]:
-    """An empty store, with a ledger of its own."""
+async def bank(store: MemoryStore, tmp_path: Path) -> AsyncIterator[System]:
     async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        yield MemoryBank(store, SqliteUserLedger(database, clock=lambda: NOW), HashingEmbedder(dimension=DIMENSION))
+        ledger = SqliteUserLedger(database, clock=lambda: NOW)
+        memories = MemoryBank(store, ledger, HashingEmbedder(dimension=DIMENSION))
+        traces = RequestTraces(
+            SqliteNoteBook(database),
+            SqliteReceipts(database, clock=lambda: NOW, redact=str),
+            SqliteUsageCounts(database),
+            SqliteProfiles(database),
+        )
+        profiles = ProfileService(memories=memories, traces=traces, clock=lambda: NOW, tokens=WordPieceTokens())
+        opt_outs = OptOutService(opt_outs=SqliteOptOuts(database), ledger=ledger, clock=lambda: NOW)
+        shared = SharedRows(memories, traces.projects, notes=traces.notes, clock=lambda: NOW)
+        record = SqliteRecordCopies(database, clock=lambda: NOW)
+        transfers = MemoryTransfers(memories, profiles, opt_outs=opt_outs, record=record, shared=shared)
+        yield System(store, ledger, HashingEmbedder(dimension=DIMENSION), profiles, transfers)
 
 
-async def put(bank: MemoryBank, memories: list[Memory]) -> None:
+async def put(bank: System, memories: list[Memory]) -> None:
     vectors = await bank.embedder.embed([memory.content for memory in memories], is_urgent=False)
     await bank.store.apply(memories[0].user_id, [Change(ChangeKind.CREATE, one) for one in memories], vectors)
 
 
-async def exported(bank: MemoryBank, user_id: str = "ann") -> list[bytes]:
-    return [line async for line in MemoryTransfers(bank).export(user_id)]
+async def exported(bank: System, user_id: str = "ann") -> list[bytes]:
+    return [line async for line in bank.transfers.export(user_id)]
 
 
-async def load(bank: MemoryBank, lines: Iterable[bytes], user_id: str = "ann") -> Imported:
+async def load(bank: System, lines: Iterable[bytes], user_id: str = "ann") -> Imported:
     async def given() -> AsyncIterator[bytes]:
         for line in lines:
             yield line
 
-    return await MemoryTransfers(bank).load(user_id, given())
+    return await bank.transfers.load(user_id, given())
 
 
-async def found(bank: MemoryBank) -> list[tuple[str, float]]:
+async def found(bank: System) -> list[tuple[str, float]]:
     """Among those that are not of the many, so that no tie decides what is found."""
     questions = await bank.embedder.embed(["User lives in Ulm", "User's cat is called Tom, 猫"], is_urgent=True)
     where = MemoryFilter("ann", created_after=NOW - 5)
@@ -89,21 +129,102 @@ async def found(bank: MemoryBank) -> list[tuple[str, float]]:
     return [(one.memory.content, round(one.score, 5)) for result in results for one in result]
 
 
-async def test_an_empty_system_gets_the_same_memories_and_finds_the_same(bank: MemoryBank) -> None:
+async def test_an_empty_system_gets_the_same_memories_and_finds_the_same(bank: System) -> None:
     given = statements()
     await put(bank, given)
     lines, results = await exported(bank), await found(bank)
     await bank.store.delete("ann", [memory.id for memory in given])
     assert len(await exported(bank)) == 1
     assert await load(bank, lines) == Imported(stored=len(given))
-    assert await exported(bank) == lines
+    assert len(await exported(bank)) == len(lines)
     assert len(results) == 4
     assert await found(bank) == results
-    records = await bank.store.get("ann", [memory.id for memory in given])
-    assert [record.memory for record in records] == given
+    records = await bank.store.get("ann", [imported_id("ann", memory.id) for memory in given])
+    assert [record.memory for record in records] == [as_imported(memory) for memory in given]
 
 
-async def test_importing_again_changes_nothing_and_restores_nothing_that_was_forgotten(bank: MemoryBank) -> None:
+def as_imported(memory: Memory, user_id: str = "ann") -> Memory:
+    """In a system that does not know it."""
+    successor = imported_id(user_id, memory.superseded_by) if memory.superseded_by else ""
+    return replace(memory, id=imported_id(user_id, memory.id), user_id=user_id, superseded_by=successor)
+
+
+async def test_links_between_memories_are_kept(bank: System) -> None:
+    reason = {"of": "ground", "at": NOW}
+    given = [
+        Memory("ground", "ann", "User sails", NOW, NOW, NOW),
+        Memory("left", "ann", "User rows", NOW, NOW, NOW, metadata={"withdrawn": {"replaced": ["ground"]}}),
+        Memory("seen", "ann", "User is sporty", NOW, NOW, NOW, trust=Trust.TOOL, metadata={"reflects": ["ground"]}),
+        Memory(
+            *("twin", "ann", "User sails!", NOW, NOW, NOW), status=MemoryStatus.ARCHIVED, metadata={"archived": reason}
+        ),
+    ]
+    await put(bank, given)
+    lines = await exported(bank)
+    assert (await load(bank, lines, "bob")).stored == 4
+    ids = {memory.id: imported_id("bob", memory.id) for memory in given}
+    rows = [record.memory for record in await bank.store.get("bob", list(ids.values()))]
+    assert [one for row in rows for one in withdrawn_of(row).replaced] == [ids["ground"]]
+    assert sorted(hanging_on(rows, [ids["ground"]])) == sorted([ids["seen"], ids["twin"]])
+    assert await load(bank, lines) == Imported(present=4)
+    async with bank.ledger.write("bob") as held:
+        await held.forget(list(ids.values()))
+        await bank.store.delete("bob", list(ids.values()))
+    assert await load(bank, lines, "bob") == Imported(forgotten=4)
+
+
+@pytest.mark.parametrize("word", ["profile", "opt-out", "search", "everything", ".", ".."])
+async def test_no_imported_memory_has_a_word_of_the_api_for_an_id(bank: System, word: str) -> None:
+    assert (await load(bank, [HEADER, MEMORY % (word.encode(), b"User sails")])).stored == 1
+    assert await bank.store.ids(MemoryFilter("ann", status=None)) == [imported_id("ann", word)]
+
+
+async def test_two_users_who_import_the_same_file_at_once_both_have_it(bank: System) -> None:
+    lines = [HEADER, *(MEMORY % (b"m%d" % n, b"User read book %d" % n) for n in range(20))]
+    counts = await asyncio.gather(*(load(bank, lines, user) for user in ("ann", "bob", "eve")))
+    assert [one.stored for one in counts] == [20, 20, 20]
+    assert [len(await exported(bank, user)) for user in ("ann", "bob", "eve")] == [21, 21, 21]
+
+
+async def test_what_the_user_decided_about_profiles_goes_along(bank: System) -> None:
+    await put(bank, statements()[:4])
+    await bank.profiles.set_own("ann", pinned=["Answer in German", "- keep the dash"])
+    await bank.profiles.set_own("ann", "red", pinned=["Use SI units"], is_enabled=False)
+    await bank.profiles.set_own("ann", "of no memory", is_enabled=False)
+    lines = await exported(bank)
+    assert [json.loads(line) for line in lines[1:4]] == [
+        {"kind": "profile", "project_id": "", "pinned": ["Answer in German", "- keep the dash"], "enabled": True},
+        {"kind": "profile", "project_id": "of no memory", "pinned": [], "enabled": False},
+        {"kind": "profile", "project_id": "red", "pinned": ["Use SI units"], "enabled": False},
+    ]
+    before = [await bank.profiles.own("ann"), (await bank.profiles.show("ann", "red")).text]
+    await bank.store.delete("ann", [memory.id for memory in statements()[:4]])
+    await bank.profiles.delete("ann")
+    assert len(await exported(bank)) == 1
+    assert await load(bank, lines) == Imported(stored=4, profiles=3)
+    assert (await exported(bank))[:4] == lines[:4]
+    assert [await bank.profiles.own("ann"), (await bank.profiles.show("ann", "red")).text] == before
+
+
+async def test_what_the_user_decided_here_stays(bank: System) -> None:
+    await bank.profiles.set_own("ann", pinned=["Answer in German"])
+    lines = await exported(bank)
+    assert await load(bank, lines) == Imported()
+    await bank.profiles.set_own("ann", pinned=["Answer in French"])
+    assert await load(bank, lines) == Imported()
+    assert [own.pinned for own in await bank.profiles.own("ann")] == [("Answer in French",)]
+    assert await load(bank, lines, "bob") == Imported(profiles=1)
+
+
+async def test_lines_of_other_kinds_are_counted_and_not_read(bank: System) -> None:
+    others = [b'{"kind":"drawing","content":"x"}', b'{"kind":"drawing"}', b'{"kind":"opt-out","since":1}']
+    counts = await load(bank, [HEADER, others[0], MEMORY % (b"a", b"x"), *others[1:]])
+    assert counts == Imported(stored=1, unread={"drawing": 2, "opt-out": 1})
+    with pytest.raises(BadInput, match=r"^line 22: more than 20 kinds"):
+        await load(bank, [HEADER, *(b'{"kind":"%d"}' % n for n in range(30))])
+
+
+async def test_importing_again_changes_nothing_and_restores_nothing_that_was_forgotten(bank: System) -> None:
     given = statements()[:4]
     await put(bank, given)
     lines = await exported(bank)
@@ -116,15 +237,44 @@ async def test_importing_again_changes_nothing_and_restores_nothing_that_was_for
     assert [r.memory for r in await bank.store.get("ann", ["full", "old"])] == [changed]
 
 
-async def test_a_copy_of_another_users_file_is_the_importers_own_and_takes_nothing_over(bank: MemoryBank) -> None:
+async def test_a_copy_of_another_users_file_is_the_importers_own_and_takes_nothing_over(bank: System) -> None:
     await put(bank, statements()[:4])
     lines = await exported(bank)
-    with pytest.raises(BadInput):
-        await load(bank, lines, "bob")  # in this system the ids are ann's
-    assert len(await exported(bank, "bob")) == 1
+    assert await load(bank, lines, "bob") == Imported(stored=4)
     assert await exported(bank) == lines
-    await bank.store.delete("ann", ["full", "old", "archived", "new"])
-    assert (await load(bank, lines, "bob")).stored == 4
+    assert await load(bank, lines, "bob") == Imported(present=4)
+    copies = await bank.store.get("bob", [imported_id("bob", memory.id) for memory in statements()[:4]])
+    assert [record.memory for record in copies] == [as_imported(memory, "bob") for memory in statements()[:4]]
+
+
+def too_large(line: Any) -> Any:
+    return line | {"memory": line["memory"] | {"attribute": "a" * 20_000}}
+
+
+async def test_a_refusal_says_which_line_and_what_was_stored_before(bank: System) -> None:
+    memories = [Memory(f"m{n}", "ann", f"User read book {n}", NOW - n, NOW - n, NOW - n) for n in range(450)]
+    await put(bank, memories)
+    lines = await exported(bank)
+    await bank.store.delete("ann", [memory.id for memory in memories])
+    await put(bank, [replace(memories[0], content="was there")])
+    fitting, lines[421] = lines[421], json.dumps(too_large(json.loads(lines[421]))).encode()
+    with pytest.raises(BadInput, match=r"^line 422: claim is larger than .* 399 were stored, 1 were there"):
+        await load(bank, lines)
+    assert len(await exported(bank)) == 1 + 400
+    lines[421] = fitting
+    lines[250] = b"{"
+    with pytest.raises(BadInput, match=r"^line 251 is not one .* 0 were stored, 200 were there"):
+        await load(bank, lines)
+
+
+async def test_a_memory_that_a_store_cannot_hold_is_refused_with_its_line(bank: System) -> None:
+    given = [
+        Memory("fits", "ann", "User sails", NOW, NOW, NOW),
+        Memory("not", "ann", "User sails", NOW, NOW, NOW, attribute="a" * 20_000),
+    ]
+    lines = [HEADER, *(msgspec.json.encode({"kind": "memory", "memory": one}) for one in given)]
+    with pytest.raises(BadInput, match=r"^line 3: claim is larger than .* 0 were stored"):
+        await load(bank, lines)
     assert len(await exported(bank)) == 1
 
 
@@ -144,11 +294,17 @@ MEMORY = (
         ([HEADER, b"{"], "line 2"),
         ([HEADER, MEMORY % (b"a", b"x"), MEMORY % (b"b", b" ")], "line 3: content"),
         ([HEADER, MEMORY % (b" a", b"x")], "line 2 has an id"),
+        ([HEADER, b"{}"], "line 2"),
+        ([HEADER, b'{"kind":""}'], "line 2"),
+        ([HEADER, b'{"kind":"profile","pinned":["a\\nb"]}'], "line 2: a pinned line"),
+        ([HEADER, b'{"kind":"profile","project_id":" x","pinned":["a"]}'], "line 2: project_id"),
+        ([HEADER, b'{"kind":"profile","pinned":["a"],"lines":[]}'], "line 2"),
+        ([HEADER, b"", b'{"kind":"profile","pinned":%s}' % json.dumps(["x"] * 11).encode()], "line 3: pinned"),
         ([HEADER, MEMORY.replace(b'"id"', b'"status":"raw","id"') % (b"a", b"x")], "raw words"),
     ],
 )
 async def test_a_file_that_is_no_export_is_refused_by_line_and_stores_nothing(
-    bank: MemoryBank, lines: list[bytes], words: str
+    bank: System, lines: list[bytes], words: str
 ) -> None:
     with pytest.raises(BadInput, match=words):
         await load(bank, lines)

@@ -67,6 +67,19 @@ async def test_uses_of_several_processes_add_up_and_outlive_them(start: Opener, 
     assert found == {"a": UsageCount(3, 0, START + 9), "b": UsageCount(1, 0, START)}
 
 
+async def test_shared_projects_are_not_users_and_get_no_round(process: Process) -> None:
+    for owner in (" project/k1", "ann", " project/k2"):
+        async with process.ledger.write(owner) as held:
+            held.touch(["m"])
+    schedule = process.upkeep_schedule
+    assert await schedule.users(after="", limit=9) == ["ann"]
+    for day, expected in ((0, None), (2, "ann"), (2, None)):
+        now = START + day * DAY
+        assert await schedule.next_due(now=now, every=DAY, patience=60.0) == expected
+        if expected is not None:
+            await schedule.ended(expected, now=now)
+
+
 async def test_uses_are_written_behind_the_request_many_at_once(tmp_path: Path) -> None:
     async with (
         SqliteDatabase(tmp_path / "turns.sqlite") as database,
@@ -141,8 +154,8 @@ async def test_dropped_uses_are_gone_and_nobody_elses(start: Opener, tmp_path: P
 async def known(process: Process, *users: str) -> None:
     """Somebody wrote a memory of theirs."""
     for user in users:
-        async with process.ledger.write(user):
-            pass
+        async with process.ledger.write(user) as held:
+            held.touch([f"a memory of {user}"])
 
 
 async def due(process: Process, days: float) -> str | None:

@@ -261,3 +261,37 @@ async def test_forgotten_ids_are_remembered_per_user_and_count_as_touched(ledger
     assert await ledger.changed_since("ann", before) == {"a", "it's \u4f60"}
     async with ledger.write("bob") as held:
         assert await held.forgotten(["a"]) == frozenset()
+
+
+async def test_after_an_erasure_nothing_of_the_user_is_left_and_no_revision_comes_twice(ledger: UserLedger) -> None:
+    seen = [(await ledger.revision("ann")).number, await touch(ledger, "a"), await touch(ledger, "b")]
+    for _ in range(2):  # also of a user who was erased before
+        async with ledger.write("ann") as held:
+            await held.forget(["a"])
+            await held.end_life()
+        erased = await ledger.revision("ann")
+        assert erased.is_settled
+        assert erased.number > max(seen)
+        for earlier in seen:
+            assert await ledger.changed_since("ann", earlier) is None  # a reader has to load everything
+        assert await ledger.changed_since("ann", erased.number) == frozenset()
+        seen += [erased.number, await touch(ledger, "new")]
+        assert seen[-1] > erased.number
+        assert await ledger.changed_since("ann", erased.number) == {"new"}
+        async with ledger.write("ann") as held:
+            assert await held.forgotten(["a"]) == frozenset()
+
+
+async def test_a_lost_lock_ends_no_life(deployment: Deployment) -> None:
+    async with deployment.start() as slow, deployment.start() as other:
+        await touch(slow.ledger, "a")
+        lock = slow.ledger.write("ann")
+        held = await lock.__aenter__()
+        deployment.clock.now += 60
+        await touch(other.ledger, "b")
+        with pytest.raises(Conflict):
+            await held.end_life()
+        with pytest.raises(Conflict):
+            await lock.__aexit__(None, None, None)
+        assert await other.ledger.changed_since("ann", 0) is None
+        assert (await other.ledger.revision("ann")).number > 2

@@ -12,6 +12,9 @@ from api_shapes import SHAPES, AskedShape
 from filter_stack import FilterStack, running_stack
 from upstream import RecordingUpstream
 
+from extproc.addresses import unix_target
+from extproc.supervisor.bootstrap import TrafficLimits
+
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # where the shared filter lives
 
 SAID = "What is my cat called?"
@@ -39,7 +42,7 @@ async def test_without_a_filter_chats_are_answered_and_memory_returns_with_it(up
         await stack.filters[0].leave()
         assert set(await statuses(stack, 3)) == {"none"}
         assert [upstream.received[-2].body, upstream.received[-1].body] == [body_of(shape) for shape in SHAPES]
-        stack.start_filter(stack.plan.filter_sockets[0])
+        stack.start_filter(unix_target(stack.plan.filter_sockets[0]))
         async with asyncio.timeout(5):
             while set(await statuses(stack, 1)) != {"used"}:
                 await asyncio.sleep(0.05)
@@ -64,7 +67,10 @@ async def test_a_filter_that_hangs_costs_a_second_and_no_more(stack: FilterStack
 
 
 async def test_chats_beyond_capacity_wait_for_nothing_and_are_recorded(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url, filter_in_flight_max=2) as stack, asyncio.TaskGroup() as tasks:
+    async with (
+        running_stack(upstream.url, limits=TrafficLimits(filter_in_flight=2)) as stack,
+        asyncio.TaskGroup() as tasks,
+    ):
         stack.recall.seconds = 0.8
         waiting = [tasks.create_task(stack.chat(body_of(shape), shape=shape)) for shape in SHAPES]
         while len(stack.recall.asked) < 2:

@@ -141,6 +141,25 @@ async def test_a_chunked_body_is_edited_like_any_other(stack: FilterStack, upstr
         assert NOTE in upstream.last_chat().system_text()
 
 
+async def test_an_unchanged_body_keeps_its_framing(stack: FilterStack, upstream: RecordingUpstream) -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":"Hello"}]}'
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield body[:20]
+        yield body[20:]
+
+    async with stack.client() as client:
+        for content, framing in (
+            (body, {"content-length": str(len(body))}),
+            (pieces(), {"transfer-encoding": "chunked"}),
+        ):
+            await client.post("/v1/chat/completions", content=content)
+            received = upstream.last_chat()
+            names = {"content-length", "transfer-encoding"}
+            assert {name: value for name, value in received.headers.items() if name in names} == framing
+            assert received.body == body
+
+
 @pytest.mark.parametrize("body", [b"", b"hello", b"[1]", b'{"messages":', b"\xff\xfe", b'{"messages":[]} x'])
 async def test_a_body_that_is_not_what_it_claims_is_the_upstreams_to_answer(
     stack: FilterStack, upstream: RecordingUpstream, body: bytes

@@ -1,7 +1,7 @@
 """What `memproxy export` and `import` need of the REST API, and no more: it checks each call against the contract.
 
-`GET /v1/memory/export` streams JSON Lines. `POST /v1/memory/import` takes at most 200 lines and less than 1 MiB, and
-imports no id twice.
+`GET /v1/memory/export` streams JSON Lines, the first of which is a header. `POST /v1/memory/import` takes a header, at
+most 200 further lines and less than 1 MiB, and imports no id twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 LINES_MAX = 200
+HEADER = b'{"kind":"memproxy-export","user_id":"ann","version":1}\n'
 BYTES_MAX = 1 << 20
+NOTHING_ELSE: dict[str, Any] = {"profiles": 0, "turns": 0, "messages": 0, "raw_words": 0, "unread": {}}
 
 
 class BrokenOff(ConnectionError):
@@ -26,10 +28,11 @@ class BrokenOff(ConnectionError):
 
 @dataclass
 class ExportServer:
-    """The lines of each user. `lines_until_fault`: after so many lines of an export or an import it fails, once."""
+    """The lines of each user, without the header. `calls`: their kinds, users, counts of lines, and the number of the
+    first line that imports name. `lines_until_fault`: after so many lines of an export or an import it fails, once."""
 
     stored: dict[str, list[bytes]] = field(default_factory=dict)
-    calls: list[tuple[str, str, int]] = field(default_factory=list)
+    calls: list[tuple[str, str, int, int]] = field(default_factory=list)
     lines_until_fault: int | None = None
 
     def app(self) -> Starlette:
@@ -42,9 +45,10 @@ class ExportServer:
 
     async def _export(self, request: Request) -> Response:
         user = request.headers["x-authz-user-id"]
-        self.calls.append(("export", user, 0))
+        self.calls.append(("export", user, 0, 0))
 
         async def lines() -> AsyncIterator[bytes]:
+            yield HEADER
             for number, line in enumerate(self.stored.get(user, ())):
                 if number == self.lines_until_fault:
                     raise BrokenOff
@@ -54,11 +58,14 @@ class ExportServer:
 
     async def _import(self, request: Request) -> Response:
         user, body = request.headers["x-authz-user-id"], await request.body()
-        lines = body.splitlines(keepends=True)
-        self.calls.append(("import", user, len(lines)))
+        header, *sent = body.splitlines(keepends=True)
+        lines = [line for line in sent if line.strip()]
+        self.calls.append(("import", user, len(sent), int(request.query_params.get("first_line", "2"))))
+        if header != HEADER:
+            return _refusal(400, "line 1 is not one of an export")
         if request.headers["content-type"] != "application/x-ndjson" or not body.endswith(b"\n"):
             return _refusal(415, "send JSON Lines")
-        if len(lines) > LINES_MAX or len(body) >= BYTES_MAX:
+        if len(sent) > LINES_MAX or len(body) >= BYTES_MAX:
             return _refusal(413, "too much for one call")
         if self.lines_until_fault is not None and len(self.stored.get(user, ())) >= self.lines_until_fault:
             self.lines_until_fault = None
@@ -67,11 +74,12 @@ class ExportServer:
         known = {_id_of(line) for line in held}
         new = [line for line in lines if _id_of(line) not in known]
         held += new
-        return JSONResponse({"stored": len(new), "present": len(lines) - len(new), "forgotten": 0})
+        present = len(lines) - len(new)
+        return JSONResponse({"stored": len(new), "present": present, "forgotten": 0, **NOTHING_ELSE})
 
 
 def _id_of(line: bytes) -> Any:
-    return json.loads(line)["id"]
+    return json.loads(line)["memory"]["id"]
 
 
 def _refusal(status: int, message: str) -> Response:

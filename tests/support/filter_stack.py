@@ -22,9 +22,10 @@ from api_shapes import ASKED_COMPLETIONS, AskedShape
 from prometheus_client import CollectorRegistry
 from turn_logs import sqlite_deployment
 
+from extproc.addresses import HostAndPort, unix_target
 from extproc.recorder import ModelLessons, TurnRecorder
 from extproc.sent_again import RecordingPolicy
-from extproc.server import DrainPace, EdgeTrust, Filter, contained, serve
+from extproc.server import DrainPace, EdgeTrust, Filter, Signs, contained, serve
 from extproc.supervisor.bootstrap import BootstrapValues, render
 from extproc.supervisor.locks_and_ports import reserve_port
 from memory.adapters.models.template_probe import TemplateProbe
@@ -87,13 +88,13 @@ class ScriptedRecall:
 class RunningFilter:
     """One filter process in all but the process."""
 
-    socket_path: Path
-    stop: asyncio.Event
+    target: str
+    signs: Signs
     serving: asyncio.Task[None]
 
     async def leave(self) -> None:
         """Drain and wait for the end."""
-        self.stop.set()
+        self.signs.until.set()
         await self.serving
 
 
@@ -138,7 +139,10 @@ class FilterStack:
                 shape.shape.path, content=body, headers={"content-type": "application/json", **headers}
             )
 
-    def start_filter(self, socket_path: Path) -> RunningFilter:
+    def start_filter(
+        self, target: str, *, is_ready: bool = True, grace: float = 1.0, secret: str = ""
+    ) -> RunningFilter:
+        """At a gRPC target. `grace`: seconds for replies in progress when it leaves. `secret`: of calls."""
         stop = asyncio.Event()
         template_compatibility = TemplateCompatibility(
             model_capabilities=self.recall.model_capabilities,
@@ -162,12 +166,17 @@ class FilterStack:
                 self.plan.signals,
                 self.claims,
                 rejects_mismatches=self.plan.filter_may_answer,
+                secret=secret,
             ),
             instruments=Instruments(CLOCK, self.metrics),
             new_id=lambda: f"t-{next(self.ids)}",
         )
-        serving = serve(filter_, recorder, socket_path=socket_path, until=stop, pace=DrainPace(grace=1.0))
-        running = RunningFilter(socket_path, stop, self.tasks.create_task(serving))
+        ready = asyncio.Event()
+        if is_ready:
+            ready.set()
+        signs = Signs(ready, stop)
+        serving = serve(filter_, recorder, target=target, signs=signs, pace=DrainPace(grace=grace))
+        running = RunningFilter(target, signs, self.tasks.create_task(serving))
         self.filters.append(running)
         return running
 
@@ -201,12 +210,15 @@ async def running_stack(
     rewrite: tuple[bytes, bytes] = (b"", b""),
     data_dir: Path | None = None,
     claims: ClaimNames = USUAL_CLAIMS,
+    secret: str = "",
     **settings: Any,
 ) -> AsyncIterator[FilterStack]:
     """Envoy, `filters` filters and a SQLite turn log, in `data_dir` where one is given.
 
-    `rewrite` replaces a piece of Envoy's rendered configuration. `settings`: others of `BootstrapValues`.
+    `rewrite` replaces a piece of Envoy's rendered configuration. `secret`: what calls of the filters must bring.
+    `settings`: others of `BootstrapValues`; with `filter_addresses`, filters have those in the place of sockets.
     """
+    addresses: tuple[HostAndPort, ...] = settings.get("filter_addresses", ())
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stack-")))
         process = await stack.enter_async_context(sqlite_deployment(data_dir or folder).start())
@@ -217,7 +229,7 @@ async def running_stack(
         port, admin_port = (one.getsockname()[1] for one in reserved)  # held until the end: nobody else gets them
         plan = BootstrapValues(
             upstream=upstream,
-            filter_sockets=tuple(folder / f"f{number}.sock" for number in range(filters)),
+            filter_sockets=() if addresses else tuple(folder / f"f{number}.sock" for number in range(filters)),
             port=port,
             admin_port=admin_port,
             **{"api_port": 1, "trusted_peers": ("127.0.0.0/8",), **settings},
@@ -227,13 +239,14 @@ async def running_stack(
         running = FilterStack(
             plan, recall, process.log, templates, windows, Metrics(CollectorRegistry()), tasks, claims
         )
-        for path in plan.filter_sockets:
-            running.start_filter(path)
-        stack.callback(lambda: [one.stop.set() for one in running.filters])
+        targets = [*map(unix_target, plan.filter_sockets), *(one.target for one in addresses)]
+        for target in targets:
+            running.start_filter(target, secret=secret)
+        stack.callback(lambda: [one.signs.until.set() for one in running.filters])
         config = folder / "envoy.json"
         config.write_bytes(render(plan).replace(*rewrite) if rewrite[0] else render(plan))
         await stack.enter_async_context(running_envoy(config))
-        await running.wait_for_filters(filters)
+        await running.wait_for_filters(len(targets))
         yield running
 
 

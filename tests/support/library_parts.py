@@ -15,17 +15,20 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.erasures import SqliteErasures
 from memory.adapters.sqlite.idempotency_keys import SqliteIdempotencyKeys
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.opt_outs import SqliteOptOuts
 from memory.adapters.sqlite.profiles import SqliteProfiles
+from memory.adapters.sqlite.projects import SqliteProjects
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.session_summaries import SqliteSummaries
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
 from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter, RequestTraces
+from memory.ports.erasures import ErasureProof
 from memory.secrets.redaction import redact
 from memory.service.library import FlushTiming, Library
 from memory.service.requests import Intake
@@ -71,6 +74,7 @@ class Parts:
     profiles: SqliteProfiles
     summaries: SqliteSummaries
     opt_outs: SqliteOptOuts
+    erasures: SqliteErasures
     searcher: PlainSearch
     library: Library
     now: float = NOW
@@ -119,7 +123,7 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         notes, states = SqliteNoteBook(database), SqliteCompactedStates(database)
         receipts = SqliteReceipts(database, clock=clock, redact=redact)
         usage_counts, profiles = SqliteUsageCounts(database), SqliteProfiles(database)
-        summaries, opt_outs = SqliteSummaries(database), SqliteOptOuts(database)
+        summaries, opt_outs, erasures = SqliteSummaries(database), SqliteOptOuts(database), SqliteErasures(database)
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
@@ -127,6 +131,8 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
                 *(notes, receipts, usage_counts, profiles, states, summaries),
                 idempotency=SqliteIdempotencyKeys(database),
                 opt_outs=opt_outs,
+                erasures=ErasureProof(erasures),
+                projects=SqliteProjects(database),
             ),
             searcher=searcher,
             intake=Intake(
@@ -146,6 +152,7 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
             profiles,
             summaries,
             opt_outs,
+            erasures,
             searcher,
             library,
         )

@@ -9,6 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+from pymilvus import MilvusClient
+
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.model import VectorOrigin
+
 START_SECONDS_MAX = 30.0
 
 
@@ -25,6 +30,12 @@ class MilvusLiteServer:
     @property
     def uri(self) -> str:
         return f"http://127.0.0.1:{self._port}"
+
+    def address(self, collection: str, dimension: int, origin: VectorOrigin | None = None) -> MilvusAddress:
+        return MilvusAddress(self.uri, collection, dimension, origin=origin)
+
+    def client(self) -> MilvusClient:
+        return MilvusClient(self.uri)
 
     @property
     def is_running(self) -> bool:

@@ -21,7 +21,7 @@ def running_small_model() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    code = f"from extproc.supervisor.local_model import serve; serve({port})"
+    code = f"from extproc.supervisor.local_model import serve; serve('127.0.0.1', {port})"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + START_SECONDS_MAX

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from milvus_lite_server import MilvusLiteServer
+from milvus_kinds import PATIENT, RealMilvus
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
@@ -30,9 +29,9 @@ from memory.runtime.metrics import Metrics
 DIMENSION = 8
 
 
-def opened(server: MilvusLiteServer, collection: str) -> MilvusStore:
-    address = MilvusAddress(server.uri, collection, DIMENSION)
-    return MilvusStore(address, metrics=Metrics(CollectorRegistry()))
+def opened(server: RealMilvus, collection: str) -> MilvusStore:
+    address = server.address(collection, DIMENSION)
+    return MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT)
 
 
 class Watched:

@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 
 from memory.adapters import row_codec
 from memory.adapters.milvus import schema as milvus_schema
+from memory.adapters.milvus.capabilities import Capabilities
+from memory.adapters.milvus.partitions import all_partitions
 from memory.adapters.milvus.schema import Library
 from memory.errors import BadSetting
 from memory.model import VectorOrigin
@@ -31,11 +33,11 @@ Client: TypeAlias = Any
 class Collections:
     """The generations of one name, on one server, through one connected client. Raises the library's errors."""
 
-    def __init__(self, client: Client, library: Library, *, name: str, is_lite: bool) -> None:
+    def __init__(self, client: Client, library: Library, *, name: str, can: Capabilities) -> None:
         self._client = client
         self._library = library
         self._name = name
-        self._is_lite = is_lite
+        self._can = can
 
     async def opened(self, *, dimension: int, origin: VectorOrigin | None) -> str:
         """The one in use, loaded; created if missing. After an interruption the next attempt continues.
@@ -50,6 +52,7 @@ class Collections:
                 await self.ensure(live, dimension=dimension, origin=origin)
                 description = await self.described(live)
                 milvus_schema.check_fields(description, collection=self._name)
+                milvus_schema.check_version(description, collection=self._name, can=self._can)
                 if milvus_schema.holds_vectors_of(description, dimension=dimension, origin=origin):
                     await self.load(live)
                     if await self.live() == live:
@@ -94,6 +97,17 @@ class Collections:
                 if await self.live() != collection:  # otherwise another process was faster
                     raise
 
+    async def answer_by_name(self, collection: str) -> None:
+        """Let others who ask for the collection of the settings find this generation, once that collection is gone."""
+        if self._name in await self._client.list_collections(timeout=LIBRARY_SECONDS):
+            return
+        try:
+            await self._client.alter_alias(collection, self._name, timeout=LIBRARY_SECONDS)
+        except self._library.MilvusException as error:
+            if error.code not in CODES_NO_ALIAS:
+                raise
+            await self._client.create_alias(collection, self._name, timeout=LIBRARY_SECONDS)
+
     async def others(self) -> list[str]:
         """The generations that are not in use: unfinished, or replaced."""
         live = await self.live()
@@ -114,7 +128,7 @@ class Collections:
         try:
             await self._client.load_collection(collection, timeout=LIBRARY_SECONDS)
         except self._library.MilvusException:
-            if not self._is_lite or not await self.exists(collection):
+            if not self._can.rebuilds_index or not await self.exists(collection):
                 raise
             await self._client.drop_index(collection, row_codec.VECTOR_FIELD, timeout=LIBRARY_SECONDS)
             await self._ensure_index(collection)
@@ -123,8 +137,16 @@ class Collections:
     async def drop(self, collection: str) -> None:
         await self._client.drop_collection(collection, timeout=LIBRARY_SECONDS)
 
-    async def successor(self, live: str, origin: VectorOrigin, *, names_max: int = FRESH_NAMES_MAX) -> str:
-        """The next generation for vectors of this origin, with its index: an unfinished one, or a new one.
+    async def is_successor(self, collection: str, origin: VectorOrigin) -> bool:
+        """Whether it may follow as it is: vectors of this origin, in the present schema."""
+        description = await self.described(collection)
+        is_current = milvus_schema.version_of(description) >= self._can.oldest_schema
+        return is_current and milvus_schema.origin_of(description).agrees_with(origin)
+
+    async def successor(
+        self, live: str, origin: VectorOrigin, *, names_max: int = FRESH_NAMES_MAX, rows: int = 0
+    ) -> str:
+        """The next generation for so many rows with vectors of this origin: an unfinished one, or a new one.
 
         One for another origin is left alone if `names_max` allows another name.
         """
@@ -132,13 +154,13 @@ class Collections:
         for number in range(self._number(live) + 1, self._number(live) + 1 + names_max):
             name = f"{self._name}__{number}"
             try:
-                await self.ensure(name, dimension=origin.dimension, origin=origin)
+                await self.ensure(name, dimension=origin.dimension, origin=origin, rows=rows)
             except self._library.MilvusException as error:
                 if await self.exists(name):
                     raise
                 failure = error  # possibly blocked by the remains of one after Milvus Lite was killed
                 continue
-            if milvus_schema.origin_of(await self.described(name)).agrees_with(origin):
+            if await self.is_successor(name, origin):
                 await self.load(name)
                 return name
         raise failure or BadSetting(
@@ -146,10 +168,10 @@ class Collections:
             "run `memproxy reembed`, or drop what does not belong there"
         )
 
-    async def ensure(self, collection: str, *, dimension: int, origin: VectorOrigin | None) -> None:
-        """Create it with its index unless it exists."""
+    async def ensure(self, collection: str, *, dimension: int, origin: VectorOrigin | None, rows: int = 0) -> None:
+        """Create it unless it exists, with its index for so many rows."""
         if not await self.exists(collection):
-            schema = milvus_schema.fields(self._library, dimension=dimension, origin=origin, is_lite=self._is_lite)
+            schema = milvus_schema.fields(self._library, dimension=dimension, origin=origin)
             try:
                 await self._client.create_collection(
                     collection, schema=schema, properties=milvus_schema.record_of(origin), timeout=LIBRARY_SECONDS
@@ -157,18 +179,30 @@ class Collections:
             except self._library.MilvusException:
                 if not await self.exists(collection):  # otherwise another process was faster
                     raise
-        await self._ensure_index(collection)
+        if milvus_schema.version_of(await self.described(collection)) < self._can.oldest_schema:
+            return  # it is only read, by `memproxy migrate`
+        await self._ensure_partitions(collection)
+        await self._ensure_index(collection, rows=rows)
 
-    async def _ensure_index(self, collection: str) -> None:
-        if await self._client.list_indexes(collection):
+    async def _ensure_partitions(self, collection: str) -> None:
+        """Also those that a process did not make any more because it was killed; in the order of their names."""
+        if not self._can.partitions_users:
             return
-        params = milvus_schema.index(self._library, is_lite=self._is_lite)
+        known = set(await self._client.list_partitions(collection, timeout=LIBRARY_SECONDS))
+        for name in all_partitions():
+            if name not in known:
+                await self._client.create_partition(collection, name, timeout=LIBRARY_SECONDS)
+
+    async def _ensure_index(self, collection: str, *, rows: int = 0) -> None:
+        if row_codec.VECTOR_FIELD in await self._client.list_indexes(collection):
+            return  # made last, since a server takes no more indexes once the collection is loaded
+        params = milvus_schema.index(self._library, can=self._can, rows=rows)
         try:
             await self._client.create_index(collection, params, timeout=LIBRARY_SECONDS)
         except (self._library.MilvusException, self._library.decorators.grpc.RpcError):
             # Milvus Lite creates the index, then fails to report the time that the client asks for; or another process
             # did.
-            if not await self._client.list_indexes(collection):
+            if row_codec.VECTOR_FIELD not in await self._client.list_indexes(collection):
                 raise
 
     async def _is_empty(self, collection: str) -> bool:

@@ -13,11 +13,13 @@ import importlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn, TypeAlias, TypeVar
 
 from memory.adapters.breaker import Breaker
+from memory.adapters.milvus.capabilities import Capabilities, capabilities_of
 from memory.adapters.milvus.collections import Client, Collections
+from memory.adapters.milvus.partitions import partition_of
 from memory.adapters.milvus.schema import Library
 from memory.errors import BadSetting, Unavailable
 from memory.model import VectorOrigin
@@ -32,6 +34,8 @@ CHANNEL_OPTIONS = {
     "grpc.keepalive_time_ms": 2**31 - 1,  # with the library's default pings, Milvus Lite disconnects idle clients
 }
 CODE_NOT_CONNECTED = 2
+# Not a bad setting: a server that is starting refuses every token.
+REFUSED = "it refuses the token: MEMPROXY_MEMORY_MILVUS_TOKEN has to be user:password or an API key that it knows"
 CODES_NOT_LOADED = (100, 101, 4)  # no such collection (new, or wiped), or not loaded (the server restarted)
 
 Result = TypeVar("Result")
@@ -40,17 +44,26 @@ Opening: TypeAlias = Callable[[Collections], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class MilvusAddress:
-    """A collection on a server. `token`: empty, or `user:password`, or an API key.
+class MilvusAccess:
+    """What a server asks for. `token`: empty, or `user:password`, or an API key. `database`: empty for the default.
 
-    `origin`: of our vectors, which must match those in the collection; None: not checked.
+    `certificate_authority`: PEM file that a server with TLS (`https://`) is verified by; empty: those of the system.
     """
+
+    token: str = field(default="", repr=False)
+    database: str = ""
+    certificate_authority: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MilvusAddress:
+    """A collection on a server. `origin`: of our vectors, which must match those in it; None: not checked."""
 
     uri: str
     collection: str
     dimension: int
-    token: str = ""
     origin: VectorOrigin | None = None
+    access: MilvusAccess = MilvusAccess()
 
 
 @dataclass(slots=True)
@@ -58,11 +71,19 @@ class Link:
     """A connected client with a loaded `collection`. Closed by its last user."""
 
     client: Client
-    is_lite: bool
+    can: Capabilities
     collection: str
     collections: Collections
     uses: int = 0
     is_retired: bool = False
+
+    def partition(self, user_id: str) -> str | None:
+        """The one with this user's rows; None if there are none."""
+        return partition_of(user_id) if self.can.partitions_users else None
+
+    def partitions(self, user_id: str) -> list[str] | None:
+        """Those to be read for this user; None for all, as for a user id of ""."""
+        return [partition_of(user_id)] if user_id and self.can.partitions_users else None
 
 
 class MilvusConnection:
@@ -100,7 +121,7 @@ class MilvusConnection:
         except TimeoutError:
             self._lost(name, f"no answer to {name} within {seconds:g} s", is_certain=False, began_at=began_at)
         except self._errors() as error:
-            reason = f"{type(error).__name__} in {name}, code {_code(error)}"
+            reason = REFUSED if _is_refused(error) else f"{type(error).__name__} in {name}, code {_code(error)}"
             self._lost(name, reason, is_certain=_is_connection(error), began_at=began_at)
         self._breaker.succeeded()
         return result
@@ -147,21 +168,24 @@ class MilvusConnection:
 
     async def _prepare(self) -> Link:
         """Connect, create what is missing, load. After an interruption the next attempt continues."""
-        library = await self._imported()
+        library, access = await self._imported(), self._address.access
         async with AsyncExitStack() as stack:
             client = library.AsyncMilvusClient(
                 uri=self._address.uri,
-                token=self._address.token,
+                token=access.token,
+                db_name=access.database,
                 timeout=CONNECT_SECONDS,
                 dedicated=True,  # a shared client would be closed for others as well
                 grpc_options=CHANNEL_OPTIONS,
+                server_pem_path=access.certificate_authority,
             )
             stack.push_async_callback(client.close)
-            is_lite = "lite" in (await client.get_server_version(timeout=CONNECT_SECONDS)).lower()
-            collections = Collections(client, library, name=self._address.collection, is_lite=is_lite)
+            await _check_database(client, access.database)
+            can = capabilities_of(await client.get_server_version(timeout=CONNECT_SECONDS))
+            collections = Collections(client, library, name=self._address.collection, can=can)
             collection = await self._opening(collections)
             stack.pop_all()
-        return Link(client, is_lite, collection, collections)
+        return Link(client, can, collection, collections)
 
     async def _open_collection(self, collections: Collections) -> str:
         return await collections.opened(dimension=self._address.dimension, origin=self._address.origin)
@@ -179,6 +203,21 @@ class MilvusConnection:
         if self._library is None:
             return (OSError,)
         return (OSError, self._library.MilvusException, self._library.decorators.grpc.RpcError)
+
+
+async def _check_database(client: Client, database: str) -> None:
+    """Raise `BadSetting` if there is none of that name, for which the library would ask again and again."""
+    known = await client.list_databases(timeout=CONNECT_SECONDS) if database else []
+    if database not in ("", *known):
+        raise BadSetting(
+            f"the Milvus server has no database {database!r}: create it, or correct memory.milvus.database"
+        )
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Whether a token was missing or wrong. When connecting, the library hides the status in the cause."""
+    codes = (_code(error), _code(error.__cause__ or error), _code(error.__context__ or error))
+    return any(getattr(code, "name", "") == "UNAUTHENTICATED" for code in codes)
 
 
 def _code(error: BaseException) -> object:

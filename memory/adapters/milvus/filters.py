@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from memory.adapters.pages import spellings
-from memory.model import MEMORY_TYPES, MemoryStatus, is_valid_id
+from memory.model import MEMORY_TYPES, MemoryStatus
+from memory.model.identity import is_valid_owner
 from memory.ports import MemoryFilter
 
 
 def expression(where: MemoryFilter) -> str:
     """Always limited to one user. Raises AssertionError for a filter with invalid values."""
-    assert is_valid_id(where.user_id), "a filter without a user would match all users"
+    assert is_valid_owner(where.user_id), "a filter without a user would match all users"
     terms = [f"user_id == {literal(where.user_id)}"]
     if where.exact_project:
         terms.append(one_of("project_id", (where.project_id,)))

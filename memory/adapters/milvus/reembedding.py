@@ -13,7 +13,7 @@ from typing import Self, TypeAlias, TypeVar
 import numpy as np
 
 from memory.adapters import row_codec
-from memory.adapters.milvus import filters, schema
+from memory.adapters.milvus import filters, ordered_rows, schema
 from memory.adapters.milvus.collections import LIBRARY_SECONDS, LIVE, Collections
 from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection
 from memory.errors import Unavailable
@@ -21,12 +21,9 @@ from memory.model import Vector, VectorOrigin
 from memory.ports import ReembeddingStatus, StoredText
 from memory.runtime.metrics import Metrics
 
-ROWS_IN_A_PAGE = 1_000  # about 1 MB; Milvus Lite scans all keys for each page, so that small pages cost more
 ROWS_IN_A_BATCH = 100  # returned at a time: the most that is lost by a kill
 IDS_IN_ONE_CALL_MAX = 200
 CALL_SECONDS = 50.0  # per call: nobody waits, and loading or flushing a large collection takes long
-# Milvus has no order of its own; this requests a page in the order of keys.
-_IN_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
 
 Result = TypeVar("Result")
 _Which: TypeAlias = Callable[[Link], str]
@@ -53,22 +50,24 @@ class MilvusReembedding:
             live, others = await link.collections.live(), await link.collections.others()
             if not await link.collections.exists(live):
                 return ReembeddingStatus(None)
-            origin = schema.origin_of(await link.collections.described(live))
+            description = await link.collections.described(live)
+            origin, is_outdated = schema.origin_of(description), schema.version_of(description) < link.can.oldest_schema
             memories, embedded = await _count(link, live), 0
-            for name in [] if origin.agrees_with(self._wanted) else others:
-                if schema.origin_of(await link.collections.described(name)).agrees_with(self._wanted):
+            for name in others if is_outdated or not origin.agrees_with(self._wanted) else []:
+                if await link.collections.is_successor(name, self._wanted):
                     await link.collections.load(name)
                     embedded = min(await _count(link, name), memories)
-            return ReembeddingStatus(origin, memories, embedded)
+            return ReembeddingStatus(origin, memories, embedded, is_outdated)
 
         return await self._call("standing", look)
 
     async def begin(self) -> None:
         async def make(link: Link) -> str:
             for name in await link.collections.others():
-                if not schema.origin_of(await link.collections.described(name)).agrees_with(self._wanted):
+                if not await link.collections.is_successor(name, self._wanted):
                     await link.collections.drop(name)
-            return await link.collections.successor(link.collection, self._wanted)
+            rows = await _count(link, link.collection)
+            return await link.collections.successor(link.collection, self._wanted, rows=rows)
 
         self._target = await self._call("begin", make)
 
@@ -89,9 +88,16 @@ class MilvusReembedding:
         ]
 
         async def write(link: Link) -> None:
-            await link.client.upsert(self._target, written, timeout=LIBRARY_SECONDS)
+            for partition, rows in _by_partition(link, written).items():
+                await link.client.upsert(self._target, rows, partition_name=partition, timeout=LIBRARY_SECONDS)
 
         await self._call("apply", write)
+
+    async def copy(self, texts: Sequence[StoredText]) -> None:
+        found = await self._rows(_live, [text.id for text in texts], row_codec.RECORD_FIELDS)
+        there = [text for text in texts if text.id in found]  # the others were deleted meanwhile
+        if there:
+            await self.put(there, np.stack([found[text.id][row_codec.VECTOR_FIELD] for text in there]))
 
     async def remove_deleted(self) -> bool:
         target = self._target
@@ -153,29 +159,15 @@ class MilvusReembedding:
 
     async def _pages(self, collection: _Which, fields: Sequence[str]) -> AsyncIterator[list[row_codec.Row]]:
         """All rows of a collection, ordered by id."""
-        last = ""
-        while True:
 
-            async def ask(link: Link, after: str = last) -> list[row_codec.Row]:
-                found = await link.client.query(
-                    collection(link),
-                    filter=f"id > {filters.literal(after)}",
-                    output_fields=list(fields),
-                    limit=ROWS_IN_A_PAGE,
-                    consistency_level="Strong",
-                    timeout=LIBRARY_SECONDS,
-                    **_IN_ORDER,
-                )
-                return [dict(row) for row in found]
+        async def ask(after: str) -> list[row_codec.Row]:
+            async def page(link: Link) -> list[row_codec.Row]:
+                return await ordered_rows.page_after(link.client, collection(link), fields, after=after)
 
-            page = await self._call("page", ask)
-            if not page:
-                return
-            ids = [str(row["id"]).encode() for row in page]
-            if ids != sorted(ids) or ids[0] <= last.encode():  # otherwise some might be skipped
-                raise Unavailable(PART, "it does not return memories in the order of their ids")
-            yield page
-            last = str(page[-1]["id"])
+            return await self._call("page", page)
+
+        async for rows in ordered_rows.pages(ask):
+            yield rows
 
     async def _rows(self, collection: _Which, ids: Sequence[str], fields: Sequence[str]) -> dict[str, row_codec.Row]:
         """The rows of a collection with these ids."""
@@ -214,6 +206,13 @@ async def _count(link: Link, collection: str) -> int:
         collection, filter="", output_fields=["count(*)"], consistency_level="Strong", timeout=LIBRARY_SECONDS
     )
     return int(row["count(*)"])
+
+
+def _by_partition(link: Link, rows: Sequence[row_codec.Row]) -> dict[str | None, list[row_codec.Row]]:
+    found: dict[str | None, list[row_codec.Row]] = {}
+    for row in rows:
+        found.setdefault(link.partition(row["user_id"]), []).append(row)
+    return found
 
 
 def _batches(items: Sequence[Result], size: int) -> Iterator[Sequence[Result]]:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from memory.adapters.milvus import filters
 from memory.adapters.milvus.collections import LIBRARY_SECONDS, Collections
-from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection
+from memory.adapters.milvus.connection import PART, Link, MilvusAccess, MilvusAddress, MilvusConnection
 from memory.errors import BadInput, Unavailable
 from memory.runtime.metrics import Metrics
 
@@ -29,7 +29,7 @@ RouterRow: TypeAlias = dict[str, Any]
 
 
 async def router_rows(
-    uri: str, collection: str, *, user_id: str = "", metrics: Metrics
+    uri: str, collection: str, *, user_id: str = "", metrics: Metrics, access: MilvusAccess
 ) -> AsyncIterator[Sequence[RouterRow]]:
     """All rows of all users, or of one, page by page, in the order of their ids.
 
@@ -46,9 +46,12 @@ async def router_rows(
         await collections.load(collection)
         return collection
 
-    connection = MilvusConnection(MilvusAddress(uri, collection, dimension=0), metrics=metrics, opening=opened)
+    connection = MilvusConnection(
+        MilvusAddress(uri, collection, dimension=0, access=access), metrics=metrics, opening=opened
+    )
     whose, last = f" and user_id == {filters.literal(user_id)}" if user_id else "", ""
     try:
+        await connection.call("count", _catch_up, seconds=CALL_SECONDS)
         while True:
 
             async def ask(link: Link, after: str = last) -> list[RouterRow]:
@@ -73,6 +76,17 @@ async def router_rows(
             last = str(page[-1]["id"])
     finally:
         await connection.close()
+
+
+async def _catch_up(link: Link) -> None:
+    """After this, pages have all rows written before: asked for the order of keys, a server does not wait for them."""
+    await link.client.query(
+        link.collection,
+        filter="",
+        output_fields=["count(*)"],
+        consistency_level="Strong",
+        timeout=LIBRARY_SECONDS,
+    )
 
 
 __all__ = ["FIELDS", "RouterRow", "router_rows"]

@@ -1,8 +1,8 @@
 """The collection's schema: fields, index, and checks of an existing collection.
 
-Field names are those of vLLM Semantic Router's collection plus ours (see `row_codec`). On a server `user_id` is the
-partition key, so that a search reads one user's partition; on Milvus Lite partitions make searches slower and a scalar
-index loses hits, so that it is a plain field there.
+Field names are those of vLLM Semantic Router's collection plus ours (see `row_codec`). A collection records the version
+of this schema. 1: until there were versions; on servers, with a partition key. 2: on servers, `partitions` of our own
+and a scalar index on `user_id`; on Milvus Lite, where both would do harm, as before.
 """
 
 from __future__ import annotations
@@ -12,24 +12,31 @@ from typing import Any, TypeAlias
 import msgspec
 
 from memory.adapters import row_codec
+from memory.adapters.milvus.capabilities import Capabilities
 from memory.adapters.models.embedding_model import PACKAGED_ORIGIN
 from memory.errors import BadSetting
 from memory.model import VectorOrigin
 
-ORIGIN_PROPERTY = "memproxy.vector_origin"  # JSON of the vectors' origin
+EXACT_ROWS_MAX = 1_000_000  # some 60,000 rows in each partition, whose owners are compared in a few ms
+SEARCH_WIDTH_MIN = 64  # candidates that a search in a graph looks at, at least
+SCHEMA_VERSION = 2
+ORIGIN_PROPERTY = "memproxy.vector_origin"  # JSON of the vectors' origin, and of the schema's version
 
 Library: TypeAlias = Any
 """The module `pymilvus`, imported late; it is untyped, as are its schema and index parameters."""
 
 
-def fields(pymilvus: Library, *, dimension: int, origin: VectorOrigin | None, is_lite: bool) -> Library:
+class _Version(msgspec.Struct):
+    schema_version: int = 1
+
+
+def fields(pymilvus: Library, *, dimension: int, origin: VectorOrigin | None) -> Library:
     schema = pymilvus.AsyncMilvusClient.create_schema(
-        auto_id=False, enable_dynamic_field=False, description=record_of(origin).get(ORIGIN_PROPERTY, "")
+        auto_id=False, enable_dynamic_field=False, description=record_of(origin)[ORIGIN_PROPERTY]
     )
     kinds = pymilvus.DataType
     for name, bytes_max in row_codec.TEXT_BYTES_MAX.items():
-        is_key = name == "user_id" and not is_lite
-        schema.add_field(name, kinds.VARCHAR, max_length=bytes_max, is_primary=name == "id", is_partition_key=is_key)
+        schema.add_field(name, kinds.VARCHAR, max_length=bytes_max, is_primary=name == "id")
     for name in (*row_codec.NUMBER_FIELDS, *row_codec.OPEN_TIME_FIELDS):
         schema.add_field(name, kinds.DOUBLE)
     for name in row_codec.WHOLE_NUMBER_FIELDS:
@@ -38,32 +45,80 @@ def fields(pymilvus: Library, *, dimension: int, origin: VectorOrigin | None, is
     return schema
 
 
-def index(pymilvus: Library, *, is_lite: bool) -> Library:
-    """Exact on Milvus Lite: its approximate index lost one filtered hit in twenty, and took twice as long."""
+def index(pymilvus: Library, *, can: Capabilities, rows: int = 0) -> Library:
+    """Exact until `rows` are so many that reading one partition takes too long, and always on Milvus Lite.
+
+    A search is limited to one user, hence to some hundred rows of one partition: an exact index compares these alone,
+    while a graph of all users' rows is searched in vain for them. Milvus Lite's own choice lost one hit in twenty.
+    """
     params = pymilvus.AsyncMilvusClient.prepare_index_params()
-    kind = "FLAT" if is_lite else "AUTOINDEX"
-    params.add_index(row_codec.VECTOR_FIELD, index_name=row_codec.VECTOR_FIELD, index_type=kind, metric_type="COSINE")
+    if can.text_index:
+        params.add_index("user_id", index_name="user_id", index_type=can.text_index)
+    kind, graph = "FLAT", {}
+    if can.partitions_users and rows > EXACT_ROWS_MAX:
+        kind, graph = "HNSW", {"M": 16, "efConstruction": 200}
+    params.add_index(
+        row_codec.VECTOR_FIELD,
+        index_name=row_codec.VECTOR_FIELD,
+        index_type=kind,
+        metric_type="COSINE",
+        **({"params": graph} if graph else {}),
+    )
     return params
 
 
+def search_params(limit: int) -> dict[str, Any]:
+    """Of a search for `limit` rows. An exact index has no use for `ef`, and ignores it."""
+    return {"metric_type": "COSINE", "params": {"ef": max(SEARCH_WIDTH_MIN, 2 * limit)}}
+
+
 def record_of(origin: VectorOrigin | None) -> dict[str, str]:
-    """The properties of a new collection. The origin is also part of the description: Milvus Lite keeps only
-    properties, and a server may drop properties that it does not know.
+    """The properties of a new collection. The record is also its description: Milvus Lite keeps only properties, and a
+    server may drop properties that it does not know.
     """
-    return {} if origin is None else {ORIGIN_PROPERTY: msgspec.json.encode(origin).decode()}
+    known = {} if origin is None else msgspec.to_builtins(origin)
+    return {ORIGIN_PROPERTY: msgspec.json.encode({**known, "schema_version": SCHEMA_VERSION}).decode()}
+
+
+def version_of(description: dict[str, Any]) -> int:
+    """The version of its schema."""
+    try:
+        return msgspec.json.decode(_recorded(description) or "{}", type=_Version).schema_version
+    except msgspec.DecodeError:
+        return 1
+
+
+def check_version(description: dict[str, Any], *, collection: str, can: Capabilities) -> None:
+    """Raise `BadSetting` if the collection is of another version than this release reads and writes."""
+    version = version_of(description)
+    if version > SCHEMA_VERSION:
+        raise BadSetting(
+            f"collection {collection!r} has schema version {version}, made by a later release; this one knows "
+            f"{SCHEMA_VERSION}: update memproxy, or name another collection (memory.milvus.collection)"
+        )
+    if version < can.oldest_schema:
+        raise BadSetting(
+            f"collection {collection!r} has schema version {version}, this release needs {SCHEMA_VERSION}: stop "
+            "memproxy and run `memproxy migrate`, which copies all memories and loses none"
+        )
 
 
 def origin_of(description: dict[str, Any]) -> VectorOrigin:
     """The origin of its vectors. Collections without one have vectors of the packaged model."""
-    said = str(description.get("description") or "")
-    recorded = dict(description.get("properties") or {}).get(ORIGIN_PROPERTY) or (said if said.startswith("{") else "")
-    if recorded:
+    recorded = _recorded(description)
+    if recorded and '"dimension"' in recorded:
         try:
             return msgspec.json.decode(recorded, type=VectorOrigin)
         except msgspec.DecodeError:
             return VectorOrigin("", dimension_of(description))  # of a later release: agrees with nothing we know
     dimension = dimension_of(description)
     return PACKAGED_ORIGIN if dimension == PACKAGED_ORIGIN.dimension else VectorOrigin("", dimension)
+
+
+def _recorded(description: dict[str, Any]) -> str:
+    said = str(description.get("description") or "")
+    kept = dict(description.get("properties") or {}).get(ORIGIN_PROPERTY)
+    return str(kept or (said if said.startswith("{") else ""))
 
 
 def dimension_of(description: dict[str, Any]) -> int:

@@ -1,8 +1,9 @@
 """The memory store on Milvus: Milvus Lite as a server process, or a real server, through the same client.
 
-Order, pages and rows are shared with the in-memory store. Reads outside of requests are consistent across processes;
-`search`, which chats wait for, returns what the server has loaded, and `apply` returns only when that includes the new
-rows. Expressions are built in `filters` only, and the owner of every returned row is checked.
+Order, pages and rows are shared with the in-memory store. `apply` and `delete` return only when every later read of any
+process includes them (see `_settle`), so that reads need not wait for the server's clock: they are `BOUNDED`, except
+where a row that is missed would be left for good. Expressions are built in `filters` only, and the owner of every
+returned row is checked.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from typing import Self, TypeVar
 import numpy as np
 
 from memory.adapters import pages, row_codec
-from memory.adapters.milvus import filters
+from memory.adapters.milvus import filters, schema
 from memory.adapters.milvus.collections import LIBRARY_SECONDS
 from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection
 from memory.errors import BadSetting, Unavailable
 from memory.model import Candidate, Change, Memory, Record, Vector, is_valid_id
+from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.ports import MemoryFilter, Page
 from memory.runtime.metrics import Metrics
 
@@ -31,6 +33,9 @@ ROWS_IN_A_PIECE = 50  # converted at a time: each takes 50 µs, and a chat may b
 ROWS_IN_ONE_ANSWER_MAX = 1_000  # likewise; decoding an answer blocks the loop for 6 ms
 LIBRARY_LATER_SECONDS = 1.0  # longer than our own limit, so that ours is reported
 SEARCH_LIMIT_MAX = 16_384  # Milvus' limit
+BOUNDED = "Bounded"  # what the server has loaded, at most 5 s late; answers at once
+STRONG = "Strong"  # all that was written before the call: waits up to 400 ms for the server's clock
+SESSION = "Session"  # all that this process wrote
 FLUSH_AFTER_ROWS = 200  # Milvus Lite: each unflushed row costs a search 50 µs, a flush costs the next one 20 ms
 _KEY = re.compile(r"[0-9a-f]{32}")
 
@@ -44,6 +49,17 @@ class MilvusTimeouts:
     search: float = 1.0
     read: float = 5.0
     write: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """All rows that the expression admits, or any `limit` of them, unordered. `user_id`: the owner; "": anybody."""
+
+    expression: str
+    fields: Sequence[str]
+    user_id: str = ""
+    limit: int | None = None
+    consistency: str = BOUNDED
 
 
 class MilvusStore:
@@ -82,12 +98,13 @@ class MilvusStore:
             found: list[list[row_codec.Row]] = await link.client.search(
                 link.collection,
                 data=[np.asarray(vector, dtype=np.float32)],
+                partition_names=link.partitions(where.user_id),
                 anns_field=row_codec.VECTOR_FIELD,
                 filter=filters.expression(where),
                 limit=min(limit, SEARCH_LIMIT_MAX),
                 output_fields=list(row_codec.MEMORY_FIELDS),
-                search_params={"metric_type": "COSINE"},
-                consistency_level="Bounded",
+                search_params=schema.search_params(limit),
+                consistency_level=BOUNDED,
                 timeout=LIBRARY_SECONDS,
             )
             return found
@@ -108,7 +125,8 @@ class MilvusStore:
         expression = filters.holding(where, words)
 
         async def ask(link: Link) -> list[row_codec.Row]:
-            return await self._swept(link, expression, vectors, limit=min(limit, SEARCH_LIMIT_MAX))
+            wanted = _Rows(expression, row_codec.RECORD_FIELDS, where.user_id, min(limit, SEARCH_LIMIT_MAX))
+            return await self._swept(link, wanted, vectors)
 
         answer = await self._call("nearest", ask, seconds=self._timeouts.read)
         unique = {str(row["id"]): row for row in answer}
@@ -118,7 +136,8 @@ class MilvusStore:
         if limit < 1:
             return []
         few = min(limit, ROWS_IN_ONE_ANSWER_MAX)  # all memories of most users: one query, in any order
-        answer = await self._query("load", filters.expression(where), row_codec.RECORD_FIELDS, limit=few + 1)
+        wanted = _Rows(filters.expression(where), row_codec.RECORD_FIELDS, where.user_id, few + 1)
+        answer = await self._query("load", wanted)
         if len(answer) > few:
             positions = sorted(await self._positions("load", where), reverse=True)
             return await self.get(where.user_id, [memory_id for _, memory_id in positions[:limit]])
@@ -126,14 +145,14 @@ class MilvusStore:
         return sorted(_owned(found, where.user_id), key=lambda record: pages.position(record.memory), reverse=True)
 
     async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:
-        answer = await self._all(filters.expression(where), most=most)
+        answer = await self._all(where, most=most)
         return None if answer is None else _owned(await _in_pieces(row_codec.record_of, answer), where.user_id)
 
     async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
         if not _KEY.fullmatch(key):
             return None
         expression = f"{filters.expression(where)} and {filters.one_of('statement_key', (key,))}"
-        found = await self._query("same_statement", expression, row_codec.RECORD_FIELDS)
+        found = await self._query("same_statement", _Rows(expression, row_codec.RECORD_FIELDS, where.user_id))
         own = _owned(await _in_pieces(row_codec.record_of, found), where.user_id)
         return max(own, key=lambda record: pages.position(record.memory), default=None)
 
@@ -141,20 +160,22 @@ class MilvusStore:
         return await self._found("get", user_id, memory_ids, row_codec.RECORD_FIELDS, row_codec.record_of)
 
     async def ids(self, where: MemoryFilter) -> list[str]:
-        return [memory_id for _, memory_id in sorted(await self._positions("ids", where), reverse=True)]
+        positions = await self._positions("ids", where, consistency=STRONG)  # erasing must not miss any
+        return [memory_id for _, memory_id in sorted(positions, reverse=True)]
 
     async def memories(self, user_id: str, memory_ids: Sequence[str]) -> list[Memory]:
         return await self._found("memories", user_id, memory_ids, row_codec.MEMORY_FIELDS, row_codec.memory_of)
 
-    async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Page:
+    async def page(self, where: MemoryFilter, *, limit: int, cursor: str, claim: ClaimFilter = ANY_CLAIM) -> Page:
         pages.read_cursor(cursor)  # before any query
-        shown, next_cursor = pages.cut(await self._positions("page", where), limit=limit, cursor=cursor)
+        positions = await (self._positions("page", where) if claim.is_any else self._positions_of(where, claim))
+        shown, next_cursor = pages.cut(positions, limit=limit, cursor=cursor)
         ids = [memory_id for _, memory_id in shown]
         found = await self._found("page", where.user_id, ids, row_codec.MEMORY_FIELDS, row_codec.memory_of)
         return Page(tuple(found), next_cursor)
 
     async def count(self, where: MemoryFilter) -> int:
-        [row] = await self._query("count", filters.expression(where), ("count(*)",))
+        [row] = await self._query("count", _Rows(filters.expression(where), ("count(*)",), where.user_id))
         return int(row["count(*)"])
 
     async def apply(
@@ -167,53 +188,85 @@ class MilvusStore:
     ) -> None:
         written = row_codec.written(user_id, changes, vectors, dimension=self._address.dimension)
         for ids in _batches(list(written), IDS_IN_ONE_CALL_MAX):
-            owners = await self._query("apply", filters.one_of("id", ids), ("id", "user_id"))
+            owners = await self._query("apply", _Rows(filters.one_of("id", ids), ("id", "user_id")))
             row_codec.refuse_foreign(user_id, {row["id"]: row["user_id"] for row in owners})
         for ids in _batches(list(written), ROWS_IN_ONE_CALL_MAX):
-            await self._upsert([written[memory_id] for memory_id in ids], before_each)
+            await self._upsert(user_id, [written[memory_id] for memory_id in ids], before_each)
 
     async def delete(self, user_id: str, memory_ids: Collection[str]) -> None:
         for ids in _batches([i for i in dict.fromkeys(memory_ids) if is_valid_id(i)], IDS_IN_ONE_CALL_MAX):
             await self._delete(user_id, ids)
 
-    async def _upsert(self, batch: list[row_codec.Row], before: Callable[[], None] | None) -> None:
+    async def _upsert(self, user_id: str, batch: list[row_codec.Row], before: Callable[[], None] | None) -> None:
         seconds = self._timeouts.write
 
         async def write(link: Link) -> None:
             if before is not None:
                 before()
             # the library's own time-out: a suspended process must not send its pending call when it resumes
-            await link.client.upsert(link.collection, batch, timeout=seconds + LIBRARY_LATER_SECONDS)
-            await self._settle(link, [str(row["id"]) for row in batch])
+            await link.client.upsert(
+                link.collection,
+                batch,
+                timeout=seconds + LIBRARY_LATER_SECONDS,
+                partition_name=link.partition(user_id),
+            )
+            own = _Rows(filters.one_of("id", [str(batch[0]["id"])]), ("id",), user_id, consistency=SESSION)
+            await self._settle(link, own, written=len(batch))
 
         await self._call("apply", write, seconds=seconds)
 
     async def _delete(self, user_id: str, ids: Sequence[str]) -> None:
         async def write(link: Link) -> None:
             expression = filters.owned(user_id, ids)
-            await link.client.delete(link.collection, filter=expression, timeout=LIBRARY_SECONDS)
-            await self._settle(link, ids)
+            await link.client.delete(
+                link.collection,
+                filter=expression,
+                partition_name=link.partition(user_id),
+                timeout=LIBRARY_SECONDS,
+            )
+            # Strong, since a server of 2.3 does not report when it deleted; and pymilvus 3.0's asynchronous client
+            # ignores a refusal, such as that the collection was replaced, or is not loaded after a restart.
+            if await self._ask(link, _Rows(expression, ("id",), user_id, consistency=STRONG, limit=1)):
+                raise Unavailable(PART, "a deletion had no effect")
+            await self._flushed(link, written=len(ids))
 
         await self._call("delete", write, seconds=self._timeouts.write)
 
-    async def _settle(self, link: Link, written_ids: Sequence[str]) -> None:
+    async def _settle(self, link: Link, own: _Rows, *, written: int) -> None:
         """Return when searches of all processes see the written rows.
 
         On Milvus Lite that is immediately (and the rows survive a kill, since its log is written first), but unflushed
-        rows make it slow. On a server, a consistent read waits until the query nodes have caught up.
+        rows make it slow. On a server, one read waits until the node that searches has loaded what this process wrote;
+        from then on it serves those rows to all.
         """
-        if not link.is_lite:
-            await self._ask(link, filters.one_of("id", written_ids[:1]), ("id",))
+        if not link.can.flushes_after_writes:
+            await self._ask(link, own)
+        await self._flushed(link, written=written)
+
+    async def _flushed(self, link: Link, *, written: int) -> None:
+        if not link.can.flushes_after_writes:
             return
-        self._unflushed_rows += len(written_ids)
+        self._unflushed_rows += written
         if self._unflushed_rows >= FLUSH_AFTER_ROWS:
             await link.client.flush(link.collection, timeout=LIBRARY_SECONDS)
             self._unflushed_rows = 0
 
-    async def _positions(self, name: str, where: MemoryFilter) -> list[pages.Position]:
+    async def _positions(self, name: str, where: MemoryFilter, *, consistency: str = BOUNDED) -> list[pages.Position]:
         """The positions of all memories that the filter admits; sorted by us, since Milvus has no order."""
-        found = await self._query(name, filters.expression(where), ("id", "created_at"))
+        wanted = _Rows(filters.expression(where), ("id", "created_at"), where.user_id, consistency=consistency)
+        found = await self._query(name, wanted)
         return [(float(row["created_at"]), str(row["id"])) for row in found]
+
+    async def _positions_of(self, where: MemoryFilter, claim: ClaimFilter) -> list[pages.Position]:
+        """Compared by us: Milvus folds no letters, and none of the caller's text gets into an expression."""
+
+        def position(row: row_codec.Row) -> pages.Position | None:
+            is_admitted = claim.admits(*row_codec.claim_of(row))
+            return (float(row["created_at"]), str(row["id"])) if is_admitted else None
+
+        fields = ("id", "created_at", *row_codec.CLAIM_FIELDS)
+        found = await self._query("page", _Rows(filters.expression(where), fields, where.user_id))
+        return [one for one in await _in_pieces(position, found) if one is not None]
 
     async def _found(
         self,
@@ -229,7 +282,7 @@ class MilvusStore:
             possible = [memory_id for memory_id in ids if is_valid_id(memory_id)]
             if not possible:
                 continue
-            batch = await self._query(name, filters.owned(user_id, possible), fields)
+            batch = await self._query(name, _Rows(filters.owned(user_id, possible), fields, user_id))
             own = [row for row in batch if row["user_id"] == user_id]
             for row in own:
                 one = row_codec.readable(convert, row)
@@ -237,50 +290,46 @@ class MilvusStore:
                     found[row["id"]] = one
         return [found[memory_id] for memory_id in memory_ids if memory_id in found]
 
-    async def _query(
-        self, name: str, expression: str, fields: Sequence[str], *, limit: int | None = None
-    ) -> list[row_codec.Row]:
-        return await self._call(
-            name, lambda link: self._ask(link, expression, fields, limit=limit), seconds=self._timeouts.read
-        )
+    async def _query(self, name: str, wanted: _Rows) -> list[row_codec.Row]:
+        return await self._call(name, lambda link: self._ask(link, wanted), seconds=self._timeouts.read)
 
-    async def _ask(
-        self, link: Link, expression: str, fields: Sequence[str], *, limit: int | None = None
-    ) -> list[row_codec.Row]:
-        """All rows that the expression admits, or any `limit` of them, unordered, as last written by any process."""
+    async def _ask(self, link: Link, wanted: _Rows) -> list[row_codec.Row]:
         found = await link.client.query(
             link.collection,
-            filter=expression,
-            output_fields=list(fields),
-            limit=limit,
-            consistency_level="Strong",
+            filter=wanted.expression,
+            output_fields=list(wanted.fields),
+            partition_names=link.partitions(wanted.user_id),
+            limit=wanted.limit,
+            consistency_level=wanted.consistency,
             timeout=LIBRARY_SECONDS,
         )
         return await _in_pieces(_compact, found)  # the library decodes a row only when it is accessed
 
-    async def _all(self, expression: str, *, most: int) -> list[row_codec.Row] | None:
-        """All rows that the expression admits, unordered, in one call; None if there are more than `most`."""
+    async def _all(self, where: MemoryFilter, *, most: int) -> list[row_codec.Row] | None:
+        """All rows that the filter admits, unordered, in one call; None if there are more than `most`."""
         limit = min(most + 1, SEARCH_LIMIT_MAX)
+        wanted = _Rows(filters.expression(where), row_codec.RECORD_FIELDS, where.user_id, limit)
 
         async def ask(link: Link) -> list[row_codec.Row]:
-            if link.is_lite:  # its index is exact, so a search returns all rows, in a third of a query's time
-                return await self._swept(link, expression, self._anywhere, limit=limit)
-            return await self._ask(link, expression, row_codec.RECORD_FIELDS, limit=limit)
+            if link.can.sweeps_by_search:
+                return await self._swept(link, wanted, self._anywhere)
+            return await self._ask(link, wanted)
 
         answer = await self._call("load", ask, seconds=self._timeouts.read)
         return answer if len(answer) <= most else None
 
-    async def _swept(self, link: Link, expression: str, vectors: Vector, *, limit: int) -> list[row_codec.Row]:
-        """The rows nearest to each vector, by a consistent search."""
+    async def _swept(self, link: Link, wanted: _Rows, vectors: Vector) -> list[row_codec.Row]:
+        """Those of the rows that are nearest to each vector."""
         found: list[list[row_codec.Row]] = await link.client.search(
             link.collection,
             data=list(np.asarray(vectors, dtype=np.float32)),
             anns_field=row_codec.VECTOR_FIELD,
-            filter=expression,
-            limit=limit,
-            output_fields=list(row_codec.RECORD_FIELDS),
-            search_params={"metric_type": "COSINE"},
-            consistency_level="Strong",
+            filter=wanted.expression,
+            limit=wanted.limit,
+            partition_names=link.partitions(wanted.user_id),
+            output_fields=list(wanted.fields),
+            search_params=schema.search_params(wanted.limit or 0),
+            consistency_level=BOUNDED,
             timeout=LIBRARY_SECONDS,
         )
         return await _in_pieces(_entity, [hit for hits in found for hit in hits])

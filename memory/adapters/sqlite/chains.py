@@ -13,6 +13,7 @@ from functools import partial
 import msgspec
 
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.erased_users import was_erased_since
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
 from memory.model import ChainLink, Scope, Turn, is_valid_id
 
@@ -95,6 +96,8 @@ def _erase(connection: sqlite3.Connection, *, user_id: str) -> None:
 
 
 def _keep(connection: sqlite3.Connection, *, user_id: str, names: tuple[str, ...], link: ChainLink, at: float) -> None:
+    if was_erased_since(connection, user_id, at):
+        return
     keys = msgspec.json.encode(link.note_keys)
     for name in names:
         kept = connection.execute(

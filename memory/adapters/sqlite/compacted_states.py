@@ -13,6 +13,7 @@ from functools import partial
 import msgspec
 
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.erased_users import was_erased_since
 from memory.model import CompactedState
 
 USER_STATES_MAX = 100  # some conversations at a time, and several states of each
@@ -62,7 +63,7 @@ def _kept(connection: sqlite3.Connection, *, user_id: str, key: str, state: byte
     dropped = connection.execute(
         "SELECT 1 FROM compacted_states_dropped WHERE user_id = ? AND dropped_at >= ?", (user_id, made_at)
     ).fetchone()
-    if dropped is not None:
+    if dropped is not None or was_erased_since(connection, user_id, made_at):
         return
     kept = connection.execute(
         "INSERT OR IGNORE INTO compacted_states (user_id, key, state, kept_at) VALUES (?, ?, ?, ?)",

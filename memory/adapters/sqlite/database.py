@@ -24,6 +24,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic, Literal, Self, TypeAlias, TypeVar
 
+import msgspec
+
 from memory.adapters.sqlite.owners import Owners, setting_up
 from memory.adapters.sqlite.schema import SQLITE_OLDEST, create_tables
 from memory.errors import BadSetting, MemproxyError, Unavailable
@@ -34,6 +36,17 @@ BATCH_JOBS_MAX = 256  # per transaction, so that other processes get their turn
 WAITING_JOBS_MAX = 2_000  # about ten seconds of a busy filter; beyond it calls are refused
 POST_SECONDS = 0.01  # jobs posted within this time wake the writer once
 LOG_BYTES_MAX = 64 << 20  # the write-ahead log is truncated to this after a burst
+REWRITE_BYTES_MAX = (
+    256 << 20
+)  # of the file: writing a larger one anew may take longer than other writers wait, which is 5 s
+OF_ONE_JOB = (  # what code raises that is wrong, or gets a row that is
+    *(MemproxyError, msgspec.MsgspecError, ValueError, TypeError, LookupError, ArithmeticError),
+    *(AssertionError, AttributeError, NameError, RuntimeError, OSError, sqlite3.InterfaceError),
+    *(sqlite3.ProgrammingError, sqlite3.NotSupportedError),
+)
+OF_ONE_STATEMENT = frozenset(  # extended codes have the code in their last byte
+    (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
+)
 
 Result = TypeVar("Result")
 Job: TypeAlias = Callable[[sqlite3.Connection], Result]
@@ -63,11 +76,18 @@ class SqliteDatabase:
     transaction. Opening raises `BadSetting` for an unusable file and `Unavailable` for a busy one.
     """
 
-    def __init__(self, path: Path, *, synchronous: Literal["NORMAL", "FULL"] = "NORMAL") -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
+        rewrite_bytes_max: int = REWRITE_BYTES_MAX,
+    ) -> None:
         self.path = path.resolve()
         self.owners = Owners(self.path.with_name(self.path.name + ".owners"))
         self.commits = 0  # transactions so far; jobs divided by commits shows the effect of grouping
         self._synchronous = synchronous
+        self._rewrite_bytes_max = rewrite_bytes_max
         self._waiting: deque[_Entry[object]] = deque()
         self._writer: ThreadPoolExecutor | None = None
         self._reader: ThreadPoolExecutor | None = None
@@ -154,6 +174,33 @@ class SqliteDatabase:
             raise Unavailable("turn_log", "it is closed")
         return await _bounded(self._reader.submit(self._read, job))
 
+    async def rewrite(self) -> None:
+        """As `memory.ports.erasures.FileRewriting` says. Raises `Unavailable`, also for a file that is too large.
+
+        Overwriting what is deleted (`secure_delete`) leaves copies that SQLite made when it moved rows between pages,
+        so the file is written anew; then the log is emptied. Writers of all processes wait meanwhile.
+        """
+        if self._writer is None:
+            raise Unavailable("turn_log", "it is closed")
+        await asyncio.shield(asyncio.wrap_future(self._writer.submit(self._rewrite)))
+
+    def _rewrite(self) -> None:
+        connection = self._write_connection
+        size = self.path.stat().st_size
+        if size > self._rewrite_bytes_max:
+            raise Unavailable(
+                "turn_log",
+                f"{self.path.name} has {size >> 20} MiB: writing it anew would block others for too long "
+                "(memory.erase.rewrite_mib_max)",
+            )
+        try:
+            connection.execute("VACUUM")
+            is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error as error:
+            raise _translated(error) from error
+        if is_busy:
+            raise Unavailable("turn_log", "somebody reads: its log cannot be emptied now")
+
     def _enqueue(self, entry: _Entry[Result]) -> Future[None]:
         """Each entry starts a drain, which handles it at the latest; usually an earlier one does."""
         if self._writer is None:
@@ -234,6 +281,7 @@ class SqliteDatabase:
             if mode != "wal":
                 raise BadSetting(f"{self.path} lies where SQLite cannot keep a write-ahead log: name a local disk")
             writing.execute(f"PRAGMA synchronous = {self._synchronous}")
+            writing.execute("PRAGMA secure_delete = ON")  # costs nothing that can be measured
             writing.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_MAX}")
             create_tables(writing, str(self.path))
             reading = _connect(self.path)
@@ -256,8 +304,13 @@ def _attempt(connection: sqlite3.Connection, entry: _Entry[object]) -> None:
     connection.execute("SAVEPOINT job")
     try:
         entry.results.append(entry.job(connection))
-    except (MemproxyError, ValueError, TypeError, OverflowError) as error:
+    except OF_ONE_JOB as error:
         entry.failure = error
+        connection.execute("ROLLBACK TO job")
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode & 0xFF not in OF_ONE_STATEMENT:
+            raise  # of the whole database: full, locked, unreadable, damaged
+        entry.failure = _translated(error)
         connection.execute("ROLLBACK TO job")
     connection.execute("RELEASE job")
 

@@ -19,6 +19,7 @@ from memory.adapters.sqlite import known_exchanges, recording_times
 from memory.adapters.sqlite.branch_positions import BranchNode, BranchPosition, insert_node, is_left_out
 from memory.adapters.sqlite.turns_opening import insert_turn
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
+from memory.adapters.sqlite.user_digests import user_hash
 from memory.model import SentExchange, Turn, TurnStatus
 
 RETURN_SECONDS_MAX = 86_400.0  # after a gap: conversations that begin later with unknown exchanges did not begin in it
@@ -35,11 +36,6 @@ def seconds_to_begin(exchanges: int, *, is_loss: bool) -> float:
     if is_loss:
         return (exchanges - 1) * EXCHANGE_SECONDS_MIN
     return max(GAP_SECONDS_MIN, exchanges * EXCHANGE_SECONDS_MIN)
-
-
-def user_hash(user_id: str) -> str:
-    """Remains of a user who erased everything."""
-    return hashlib.sha256(user_id.encode()).hexdigest()
 
 
 def erase(connection: sqlite3.Connection, user_id: str) -> None:

@@ -1,8 +1,7 @@
 """Recognises an exchange that a client sends again by its words, in any session, project or agent. On a connection.
 
 Distinctive words are enough for the user's own turns; others need the same answer. A digest outlives its turn: what was
-deleted, or must not be recorded, stays known. The same exchange in the record of another user (people who share one
-conversation, or one prompt with examples) is known, too. What must not be recorded concerns its own user alone.
+deleted, or must not be recorded, stays known. Records of other users decide nothing: nobody learns what another said.
 """
 
 from __future__ import annotations
@@ -22,7 +21,17 @@ PRUNED_EVERY = 256  # rows
 def remember(connection: sqlite3.Connection, turn: Turn) -> None:
     words = words_of(turn.messages)
     if words:
-        _insert(connection, turn.scope.user_id, digest_of(words), turn_id=turn.id, answer="")
+        _insert(connection, turn.scope.user_id, _digest(connection, words), turn_id=turn.id, answer="")
+
+
+def was_recorded(connection: sqlite3.Connection, turn: Turn) -> bool:
+    """Whether this very turn is, or was, in the record of its user."""
+    words = words_of(turn.messages)
+    row = connection.execute(
+        "SELECT 1 FROM known_exchanges WHERE words = ? AND user_id = ? AND turn_id = ?",
+        (_digest(connection, words), turn.scope.user_id, turn.id),
+    ).fetchone()
+    return bool(words) and row is not None
 
 
 def leave_out(connection: sqlite3.Connection, user_id: str, exchange: SentExchange) -> None:
@@ -30,8 +39,8 @@ def leave_out(connection: sqlite3.Connection, user_id: str, exchange: SentExchan
     words = words_of(exchange.said)
     if not words or not (exchange.key or is_distinctive(words)):
         return
-    answer = digest_of(exchange.answer) if exchange.answer else ""
-    digest = digest_of(words)
+    answer = _digest(connection, exchange.answer) if exchange.answer else ""
+    digest = _digest(connection, words)
     found = connection.execute(
         "SELECT 1 FROM known_exchanges WHERE words = ? AND user_id = ? AND turn_id = '' AND answer = ?",
         (digest, user_id, answer),
@@ -56,20 +65,14 @@ def _insert(connection: sqlite3.Connection, user_id: str, digest: str, *, turn_i
 def is_known(connection: sqlite3.Connection, user_id: str, exchange: SentExchange) -> bool:
     """Whether it is recorded, was deleted, or must not be recorded."""
     words = words_of(exchange.said)
-    digest, is_enough = digest_of(words), is_distinctive(words)
+    digest, is_enough = _digest(connection, words), is_distinctive(words)
     own = connection.execute(
         f"{_LOOK} AND known_exchanges.user_id = ?2 LIMIT ?3", (digest, user_id, LOOKS_MAX)
     ).fetchall()
-    if any(not row[0] and _has_answer(row, exchange.answer) for row in own):
+    if any(not row[0] and _has_answer(connection, row, exchange.answer) for row in own):
         return True
-    if sum(is_enough or _has_answer(row, exchange.answer) for row in own) >= min(exchange.occurrence, LOOKS_MAX):
-        return True
-    if not is_enough:
-        return False
-    others = connection.execute(
-        f"{_LOOK} AND known_exchanges.user_id != ?2 {_SHOWN} LIMIT ?3", (digest, user_id, LOOKS_MAX)
-    ).fetchall()
-    return any(_has_answer(row, exchange.answer) for row in others)
+    matching = sum(is_enough or _has_answer(connection, row, exchange.answer) for row in own)
+    return matching >= min(exchange.occurrence, LOOKS_MAX)
 
 
 def owners(connection: sqlite3.Connection, exchange: SentExchange) -> set[str]:
@@ -83,9 +86,9 @@ def owners(connection: sqlite3.Connection, exchange: SentExchange) -> set[str]:
         FROM known_exchanges LEFT JOIN turns ON turns.id = known_exchanges.turn_id
         WHERE words = ? AND known_exchanges.turn_id != '' ORDER BY known_exchanges.position DESC LIMIT ?
         """,
-        (digest_of(words), LOOKS_MAX),
+        (_digest(connection, words), LOOKS_MAX),
     ).fetchall()
-    return {user_id for *row, user_id in rows if _has_answer(row, exchange.answer)}
+    return {user_id for *row, user_id in rows if _has_answer(connection, row, exchange.answer)}
 
 
 def without_position(connection: sqlite3.Connection, scope: Scope, exchange: SentExchange) -> str:
@@ -97,7 +100,7 @@ def without_position(connection: sqlite3.Connection, scope: Scope, exchange: Sen
           AND NOT EXISTS (SELECT 1 FROM turn_branches WHERE turn_branches.turn_id = id)
         ORDER BY seq DESC LIMIT 1
         """,
-        (digest_of(words_of(exchange.said)), scope.user_id, scope.session_id),
+        (_digest(connection, words_of(exchange.said)), scope.user_id, scope.session_id),
     ).fetchone()
     return "" if row is None else str(row[0])
 
@@ -107,17 +110,21 @@ _LOOK = """
     FROM known_exchanges LEFT JOIN turns ON turns.id = known_exchanges.turn_id AND known_exchanges.turn_id != ''
     WHERE words = ?1
 """
-# recorded, or shown with its answer as an example; what must not be recorded is known before it is answered
-_SHOWN = "AND (known_exchanges.turn_id != '' OR known_exchanges.answer != '')"
 
 
-def _has_answer(row: Sequence[object], answer: str) -> bool:
+def _has_answer(connection: sqlite3.Connection, row: Sequence[object], answer: str) -> bool:
     """Whether the answer is the same, or not known. `row`: the turn's id, a digest, and the turn's own answer."""
     turn_id, digest, stored = row
     if not turn_id:
-        return digest in ("", digest_of(answer))
+        return digest in ("", _digest(connection, answer))
     recorded = folded(to_text(stored)) if isinstance(stored, bytes) else ""
     return recorded in ("", folded(answer))
+
+
+def _digest(connection: sqlite3.Connection, text: str) -> str:
+    """With the key of this file: nobody compares it with a guess who has not the whole file."""
+    (key,) = connection.execute("SELECT key FROM digest_keys").fetchone()
+    return digest_of(text, key=key)
 
 
 def erase(connection: sqlite3.Connection, user_id: str) -> None:

@@ -11,6 +11,8 @@ A holder that touched nothing returns the previous, even number, under which not
   same odd number: nobody may compare odd numbers. Whoever stores one, with a plan that was made under the lock, calls
   `touch` first, even without ids, so that this number is passed for good.
 - If the holder dies, or loses the lock, the number advances as ever: it may have been about to touch something.
+- A user for whom nobody ever touched anything has no row, also after a lock: an erased user stays without one.
+- An erased user has no row any more; the ledger goes on at a higher number that nobody has seen (`erased_users`).
 - An even number that was only passed, while a lost lock was taken over, is never returned to: `known_since` is higher.
 """
 
@@ -26,6 +28,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from memory.adapters.sqlite.database import CALL_SECONDS_MAX, SqliteDatabase
+from memory.adapters.sqlite.erased_users import end_life, first_revision, forget_unknown
+from memory.adapters.sqlite.write_barrier import is_closed, note_writer
 from memory.errors import Conflict, Unavailable
 from memory.ports import Clock, LedgerWrite, Revision
 
@@ -78,7 +82,9 @@ class SqliteUserLedger:
             yield held
         finally:  # also after an error: part of it may have been written
             touched = held.touched if held.is_touched else None
-            is_ours = await self._database.write(partial(_let_go, user_id=user_id, token=token, touched=touched))
+            is_ours = held.is_ended or await self._database.write(
+                partial(_let_go, user_id=user_id, token=token, touched=touched)
+            )
             if not is_ours:  # raised after the commit: readers have to notice in any case
                 raise Conflict("the user's lock was lost while it was held: it took too long")
 
@@ -104,6 +110,7 @@ class SqliteUserLedger:
         taking = partial(
             _take,
             user_id=user_id,
+            now=self._clock(),
             stale=lock,
             mine=_Lock(token, self._database.owners.name, self._until()),
         )
@@ -119,6 +126,7 @@ class _HeldLock:
     def __init__(self, database: SqliteDatabase, user_id: str, token: str, clock: Clock, lock_seconds: float) -> None:
         self.touched: set[str] = set()
         self.is_touched = False
+        self.is_ended = False
         self._database = database
         self._user_id = user_id
         self._token = token
@@ -149,6 +157,12 @@ class _HeldLock:
             self.touch(memory_ids)
         await self.renew()
         await self._database.write(partial(_forget, user_id=self._user_id, memory_ids=[*memory_ids, *raw_ids]))
+
+    async def end_life(self) -> None:
+        ending = partial(end_life, user_id=self._user_id, token=self._token, now=self._clock())
+        if not await self._database.write(ending):
+            raise Conflict("the user's lock was lost while it was held: the erasure has to be repeated")
+        self.is_ended = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +201,12 @@ def repair(connection: sqlite3.Connection, dead_owners: Collection[str], *, now:
 
 def _revision(connection: sqlite3.Connection, *, user_id: str) -> Revision:
     row = connection.execute("SELECT revision FROM users WHERE user_id = ?", (user_id,)).fetchone()
-    return Revision(0 if row is None else row[0])
+    return Revision(first_revision(connection, user_id) if row is None else row[0])
 
 
 def _changed_since(connection: sqlite3.Connection, *, user_id: str, number: int) -> frozenset[str] | None:
     row = connection.execute("SELECT revision, known_since FROM users WHERE user_id = ?", (user_id,)).fetchone()
-    revision, known_since = row or (0, 0)
+    revision, known_since = row or (first_revision(connection, user_id),) * 2
     if not known_since <= number <= revision:  # a larger number comes from another database
         return None
     rows = connection.execute(
@@ -209,12 +223,15 @@ def _lock_of(connection: sqlite3.Connection, *, user_id: str) -> _Lock | None:
     return None if row is None else _Lock(*row)
 
 
-def _take(connection: sqlite3.Connection, *, user_id: str, stale: _Lock | None, mine: _Lock) -> bool:
+def _take(connection: sqlite3.Connection, *, user_id: str, now: float, stale: _Lock | None, mine: _Lock) -> bool:
     """Take the lock if it is free, or still the `stale` one that was read; otherwise False."""
     lock = _lock_of(connection, user_id=user_id)
-    if lock is not None and (stale is None or lock.token != stale.token):
+    if is_closed(connection, now=now) or (lock is not None and (stale is None or lock.token != stale.token)):
         return False
-    connection.execute("INSERT OR IGNORE INTO users VALUES (?, 0, 0, NULL, NULL, NULL)", (user_id,))
+    connection.execute(
+        "INSERT OR IGNORE INTO users VALUES (?1, ?2, ?2, NULL, NULL, NULL)",
+        (user_id, first_revision(connection, user_id)),
+    )
     if lock is not None:  # from one odd number to the next: readers saw no settled state in between
         connection.execute(
             "UPDATE users SET revision = revision + 1, known_since = revision + 2 WHERE user_id = ?", (user_id,)
@@ -226,6 +243,7 @@ def _take(connection: sqlite3.Connection, *, user_id: str, stale: _Lock | None, 
         """,
         (mine.token, mine.owner, mine.expires_at, user_id),
     )
+    note_writer(connection, user_id)
     return True
 
 
@@ -257,7 +275,10 @@ def _let_go(connection: sqlite3.Connection, *, user_id: str, token: str, touched
         """,
         (touched is not None, user_id),
     )
-    _note_changes(connection, user_id, touched or ())
+    if touched is None:
+        forget_unknown(connection, user_id)
+        return True
+    _note_changes(connection, user_id, touched)
     return True
 
 

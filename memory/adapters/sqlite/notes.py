@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
 
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.erased_users import was_erased_since
 from memory.model import PastNote
 from memory.settings import NoteSettings
 
@@ -97,9 +98,9 @@ class SqliteNoteBook:
         ).fetchone()
         position, user_position = (position or 0) + size, (user_position or 0) + size
         connection.execute(
-            "INSERT INTO notes (position, user_id, user_position, key, text, memory_ids, tokens) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (position, user_id, user_position, key, note.text, memory_ids, note.tokens),
+            "INSERT INTO notes (position, user_id, user_position, key, text, memory_ids, made_at, tokens) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (position, user_id, user_position, key, note.text, memory_ids, made_at, note.tokens),
         )
         connection.execute("DELETE FROM notes WHERE position <= ?", (position - self._limits.total_bytes_max,))
         connection.execute(
@@ -120,14 +121,14 @@ def _found(
     connection: sqlite3.Connection, *, user_id: str, keys: Sequence[str], coming: Mapping[str, _UnwrittenNote]
 ) -> dict[str, PastNote]:
     rows = connection.execute(
-        "SELECT key, text, memory_ids, tokens FROM notes "
+        "SELECT key, text, memory_ids, tokens, made_at FROM notes "
         "WHERE user_id = ?1 AND key IN (SELECT value FROM json_each(?2))",
         (user_id, _json(keys)),
     )
-    found = {key: PastNote(text, _IDS.decode(ids), tokens) for key, text, ids, tokens in rows}
+    found = {key: PastNote(text, _IDS.decode(ids), tokens, made_at) for key, text, ids, tokens, made_at in rows}
     for key, one in coming.items():  # replaces an older one, unless it will be refused
         if not _was_dropped(connection, user_id, _json(one.note.memory_ids), one.made_at):
-            found[key] = one.note
+            found[key] = replace(one.note, made_at=one.made_at)
     return found
 
 
@@ -137,7 +138,7 @@ def _was_dropped(connection: sqlite3.Connection, user_id: str, memory_ids: str, 
         "AND (memory_id = ?4 OR memory_id IN (SELECT value FROM json_each(?2))) LIMIT 1",
         (user_id, memory_ids, made_at, _EVERY_MEMORY),
     ).fetchone()
-    return found is not None
+    return found is not None or was_erased_since(connection, user_id, made_at)
 
 
 def _dropped(connection: sqlite3.Connection, *, user_id: str, memory_ids: Collection[str], now: float) -> None:

@@ -9,7 +9,7 @@ import sqlite3
 from functools import partial
 
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.filling_in import user_hash
+from memory.adapters.sqlite.user_digests import user_hash
 
 
 class SqliteOptOuts:
@@ -27,6 +27,9 @@ class SqliteOptOuts:
     async def clear(self, user_id: str) -> None:
         await self._database.write(partial(_clear, user=user_hash(user_id)))
 
+    async def count(self) -> int:
+        return await self._database.read(_count)
+
 
 def _since(connection: sqlite3.Connection, *, user: str) -> float | None:
     row = connection.execute("SELECT opted_out_at FROM opted_out_users WHERE user_hash = ?", (user,)).fetchone()
@@ -42,3 +45,7 @@ def _set(connection: sqlite3.Connection, *, user: str, at: float) -> float:
 
 def _clear(connection: sqlite3.Connection, *, user: str) -> None:
     connection.execute("DELETE FROM opted_out_users WHERE user_hash = ?", (user,))
+
+
+def _count(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM opted_out_users").fetchone()[0])

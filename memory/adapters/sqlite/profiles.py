@@ -15,12 +15,13 @@ from functools import partial
 import msgspec
 
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.erased_users import first_revision
 from memory.model import Profile, ProfileLine, ProfileProse
 
-# A write that has not ended yet makes nobody stale.
+# A write that has not ended yet makes nobody stale. Shared projects, whose owner ids begin with a space, have none.
 _STALE_USERS = (
     "SELECT users.user_id FROM users LEFT JOIN profiles_built AS built ON built.user_id = users.user_id "
-    "WHERE users.revision - users.revision % 2 > coalesce(built.revision, 0)"
+    "WHERE users.revision - users.revision % 2 > coalesce(built.revision, 0) AND users.user_id NOT LIKE ' %'"
 )
 _LINES = msgspec.json.Decoder(tuple[ProfileLine, ...])
 _PROSE = msgspec.json.Decoder(ProfileProse | None)
@@ -35,6 +36,10 @@ class SqliteProfiles:
 
     async def get(self, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
         return await self._database.read_now(partial(_found, user_id=user_id, project_ids=project_ids))
+
+    async def all(self, user_id: str) -> list[Profile]:
+        found = await self._database.read(partial(_all_of, user_id=user_id))
+        return [profile for _, profile in sorted(found.items())]
 
     async def put(self, user_id: str, lines: Mapping[str, Sequence[ProfileLine]], *, revision: int, now: float) -> bool:
         putting = partial(_put, user_id=user_id, lines=lines, revision=revision, now=now)
@@ -148,7 +153,7 @@ def _put(
     now: float,
 ) -> bool:
     row = connection.execute("SELECT revision FROM users WHERE user_id = ?", (user_id,)).fetchone()
-    if (0 if row is None else row[0]) != revision:
+    if (first_revision(connection, user_id) if row is None else row[0]) != revision:
         return False
     stored = _all_of(connection, user_id)
     for project_id in stored.keys() | lines.keys():

@@ -17,6 +17,7 @@ import msgspec
 
 from memory.adapters.sqlite import receipt_pages
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.erased_users import was_erased_since
 from memory.model import Receipt
 from memory.ports import Clock, ReceiptPage
 from memory.settings import ReceiptSettings
@@ -87,7 +88,8 @@ class SqliteReceipts:
 
     def _kept(self, connection: sqlite3.Connection, *, receipt: Receipt, expired: float) -> None:
         erased_later = "SELECT 1 FROM receipts WHERE user_id = ? AND id = ? AND kept_at > ?"
-        if connection.execute(erased_later, (receipt.user_id, NO_ID, receipt.at)).fetchone():
+        is_erased = connection.execute(erased_later, (receipt.user_id, NO_ID, receipt.at)).fetchone()
+        if is_erased or was_erased_since(connection, receipt.user_id, receipt.at):
             return
         body = msgspec.json.encode(_without_secrets(receipt, self._redact))
         position, ordinal = connection.execute(

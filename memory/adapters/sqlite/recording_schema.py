@@ -49,4 +49,7 @@ RECORDING_TABLES = (
         INSERT OR IGNORE INTO removed_words (user_id, turn_id) VALUES (old.user_id, old.id);
     END
     """,
+    # The key of the digests in `known_exchanges`, random, made with the file.
+    "CREATE TABLE digest_keys (key BLOB NOT NULL)",
+    "INSERT INTO digest_keys VALUES (randomblob(32))",
 )

@@ -29,7 +29,9 @@ from __future__ import annotations
 
 import sqlite3
 
+from memory.adapters.sqlite.erasure_tables import ERASURE_TABLES
 from memory.adapters.sqlite.idempotency_tables import IDEMPOTENCY_TABLES
+from memory.adapters.sqlite.project_tables import PROJECT_TABLES
 from memory.adapters.sqlite.recording_schema import RECORDING_TABLES
 from memory.adapters.sqlite.summary_tables import SUMMARY_TABLES
 from memory.errors import BadSetting
@@ -158,7 +160,7 @@ TABLES = (
         user_position INTEGER NOT NULL,
         key TEXT NOT NULL,
         text TEXT NOT NULL,
-        memory_ids TEXT NOT NULL,
+        memory_ids TEXT NOT NULL, made_at REAL NOT NULL,
         tokens INTEGER NOT NULL,
         UNIQUE (user_id, key)
     )
@@ -330,7 +332,7 @@ TABLES = (
     CREATE TRIGGER profiles_become_stale AFTER UPDATE OF revision ON users
     WHEN new.revision % 2 = 0 AND new.revision > old.revision AND NOT EXISTS (SELECT 1 FROM profiles_switched_off)
     BEGIN
-        INSERT OR IGNORE INTO stale_profiles (user_id) VALUES (new.user_id);
+        INSERT OR IGNORE INTO stale_profiles (user_id) SELECT new.user_id WHERE new.user_id NOT LIKE ' %';
     END
     """,
     # States of long conversations, by user and conversation key; the newest have the highest position.
@@ -363,10 +365,7 @@ TABLES = (
     """,
     # One row while the deployment builds no profiles: users are not queued then.
     "CREATE TABLE profiles_switched_off (is_off INTEGER PRIMARY KEY)",
-    *SUMMARY_TABLES,
-    *IDEMPOTENCY_TABLES,
-    # Users who opted out, as digests of their ids; kept when a user is erased.
-    "CREATE TABLE opted_out_users (user_hash TEXT PRIMARY KEY, opted_out_at REAL NOT NULL) WITHOUT ROWID",
+    *(*SUMMARY_TABLES, *IDEMPOTENCY_TABLES, *ERASURE_TABLES, *PROJECT_TABLES),
 )
 
 

@@ -17,6 +17,7 @@ from memory.adapters.sqlite import branch_shifts, ledger, turns_queue, turns_tri
 from memory.adapters.sqlite.chains import SqliteResponseChains
 from memory.adapters.sqlite.conversation_trees import SqliteConversationTrees
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.record_copies import SqliteRecordCopies
 from memory.adapters.sqlite.recorded_messages import SqliteRecordedMessages
 from memory.adapters.sqlite.recording_times import SqliteRecordingTimes
 from memory.adapters.sqlite.removed_words import SqliteRemovedWords
@@ -40,6 +41,7 @@ from memory.ports import (
     LearnDue,
     Lease,
     QueueDepth,
+    RecordCopies,
     RecordedMessages,
     RecordingTimes,
     RemovedWords,
@@ -59,6 +61,7 @@ class SqliteTurnLog:
         self._clock = clock
         self.chains: ResponseChains = SqliteResponseChains(database)
         self.messages: RecordedMessages = SqliteRecordedMessages(database, clock=clock)
+        self.copies: RecordCopies = SqliteRecordCopies(database, clock=clock)
         self.removed_words: RemovedWords = SqliteRemovedWords(database)
         self.times: RecordingTimes = SqliteRecordingTimes(database, clock=clock)
         self.trees: ConversationTrees = SqliteConversationTrees(database, clock=clock)

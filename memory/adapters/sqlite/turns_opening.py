@@ -13,10 +13,10 @@ from memory.model import Turn, TurnStatus
 TAUGHT = {TurnStatus.CLOSED, TurnStatus.UNKNOWN, TurnStatus.FILLED_IN}
 
 
-def insert_turn(connection: sqlite3.Connection, *, turn: Turn, now: float, owner: str) -> None:
-    """A known id changes nothing."""
+def insert_turn(connection: sqlite3.Connection, *, turn: Turn, now: float, owner: str, stage: str = "") -> None:
+    """A known id changes nothing. `stage`: "" for that which follows from the turn's status."""
     is_open = turn.status is TurnStatus.OPENED
-    stage = "open" if is_open else stage_after(turn.status)
+    stage = stage or ("open" if is_open else stage_after(turn.status))
     finished_at = None if is_open else now
     values = values_of(turn, opened_at=now, finished_at=finished_at, stage=stage, owner=owner)
     inserted = connection.execute(INSERT_TURN, values)

@@ -12,6 +12,8 @@ from functools import partial
 
 from memory.adapters.sqlite.database import SqliteDatabase
 
+_IS_USER = "users.user_id NOT LIKE ' %'"  # and no shared project, whose memories are given, not learnt
+
 
 class SqliteUpkeepSchedule:
     """`memory.ports.UpkeepSchedule` in an open `SqliteDatabase`."""
@@ -34,13 +36,17 @@ class SqliteUpkeepSchedule:
 
 
 def _users(connection: sqlite3.Connection, *, after: str, limit: int) -> list[str]:
-    rows = connection.execute("SELECT user_id FROM users WHERE user_id > ? ORDER BY user_id LIMIT ?", (after, limit))
+    rows = connection.execute(
+        f"SELECT user_id FROM users WHERE user_id > ? AND {_IS_USER} ORDER BY user_id LIMIT ?",  # noqa: S608 - our own words
+        (after, limit),
+    )
     return [user_id for (user_id,) in rows]
 
 
 def _has_strangers(connection: sqlite3.Connection) -> bool:
     found = connection.execute(
-        "SELECT 1 FROM users WHERE NOT EXISTS (SELECT 1 FROM rounds WHERE rounds.user_id = users.user_id) LIMIT 1"
+        f"SELECT 1 FROM users WHERE {_IS_USER} "  # noqa: S608 - likewise
+        "AND NOT EXISTS (SELECT 1 FROM rounds WHERE rounds.user_id = users.user_id) LIMIT 1"
     ).fetchone()
     return found is not None
 
@@ -56,7 +62,7 @@ def _due(connection: sqlite3.Connection, *, now: float, every: float, patience: 
 
 
 def _taken(connection: sqlite3.Connection, *, now: float, every: float, patience: float) -> str | None:
-    connection.execute("INSERT OR IGNORE INTO rounds SELECT user_id, NULL, ? FROM users", (now,))
+    connection.execute(f"INSERT OR IGNORE INTO rounds SELECT user_id, NULL, ? FROM users WHERE {_IS_USER}", (now,))  # noqa: S608
     user_id = _due(connection, now=now, every=every, patience=patience)
     if user_id is not None:
         connection.execute("UPDATE rounds SET begun_at = ? WHERE user_id = ?", (now, user_id))
@@ -65,6 +71,7 @@ def _taken(connection: sqlite3.Connection, *, now: float, every: float, patience
 
 def _ended(connection: sqlite3.Connection, *, user_id: str, now: float) -> None:
     connection.execute(
-        "INSERT INTO rounds VALUES (?1, NULL, ?2) ON CONFLICT DO UPDATE SET begun_at = NULL, ended_at = ?2",
+        "INSERT INTO rounds SELECT user_id, NULL, ?2 FROM users WHERE user_id = ?1 "  # none of an erased user
+        "ON CONFLICT DO UPDATE SET begun_at = NULL, ended_at = ?2",
         (user_id, now),
     )

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.erased_users import was_erased_since
 from memory.ports import UsageCount
 
 FLUSH_SECONDS = 5.0  # between two writes of one process, which is what a crash may lose
@@ -87,7 +88,7 @@ def _added(connection: sqlite3.Connection, *, rows: list[tuple[str, str, int, fl
         INSERT INTO uses (user_id, memory_id, counted, used_at) VALUES (?, ?, ?, ?)
         ON CONFLICT DO UPDATE SET counted = counted + excluded.counted, used_at = max(used_at, excluded.used_at)
         """,
-        rows,
+        [row for row in rows if not was_erased_since(connection, row[0], row[3])],
     )
 
 

@@ -102,6 +102,12 @@ class SnapshotWriter:
         """After a deletion: erase a snapshot that was written meanwhile from older data. Never raises."""
         await self._snapshots.discard(user_id)
 
+    async def ended(self, user_id: str) -> None:
+        """The user was erased: no snapshot is due, and there is none. Never raises."""
+        self._due.pop(user_id, None)
+        self._took.pop(user_id, None)
+        await self._snapshots.discard(user_id)
+
     async def _keep_on(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
@@ -152,10 +158,13 @@ class SnapshottingLedger:
                 kept = _SnapshottingWrite(held, user_id, self._writer)
                 yield kept
         finally:  # also after an error: part of it may have been written
-            if kept is not None and kept.has_forgotten:
-                await self._writer.forgot(user_id)
-            if kept is not None and kept.touched:
-                self._writer.changed(user_id, len(kept.touched))
+            if kept is not None and kept.has_ended:
+                await self._writer.ended(user_id)
+            elif kept is not None:
+                if kept.has_forgotten:
+                    await self._writer.forgot(user_id)
+                if kept.touched:
+                    self._writer.changed(user_id, len(kept.touched))
 
 
 class _SnapshottingWrite:
@@ -164,6 +173,7 @@ class _SnapshottingWrite:
     def __init__(self, held: LedgerWrite, user_id: str, writer: SnapshotWriter) -> None:
         self.touched: set[str] = set()
         self.has_forgotten = False
+        self.has_ended = False
         self._held = held
         self._user_id = user_id
         self._writer = writer
@@ -188,6 +198,10 @@ class _SnapshottingWrite:
             self.has_forgotten = True
             self.touched.update(memory_ids)
             await self._writer.forgetting(self._user_id)
+
+    async def end_life(self) -> None:
+        await self._held.end_life()
+        self.has_ended = True
 
 
 __all__ = ["SnapshotTiming", "SnapshotWriter", "SnapshottingLedger"]

@@ -44,15 +44,15 @@ function headers(path, body) {
 /** UTF-8 as the characters that a header may hold, one for each byte. */
 const encodedHeader = (text) => String.fromCharCode(...new TextEncoder().encode(text));
 
-/** Resolves to the response; rejects with `ApiError`. `parameters`: without those that are empty. */
-export async function answerOf(method, path, { parameters = {}, body } = {}) {
+/** Resolves to the response; rejects with `ApiError`. `parameters`: without those that are empty. `ifMatch`: an ETag. */
+export async function answerOf(method, path, { parameters = {}, body, ifMatch } = {}) {
   const url = new URL(path ? path : BASE.pathname.replace(/\/$/, ""), BASE);
   for (const [name, value] of Object.entries(parameters)) if (value) url.searchParams.set(name, value);
   let answer;
   try {
     answer = await fetch(url, {
       method,
-      headers: headers(path, body),
+      headers: { ...headers(path, body), ...(ifMatch ? { "if-match": ifMatch } : {}) },
       body: body === undefined ? undefined : JSON.stringify(body),
       cache: "no-store",
       redirect: "error",

@@ -1,11 +1,13 @@
 // One memory: its content, what can be done with it, and on demand where it comes from and when it was used.
 
-import { call, memoryPath } from "./api.js";
+import { answerOf, call, memoryPath } from "./api.js";
 import { button, confirmed, element, labelled } from "./dom.js";
 import { announce, failure, failureText, loading, pressed } from "./shell.js";
 import { date, dateTime, named, number, t } from "./words.js";
 
 const RECEIPTS = 10;
+const READ = ["content", "status", "category", "memory_type"]; // what a reader goes by; uses are counted at any time
+const TRIES = 3; // of a change, while chats use the memory
 let cards = 0;
 
 /** The card. `removed()` is called after it was taken out, its memory forgotten; `hasReceipts`: the caller may list them. */
@@ -107,6 +109,39 @@ class Card {
     return section("facts", element("dl", {}, rows.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))));
   }
 
+  /** Reads the memory again, with its ETag. Whether it is another than the one that is shown. */
+  async readAgain() {
+    const answer = await answerOf("GET", memoryPath(this.memory.id));
+    const shown = this.memory;
+    this.memory = await answer.json();
+    this.tag = answer.headers.get("etag");
+    return READ.some((name) => this.memory[name] !== shown[name]);
+  }
+
+  /** Whether the memory is still what the reader sees; if not, it is shown as it is now. */
+  async isAsShown() {
+    if (!(await this.readAgain())) return true;
+    this.showChanged();
+    return false;
+  }
+
+  showChanged() {
+    this.draw(this.memory);
+    this.opener.focus();
+    announce(t("error.changed"));
+  }
+
+  /** Changes the memory that was read, and no later state of it: that is read then, and the call rejects with 412. */
+  async change(method, body) {
+    for (let tried = 1; ; tried += 1) {
+      try {
+        return await call(method, memoryPath(this.memory.id), { body, ifMatch: this.tag });
+      } catch (error) {
+        if (error.status !== 412 || (await this.readAgain()) || tried === TRIES) throw error;
+      }
+    }
+  }
+
   edit() {
     const text = element("textarea", { rows: "3", required: true, maxlength: "8000", dir: "auto" });
     text.value = this.memory.content;
@@ -131,13 +166,32 @@ class Card {
     );
     this.body.replaceChildren(form);
     text.focus();
+    this.look(problem);
+  }
+
+  /** Reads the memory while the correction is typed: another state of it is shown before it can be replaced. */
+  look(problem) {
+    this.looked = this.readAgain();
+    const tell = (isOther) => {
+      if (!isOther) return;
+      this.tellChange(problem);
+      this.looked = Promise.resolve(false);
+    };
+    this.looked.then(tell, () => {}); // a failure is told when the correction is saved
+  }
+
+  tellChange(problem) {
+    problem.textContent = t("changed.save", { content: this.memory.content });
   }
 
   async save(content, problem) {
     try {
-      this.draw(await call("PATCH", memoryPath(this.memory.id), { body: { content } }));
+      if (await this.looked) return;
+      this.draw(await this.change("PATCH", { content }));
     } catch (error) {
+      if (error.status === 412) return this.tellChange(problem);
       problem.textContent = failureText(error);
+      this.look(problem);
       return;
     }
     if (!this.details.hidden) this.explain();
@@ -146,12 +200,19 @@ class Card {
   }
 
   async restore() {
-    this.draw(await call("PATCH", memoryPath(this.memory.id), { body: { status: "active" } }));
+    if (!(await this.isAsShown())) return;
+    try {
+      this.draw(await this.change("PATCH", { status: "active" }));
+    } catch (error) {
+      if (error.status !== 412) throw error;
+      return this.showChanged();
+    }
     this.opener.focus();
     announce(t("restored"));
   }
 
   async forget() {
+    if (!(await this.isAsShown())) return;
     const isSure = await confirmed({
       title: t("forget.title"),
       text: this.memory.content,
@@ -159,7 +220,12 @@ class Card {
       cancel: t("cancel"),
     });
     if (!isSure) return;
-    await call("DELETE", memoryPath(this.memory.id));
+    try {
+      await this.change("DELETE");
+    } catch (error) {
+      if (error.status !== 412) throw error;
+      return this.showChanged();
+    }
     this.root.closest("li").remove();
     announce(t("forgotten"));
     await this.removed();

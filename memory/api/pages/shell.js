@@ -23,6 +23,7 @@ export function failureText(error) {
   if (error.status === 401) return t("error.unauthenticated");
   if (error.status === 409) return t("error.conflict");
   if (error.status === 404) return t("error.not_found");
+  if (error.status === 412) return t("error.changed");
   return error.status >= 500 ? t("error.internal") : t("error.refused", { reason: error.message });
 }
 
@@ -36,8 +37,9 @@ export const failure = (error, retry) =>
 
 export const loading = () => element("p", { class: "loading", role: "status" }, t("loading"));
 
-/** Runs `work` with the button switched off; failures are announced. */
+/** Runs `work` with the button switched off; failures are announced. The button keeps the focus if nothing takes it. */
 export async function pressed(control, work) {
+  const isFocused = document.activeElement === control;
   control.disabled = true;
   try {
     await work();
@@ -45,6 +47,7 @@ export async function pressed(control, work) {
     announce(failureText(error));
   } finally {
     control.disabled = false;
+    if (isFocused && document.activeElement === document.body) control.focus();
   }
 }
 

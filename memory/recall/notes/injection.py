@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from memory.chat.plain_lines import on_one_line
 from memory.model import Candidate, Memory
+from memory.model.identity import is_project_owner
 from memory.ports import Tokens
 
 LINES_REMEMBERED = 2_048  # cached lines: some MB at most, with ordinary lines half of one
@@ -43,10 +44,13 @@ def note_line(memory: Memory, *, now: float | None = None) -> str:
 
 
 def note_label(memory: Memory, *, now: float | None = None) -> str:
-    """The prefix of a memory's line: its date, and its end date if it has one."""
+    """The prefix of a memory's line: its date, its end date if it has one, and whether somebody else may have said
+    it.
+    """
     said = _date(memory.said_at if now is None else min(memory.said_at, now))
     until = "" if memory.invalid_at is None else f", until {_date(memory.invalid_at)}"
-    return f"- [{said}{until}]"
+    whose = ", said by a project member" if is_project_owner(memory.user_id) else ""
+    return f"- [{said}{until}{whose}]"
 
 
 def line_tokens(candidate: Candidate, *, tokens: Tokens, label: str) -> int:

@@ -12,15 +12,18 @@ from typing import Any
 import pytest
 from token_issuer import TokenIssuer
 
+from extproc.addresses import HostAndPort
 from extproc.health import CHECK_INTERVAL_SECONDS
 from extproc.identity import IdentityMode
-from extproc.supervisor.bootstrap import BootstrapValues, render, render_bare, template
+from extproc.supervisor.bootstrap import BootstrapValues, TrafficLimits, render, render_bare, template
 from extproc.supervisor.envoy_tracing import EnvoyTracing
+from extproc.supervisor.process_specs import bootstrap_values
 from extproc.supervisor.token_verification import TokenVerification
 from extproc.upstream_signals import SignalReader
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX
 from memory.recall.signals.upstream import UpstreamRule
+from memory.settings import Settings
 
 PLAN = BootstrapValues(upstream="http://127.0.0.1:8000", filter_sockets=(Path("/run/f-0.sock"), Path("/run/f-1.sock")))
 
@@ -54,6 +57,7 @@ def accepted(rendered: bytes, folder: Path) -> str:
         {"upstream": "https://10.0.0.7:8443"},
         {"upstream": "http://[::1]:8000", "host": "::1"},
         {"upstream": "http://vllm:8000", "api_host": "memproxy-api"},
+        {"filter_sockets": (), "filter_addresses": (HostAndPort("filters", 50051), HostAndPort("10.0.0.2", 1))},
         {"signals": SignalReader(())},
         {"tracing": EnvoyTracing("http://127.0.0.1:4318", 0.25)},
         {"tracing": EnvoyTracing("https://collector.example/otlp", 1.0)},
@@ -173,16 +177,46 @@ def test_an_https_upstream_must_prove_its_name() -> None:
     assert Path(validation["trustedCa"]["filename"]).is_file()
 
 
+def test_filters_by_name_are_resolved_and_called_with_the_secret_of_the_environment() -> None:
+    named = plan(filter_sockets=(), filter_addresses=(HostAndPort("filters", 50051),))
+    rendered = render(named)
+    for name in ("memory_inject", "memory_observe"):
+        cluster = clusters(rendered)[name]
+        assert cluster["type"] == "STRICT_DNS"
+        [locality] = cluster["loadAssignment"]["endpoints"]
+        [endpoint] = locality["lbEndpoints"]
+        assert endpoint["endpoint"]["address"]["socketAddress"] == {"address": "filters", "portValue": 50051}
+    assert rendered.count(b"%ENVIRONMENT(MEMPROXY_EDGE_SECRET)%") > render(PLAN).count(b"%ENVIRONMENT(")
+
+
+def test_limits_follow_the_settings() -> None:
+    limits = TrafficLimits(connections=77, filter_in_flight=5, filters=3)
+    found = clusters(render(plan(limits=limits)))
+    [upstream] = found["upstream"]["circuitBreakers"]["thresholds"]
+    assert (upstream["maxConnections"], upstream["maxRequests"]) == (77, 77)
+    assert found["memory_inject"]["circuitBreakers"]["thresholds"][0]["maxRequests"] == 15
+    assert found["memory_observe"]["circuitBreakers"]["thresholds"][0]["maxRequests"] == 770
+
+
+def test_a_name_stands_for_as_many_filters_as_the_settings_say() -> None:
+    settings = Settings(upstream="http://127.0.0.1:8000", filters=6)
+    named, numbered = (HostAndPort("filters", 1),), (HostAndPort("10.0.0.1", 1), HostAndPort("10.0.0.2", 1))
+    assert bootstrap_values(settings, (), named).limits.filters == 6
+    assert bootstrap_values(settings, (), numbered).limits.filters == 2
+    assert bootstrap_values(settings, (Path("/run/f.sock"),)).limits.filters == 1
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
+        ({"filter_addresses": (HostAndPort("f", 1),)}, "either the socket of each"),
         ({"host": "0.0.0.0"}, "development believes every client"),
         ({"host": "192.168.1.5"}, "loopback only"),
         ({"host": "::"}, "loopback only"),
         ({"host": "myhost"}, "must be an IP address"),
         ({"port": 0}, "port must be between"),
         ({"admin_port": 70000}, "admin_port must be between"),
-        ({"filter_sockets": ()}, "at least one filter socket"),
+        ({"filter_sockets": ()}, "filters are needed"),
         ({"identity": IdentityMode.HEADER, "trusted_peers": ()}, "needs trusted_peers"),
     ],
     ids=str,

@@ -73,7 +73,7 @@ async def test_a_part_that_is_not_there_or_says_nothing_does_not_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probes, "PROBE_SECONDS", 0.2)
-    assert not await probes.filter_serves(tmp_path / "nobody.sock")
+    assert not await probes.filter_serves(f"unix:{tmp_path}/nobody.sock")
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
         host, port = silent.getsockname()
         assert await probes.accepts_connections(host, port)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
+from weakref import WeakKeyDictionary
 
 import httpx
 import pytest
@@ -12,9 +15,20 @@ import pytest_asyncio
 from library_parts import library_parts
 from prometheus_client import CollectorRegistry
 
+from memory.api.asgi import AsgiApp
 from memory.api.rest import create_app
 from memory.runtime.metrics import Metrics
 
+
+@dataclass(frozen=True)
+class Served:
+    """What a client calls."""
+
+    app: AsgiApp
+    registry: CollectorRegistry
+
+
+SERVED: WeakKeyDictionary[httpx.AsyncClient, Served] = WeakKeyDictionary()
 ANN = {"x-authz-user-id": "ann", "x-memory-edge-secret": "s3cret"}
 MEMORY = b'{"memories":[{"content":"planted"}]}'
 EVERYWHERE = pytest.mark.parametrize("api", ["development", "header"], indirect=True)
@@ -25,15 +39,26 @@ IN_DEVELOPMENT = pytest.mark.parametrize("api", ["development"], indirect=True)
 async def api(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     """The API in the identity mode that the test names; every call says it is ann."""
     async with library_parts(tmp_path) as parts:
-        metrics = Metrics(CollectorRegistry())
+        metrics = Metrics(registry := CollectorRegistry())
         app = create_app(parts.library, identity_mode=request.param, edge_secret="s3cret", metrics=metrics)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8081", headers=ANN) as client:
+            SERVED[client] = Served(app, registry)
             yield client
 
 
 async def memories(api: httpx.AsyncClient) -> int:
     return len((await api.get("/v1/memory")).json()["memories"])
+
+
+def api_calls(api: httpx.AsyncClient) -> float:
+    """How many calls of ours were counted."""
+    return sum(
+        sample.value
+        for family in SERVED[api].registry.collect()
+        for sample in family.samples
+        if sample.name == "memproxy_api_seconds_count"
+    )
 
 
 async def add(api: httpx.AsyncClient, headers: Any) -> httpx.Response:
@@ -155,6 +180,80 @@ async def test_in_development_a_name_that_was_pointed_at_this_machine_is_refused
     ):
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
     assert await memories(api) == 0
+
+
+ODD_PATHS = [
+    "//v1/memory",
+    "///v1//memory",
+    "/v1//memory",
+    "/.//v1/memory",
+    "/./v1/memory",
+    "/x/../v1/memory",
+    "/%2Fv1/memory",
+    "/%2f%2fv1/memory",
+    "/%2e/v1/memory",
+    "/%76%31/memory",
+    "//%76%31/memory",
+    "/v1%2fmemory",
+    "/unknown",
+]
+
+
+async def call(api: httpx.AsyncClient, method: str, target: str, headers: dict[str, str]) -> tuple[int, bytes]:
+    """Status and body. The path is left alone, which httpx does not do."""
+    path, _, query = target.partition("?")
+    scope: dict[str, Any] = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": query.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "server": ("127.0.0.1", 8081),
+        "client": ("127.0.0.1", 5),
+    }
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await SERVED[api].app(scope, receive, send)
+    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent)
+
+
+@IN_DEVELOPMENT
+@pytest.mark.parametrize("path", ODD_PATHS)
+async def test_a_path_written_another_way_is_checked_as_well(api: httpx.AsyncClient, path: str) -> None:
+    assert (await add(api, JSON)).status_code == 201
+    for headers in ({"host": "evil.example"}, {"host": "localhost", "origin": "http://evil.example"}):
+        for method, asked in (("GET", path), ("DELETE", f"{path}?user_id=ann"), ("POST", f"{path}/flush")):
+            status, body = await call(api, method, asked, ANN | headers)
+            assert status == 403
+            assert b"forbidden" in body
+    assert await memories(api) == 1
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("path", ["//v1/memory/flush", "/v1//memory/flush", "//v1/memory/sessions/s/end"])
+async def test_a_path_written_another_way_needs_the_header_and_is_counted(api: httpx.AsyncClient, path: str) -> None:
+    crossing = ANN | {"host": "localhost", "sec-fetch-site": "cross-site"}
+    assert (await call(api, "POST", path, crossing))[0] == 403
+    counted = api_calls(api)
+    await call(api, "POST", path, ANN | {"host": "localhost"})
+    assert api_calls(api) == counted + 1
+
+
+@IN_DEVELOPMENT
+@pytest.mark.parametrize("path", ["/health", "/healthz", "//healthz"])
+async def test_probes_may_send_any_host(api: httpx.AsyncClient, path: str) -> None:
+    assert (await call(api, "GET", path, {"host": "evil.example"}))[0] == 200
 
 
 @IN_DEVELOPMENT

@@ -26,7 +26,10 @@ from memory.api.callers import USERS_ONLY, Callers
 from memory.api.document import PATHS
 from memory.api.rest import framework_app
 from memory.model import CarriedNote, Evidence, Memory, Message, RecallStatus, Receipt, Scope
+from memory.model.projects import MemoryVisibility, ProjectRole
+from memory.ports.erasures import ErasureRequest
 from memory.runtime.metrics import Metrics
+from memory.service.requests import NewMemory
 
 CHECKS = [
     not_a_server_error,
@@ -49,7 +52,10 @@ KNOWN = {
     "sessions": "s1",
     "conversations": "s1",
     "messages": "x1",
+    "erasures": "e1",
+    "projects": "p1",
 }
+PROJECTS = {"transferProject": "p2", "removeProjectMember": "p3"}  # of which these calls make something else
 TURN = {"role": "user", "content": "I like tea"}
 MESSAGE = {"source_type": "agent", "source": "a", "target_type": "agent", "target": "b", "content": "a plan"}
 BODIES: dict[str, Any] = {  # that succeed
@@ -63,6 +69,9 @@ BODIES: dict[str, Any] = {  # that succeed
     "trimConversation": {"keep_last": 5},
     "compressConversation": {},
     "replayDeadLetters": {"ids": ["no such window"]},
+    "createProject": {"project_id": "p4"},
+    "setProjectMember": {"role": "editor"},
+    "transferProject": {"user_id": "bob"},
     "importMemories": '{"kind":"memproxy-export","user_id":"ann"}\n',
 }
 
@@ -81,8 +90,14 @@ async def fill(parts: Parts) -> None:
     )
     while await parts.receipts.get("ann", "r1") is None:
         await asyncio.sleep(0.001)
+    await parts.erasures.begun("ann", ErasureRequest("e1", NOW, NOW, {"memories": 1}))
     for session in ("s1", "s2", "s3"):
         await parts.library.append_turn(Scope("ann", session_id=session), [Message("user", "I like tea")])
+    for project in ("p1", *PROJECTS.values()):
+        await parts.library.projects.membership.create("ann", project)
+        await parts.library.projects.membership.set_role("ann", project, "bob", ProjectRole.EDITOR)
+    shared = NewMemory("We deploy on Fridays", visibility=MemoryVisibility.PUBLIC)
+    await parts.library.add(Scope("ann", "p1"), [shared])
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +128,10 @@ def probe(operation: Any, url: str) -> set[int]:
     @EXPLORING
     @given(case=operation.as_strategy())
     def call_with_what_is_known(case: Any) -> None:
-        case.path_parameters = {"id": "s3" if is_second else KNOWN.get(operation.tags[0])}
+        known = PROJECTS.get(name, KNOWN.get(operation.tags[0]))
+        case.path_parameters = {"id": "s3" if is_second else known, "member": "bob"}
         case.query = query
+        case.headers = {}  # no ETag that is drawn is one of a memory
         case.body = BODIES.get(name, case.body)
         call(case)
 
@@ -129,12 +146,31 @@ def test_every_answer_is_as_the_document_says_and_none_is_a_fault_of_ours(url: s
     operations = [found.ok() for found in schema.get_all_operations()]
     assert len(operations) == len(operations_of(document)) >= 40
     statuses = {}
-    first, last = "/v1/memory/opt-out", ("delete", "/v1/memory")  # who has opted out is refused; all is gone at the end
-    order = {one: (one.path != first, one.method == "delete", (one.method, one.path) == last) for one in operations}
+    first, last = "/v1/memory/opt-out", ("/v1/memory", "/v1/memory/everything")  # who has opted out is refused
+    order = {one: (one.path != first, one.method == "delete", one.path in last) for one in operations}
     for operation in sorted(operations, key=order.__getitem__):
         statuses[operation.definition.raw["operationId"]] = probe(operation, url)
     refused = {name for name, codes in statuses.items() if min(codes) >= 400}
     assert refused == set()
+
+
+def test_unknown_fields_are_refused_where_the_document_says_so(url: str, document: dict[str, Any]) -> None:
+    types = document["components"]["schemas"]
+    tried = 0
+    with httpx.Client(base_url=url, headers=ANN) as client:
+        for path, operations in document["paths"].items():
+            for method, one in operations.items():
+                shape = one.get("requestBody", {}).get("content", {}).get("application/json")
+                if shape is None:
+                    continue
+                named = shape["schema"].get("$ref") or shape["schema"]["oneOf"][0]["$ref"]
+                assert types[named.rpartition("/")[2]]["additionalProperties"] is False, path
+                body = {**BODIES.get(one["operationId"], {}), "surprise": 1}
+                answer = client.request(method, path.replace("{id}", "x"), json=body)
+                tried += answer.status_code not in (401, 403)  # those are for service tokens
+                assert answer.status_code in (400, 401, 403), path
+                assert answer.status_code != 400 or "surprise" in answer.text
+    assert tried >= 8
 
 
 def operations_of(document: dict[str, Any]) -> set[tuple[str, str]]:
@@ -165,6 +201,18 @@ def test_each_operation_has_an_id_a_description_and_errors_in_one_shape(document
     ]
     assert len(refusals) > 200
     assert set(refusals) == {"#/components/schemas/ErrorBody"}
+
+
+def test_the_document_names_the_tags_of_memories_and_what_they_are_for(document: dict[str, Any]) -> None:
+    calls = document["paths"]["/v1/memory/{id}"]
+    view = {"$ref": "#/components/schemas/MemoryView"}
+    for method in ("get", "patch"):
+        answer = calls[method]["responses"]["200"]
+        assert (answer["content"]["application/json"]["schema"], list(answer["headers"])) == (view, ["ETag"])
+    headers = {m: [one["name"] for one in c["parameters"] if one["in"] == "header"] for m, c in calls.items()}
+    assert headers == {"get": ["If-None-Match"], "patch": ["If-Match"], "delete": ["If-Match"]}
+    assert "content" not in calls["get"]["responses"]["304"]
+    assert {method for method, call in calls.items() if "412" in call["responses"]} == {"patch", "delete"}
 
 
 def test_the_document_says_who_may_call(document: dict[str, Any]) -> None:

@@ -76,6 +76,32 @@ async def test_a_listing_goes_by_pages_status_type_and_time(api: httpx.AsyncClie
     assert second["next_cursor"] is None
 
 
+async def test_a_listing_goes_by_the_claim_of_a_memory(api: httpx.AsyncClient, parts: Parts) -> None:
+    home = {"attribute": "home", "made_by": "trained-3"}
+    await parts.put(
+        Memory("bonn", "ann", "I lived in Bonn", 1, 1, 1, values=("Bonn",), status=MemoryStatus.SUPERSEDED, **home),
+        Memory("ulm", "ann", "I live in Ulm", 2, 2, 2, values=("Ulm",), **home),
+        Memory("tom", "ann", "Tom is my cat", 3, 3, 3, subject="pet", name="Tom", memory_type="episodic"),
+        Memory("tim", "ann", "Tim is my dog", 4, 4, 4, subject="pet", name="Tim"),
+    )
+
+    async def ids(**parameters: Any) -> list[str]:
+        return [m["id"] for m in (await api.get("/v1/memory", params=parameters)).json()["memories"]]
+
+    assert await ids(attribute="HOME") == ["ulm"]
+    assert await ids(attribute="home", status="all") == ["ulm", "bonn"]
+    assert await ids(attribute="home", status="all", value="bonn") == ["bonn"]
+    assert await ids(attribute="home", status="active", as_of=1.5) == []
+    assert await ids(attribute="home", status="all", as_of=1.5) == ["bonn"]
+    assert await ids(subject="pet", memory_type="episodic") == ["tom"]
+    assert await ids(subject="", name="tim", value="") == ["tim"]
+    assert await ids(name='" or user_id != "') == []
+    first = (await api.get("/v1/memory?subject=pet&limit=1")).json()
+    assert [m["id"] for m in first["memories"]] == ["tim"]
+    assert await ids(subject="pet", limit=1, cursor=first["next_cursor"]) == ["tom"]
+    assert_refused(await api.get("/v1/memory", params={"name": "x" * 1_001}), 400, "name")
+
+
 async def test_a_search_hands_everything_to_the_ranking(api: httpx.AsyncClient, parts: Parts) -> None:
     body = {
         "query": "how much?",

@@ -84,6 +84,7 @@ ROUTES = st.sampled_from(
 PARAMETERS = st.dictionaries(
     st.sampled_from(
         [
+            *("subject", "name", "attribute", "value"),
             *("user_id", "status", "memory_type", "as_of", "limit", "cursor", "project_id"),
             *("agent_id", "view", "trace_id", "query", "conversation_id", "keep_memories"),
         ]

@@ -66,6 +66,41 @@ async def test_nothing_is_searched_or_stored_meanwhile(
     assert (await api.post(path, json=body)).is_success
 
 
+async def test_no_file_is_imported_meanwhile(api: httpx.AsyncClient) -> None:
+    await add_one(api, "I like tea")
+    await api.put("/v1/profile", json={"pinned": ["Be brief"]})
+    lines = (await api.get("/v1/memory/export")).content
+    await api.delete("/v1/memory", params={"user_id": "ann"})
+    await api.put(PATH)
+    headers = {"content-type": "application/x-ndjson"}
+    assert_refused(await api.post("/v1/memory/import", content=lines, headers=headers), 403, "opted_out")
+    assert (await api.get("/v1/memory")).json()["memories"] == []
+    await api.delete(PATH)
+    counts = (await api.post("/v1/memory/import", content=lines, headers=headers)).json()
+    assert (counts["stored"], counts["profiles"]) == (1, 1)  # the user was erased: nothing is known of them any more
+
+
+@pytest.mark.parametrize("path", ["/v1/memory", "/v1/memory/import"])
+async def test_who_opts_out_while_memories_are_embedded_is_not_stored(
+    api: httpx.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    embed = type(parts.embedder).embed
+
+    async def slow(self: Any, texts: Any, **options: Any) -> Any:
+        await api.put(PATH)
+        return await embed(self, texts, **options)
+
+    row = {"id": "m", "user_id": "ann", "content": "tea", "created_at": 1, "updated_at": 1, "said_at": 1}
+    header, line = {"kind": "memproxy-export", "user_id": "ann"}, {"kind": "memory", "memory": row}
+    lines = b"".join(json.dumps(one).encode() + b"\n" for one in (header, line))
+    body = b'{"memories": [{"content": "tea"}]}' if path == "/v1/memory" else lines
+    kind = "application/json" if path == "/v1/memory" else "application/x-ndjson"
+    with monkeypatch.context() as patch:
+        patch.setattr(type(parts.embedder), "embed", slow)
+        assert_refused(await api.post(path, content=body, headers={"content-type": kind}), 403, "opted_out")
+    assert (await api.get("/v1/memory")).json()["memories"] == []
+
+
 async def test_what_is_stored_stays_and_can_be_listed_corrected_and_forgotten(api: httpx.AsyncClient) -> None:
     memory_id, other_id = await add_one(api, "I live in Ulm"), await add_one(api, "I like tea")
     await api.put(PATH)

@@ -4,33 +4,55 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from api_parts import ANN, BOB, add_one, api_of, assert_refused
 from library_parts import Parts, library_parts
 
+from memory.model import Change, ChangeKind
+from memory.model.raw_words import raw_row_ids, rows_of
+from memory.service.imported_ids import imported_id
 from memory.service.transfers import LINE_BYTES_MAX
 
 LINES = {"content-type": "application/x-ndjson"}
 HEADER = b'{"kind":"memproxy-export","user_id":"ann"}\n'
 
 
+NO_RECORD: dict[str, Any] = {"turns": 0, "messages": 0, "raw_words": 0, "unread": {}}
+KINDS = ["memproxy-export", "profile", "memory", "memory", "memory"]
+
+
 async def test_what_is_exported_is_imported_elsewhere(api: httpx.AsyncClient, tmp_path: Path) -> None:
     ids = [await add_one(api, f"number {n}", created_at=1_000 + n) for n in range(3)]
+    await api.put("/v1/profile", json={"pinned": ["Answer in German"]})
     answer = await api.get("/v1/memory/export")
     assert answer.headers["content-type"] == "application/x-ndjson"
-    assert [json.loads(line)["kind"] for line in answer.text.splitlines()] == ["memproxy-export", *["memory"] * 3]
+    assert [json.loads(line)["kind"] for line in answer.text.splitlines()] == KINDS
     assert len((await api.get("/v1/memory/export", headers=BOB)).text.splitlines()) == 1
     (tmp_path / "elsewhere").mkdir()
     async with library_parts(tmp_path / "elsewhere") as parts, api_of(parts, headers=ANN) as elsewhere:
         counts = (await elsewhere.post("/v1/memory/import", content=answer.content, headers=LINES)).json()
-        assert counts == {"stored": 3, "present": 0, "forgotten": 0}
-        assert (await elsewhere.get("/v1/memory")).json() == (await api.get("/v1/memory")).json()
-        assert (await elsewhere.get("/v1/memory/export")).content == answer.content
-        await elsewhere.delete(f"/v1/memory/{ids[0]}")
+        assert counts == {"stored": 3, "present": 0, "forgotten": 0, "profiles": 1, **NO_RECORD}
+        new_ids = {imported_id("ann", one): one for one in ids}
+        assert renamed(await elsewhere.get("/v1/memory"), new_ids) == (await api.get("/v1/memory")).json()
+        found = [
+            await one.post("/v1/memory/search", json={"query": "number 1", "limit": 1}) for one in (api, elsewhere)
+        ]
+        assert found[0].json()["memories"] == renamed(found[1], new_ids)["memories"] != []
+        assert (await elsewhere.get("/v1/profile")).json()["pinned"] == ["Answer in German"]
+        await elsewhere.delete(f"/v1/memory/{imported_id('ann', ids[0])}")
         again = await elsewhere.post("/v1/memory/import", content=answer.content, headers=LINES)
-        assert again.json() == {"stored": 0, "present": 2, "forgotten": 1}
+        assert again.json() == {"stored": 0, "present": 2, "forgotten": 1, "profiles": 0, **NO_RECORD}
+
+
+def renamed(answer: httpx.Response, new_ids: dict[str, str]) -> Any:
+    """With the ids of the system that exported."""
+    text = answer.text
+    for new_id, old_id in new_ids.items():
+        text = text.replace(new_id, old_id)
+    return json.loads(text)
 
 
 async def test_an_import_may_be_larger_than_other_bodies(api: httpx.AsyncClient, parts: Parts) -> None:
@@ -50,10 +72,57 @@ async def test_an_import_may_be_larger_than_other_bodies(api: httpx.AsyncClient,
         (HEADER, {}, 415, "application/x-ndjson"),
         (b"", LINES, 400, "empty"),
         (HEADER + b"{}\n", LINES, 400, "line 2"),
-        (HEADER + b"x" * (LINE_BYTES_MAX + 1), LINES, 413, "bytes"),
+        (HEADER + b"x" * (LINE_BYTES_MAX + 1), LINES, 413, "line 2"),
     ],
 )
 async def test_what_is_no_export_is_refused(
     api: httpx.AsyncClient, content: bytes, headers: dict[str, str], status: int, words: str
 ) -> None:
     assert_refused(await api.post("/v1/memory/import", content=content, headers=headers), status, words)
+
+
+async def test_the_conversation_record_goes_along_and_stays_deleted_where_it_was(
+    api: httpx.AsyncClient, parts: Parts, tmp_path: Path
+) -> None:
+    said = [{"role": "user", "content": "I live in Ulm"}, {"role": "assistant", "content": "Nice"}]
+    turn = {"session_id": "s1", "at": 1_000, "messages": said, "project_id": "red"}
+    assert (await api.post("/v1/memory/turns", json=turn)).is_success
+    waiting = {"session_id": "s2", "at": 2_000, "messages": [{"role": "user", "content": "I sail on Sundays"}]}
+    lease = await parts.lease()
+    assert lease is not None
+    await parts.learn(lease)
+    assert (await api.post("/v1/memory/turns", json=waiting)).is_success
+    added = {"source_type": "tool", "source": "radio", "target_type": "agent", "target": "a", "content": "72 bpm"}
+    assert (await api.post("/v1/memory/conversations/s1/messages", json={"messages": [added]})).is_success
+    row = rows_of(lease.turns[0], ["I live in Ulm"])[0]
+    vectors = await parts.embedder.embed([row.content], is_urgent=False)
+    await parts.store.apply("ann", [Change(ChangeKind.CREATE, row)], vectors)
+    exported = (await api.get("/v1/memory/export")).content
+    kinds = [json.loads(line)["kind"] for line in exported.splitlines()]
+    assert kinds == ["memproxy-export", "memory", "turn", "turn", "message", "raw_words"]
+    plain = (await api.get("/v1/memory/export", params={"record": "false"})).content
+    assert plain == b"".join(line + b"\n" for line in exported.splitlines()[:2])
+    (tmp_path / "elsewhere").mkdir()
+    async with library_parts(tmp_path / "elsewhere") as other, api_of(other, headers=BOB) as bob:
+        counts = (await bob.post("/v1/memory/import", content=exported, headers=LINES)).json()
+        assert counts == {"stored": 1, "present": 0, "forgotten": 0, "profiles": 0} | NO_RECORD | {
+            "turns": 2,
+            "messages": 1,
+            "raw_words": 1,
+        }
+        theirs, ours = [(await one.get("/v1/memory/messages/export")).text for one in (bob, api)]
+        assert theirs.replace('"bob"', '"ann"') == ours
+        found = await other.lease()  # only what was not learnt yet
+        assert found is not None
+        assert [one.messages[0].content for one in found.turns] == ["I sail on Sundays"]
+        raw = await other.store.memories("bob", raw_row_ids("bob", lease.turns[0].id))
+        assert [one.content for one in raw] == ["I live in Ulm"]
+        assert (await bob.delete(f"/v1/memory/turns/{lease.turns[0].id}")).is_success
+        again = (await bob.post("/v1/memory/import", content=exported, headers=LINES)).json()
+        assert (again["turns"], again["raw_words"]) == (0, 0)
+        kept = [json.loads(line)["kind"] for line in (await bob.get("/v1/memory/export")).text.splitlines()]
+        assert kept == ["memproxy-export", "memory", "turn", "message"]
+    async with api_of(parts, headers=BOB) as thief:  # in one system, nobody takes another's turn
+        lines = exported.splitlines(keepends=True)
+        taken = await thief.post("/v1/memory/import", content=lines[0] + lines[2], headers=LINES)
+        assert_refused(taken, 400, "line 2")

@@ -66,12 +66,12 @@ def contents(url: str, user: str) -> list[str]:
 
 def test_each_row_becomes_a_memory_of_its_user_and_no_row_twice(file: Path, url: str) -> None:
     words = ("--memory-type", "episodic", "--metadata-column", "notes")
-    assert started(file, url, *words) == {"imported": 3, "skipped": 0, "incomplete": 0, "users": 2}
+    assert started(file, url, *words) == {"imported": 3, "skipped": 0, "opted_out": 0, "incomplete": 0, "users": 2}
     first = json.loads(run("list", "--user", "ann@x.example", "--api", url, "--json").stdout)["memories"][1]
     assert (first["content"], first["memory_type"]) == ("Ann works at Acme", "episodic")
     assert (first["said_at"], first["metadata"]["notes"]) == ("2024-03-01T00:00:00Z", "likes tea,\nand long walks")
     file.write_text(CUSTOMERS + "bob@x.example,Bob,Coil,2024-05-01,\n")
-    assert started(file, url, *words) == {"imported": 1, "skipped": 3, "incomplete": 0, "users": 2}
+    assert started(file, url, *words) == {"imported": 1, "skipped": 3, "opted_out": 0, "incomplete": 0, "users": 2}
     assert contents(url, "bob@x.example") == ["Bob works at Coil", "Bob works at Bolt"]
 
 

@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.exams import SqliteExamResults
+from memory.adapters.sqlite.opt_outs import SqliteOptOuts
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.cli.main import commands
 from memory.learn.reading.exam import StoredExam, exam_version
@@ -58,6 +59,7 @@ async def test_on_a_machine_that_is_prepared_nothing_fails(tmp_path: Path) -> No
         "trained reader": Level.OK,
         "data directory": found["data directory"].level,  # as full as it may be
         "turn log": Level.OK,
+        "opt-outs": Level.OK,
         "queue": Level.OK,
         "milvus": Level.WARN,
         "upstream": Level.OK,
@@ -66,6 +68,14 @@ async def test_on_a_machine_that_is_prepared_nothing_fails(tmp_path: Path) -> No
     }
     assert "memproxy up" in found["milvus"].advice
     assert "384" in found["embedding model"].says
+
+
+async def test_it_says_how_many_users_have_opted_out(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    async with SqliteDatabase(settings.turn_log_path) as database:
+        for user in ("ann", "bob"):
+            await SqliteOptOuts(database).set(user, at=1.0)
+    assert (await looked(settings))["opt-outs"].says == "2 users have opted out"
 
 
 async def test_models_that_are_not_ready_or_damaged_are_told_and_not_made(tmp_path: Path) -> None:

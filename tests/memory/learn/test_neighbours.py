@@ -10,13 +10,12 @@ from typing import Any, cast
 
 from hashing_embedder import HashingEmbedder
 from learning_parts import Bench
-from milvus_lite_server import MilvusLiteServer
+from milvus_kinds import PATIENT, RealMilvus
 from plain_reader import PlainReader, by_words, claim_of
 from prometheus_client import CollectorRegistry
 from turn_logs import START, a_turn, sqlite_deployment
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
 from memory.learn.neighbours import ALL_MAX, FOUND_MAX
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Relation
@@ -129,15 +128,13 @@ async def fallen(folder: Path, store: MemoryStore, *, crowd: Sequence[str], has_
     return found
 
 
-async def test_an_old_fact_falls_beside_thousands_as_it_does_beside_a_few(
-    tmp_path: Path, milvus_lite: MilvusLiteServer
-) -> None:
+async def test_an_old_fact_falls_beside_thousands_as_it_does_beside_a_few(tmp_path: Path, milvus: RealMilvus) -> None:
     alone = await fallen(tmp_path / "few", InMemoryStore(dimension=384), crowd=())
     assert [bool(one) for one in alone] == [True] * 4 + [False] * 2, alone
     crowd = others(OTHERS)
     assert len(set(crowd)) == OTHERS > ALL_MAX
-    address = MilvusAddress(milvus_lite.uri, "crowd", 384)
-    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
+    address = milvus.address("crowd", 384)
+    async with MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as store:
         assert await fallen(tmp_path / "many", store, crowd=crowd) == alone
         assert await store.count(MemoryFilter("ann", status=MemoryStatus.SUPERSEDED)) == 4
     in_memory = InMemoryStore(dimension=384)

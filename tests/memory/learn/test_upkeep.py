@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,25 +14,26 @@ import numpy as np
 import pytest
 from hashing_embedder import HashingEmbedder
 from learning_parts import Faults, Killed
-from milvus_lite_server import MilvusLiteServer
+from milvus_kinds import PATIENT, RealMilvus
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.opt_outs import SqliteOptOuts
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.errors import Unavailable
+from memory.learn.reflection import Reflector
 from memory.learn.retention import DAY, RetentionRules
 from memory.learn.schedule import ScheduleTiming, UpkeepLoop
 from memory.learn.upkeep import ROWS_PER_WRITE, Upkeep, UpkeepTask
-from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, PastNote, Trust
+from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Message, PastNote, Trust
 from memory.model.archived import restored
-from memory.ports import MemoryBank, MemoryFilter, MemoryStore, RequestTraces
+from memory.ports import Completion, MemoryBank, MemoryFilter, MemoryStore, RequestTraces
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 
@@ -51,14 +52,19 @@ class World:
     receipts: SqliteReceipts
     upkeep_schedule: SqliteUpkeepSchedule
     metrics: Metrics
+    database: SqliteDatabase
+    reflecting: Reflector | None = None
 
     def upkeep(self, rules: RetentionRules | None = None, *, faults: Faults | None = None) -> Upkeep:
         through = (faults or Faults()).around
         return Upkeep(
             memories=MemoryBank(through(self.store), through(self.ledger), EMBEDDER),
-            traces=RequestTraces(through(self.notes), self.receipts, through(self.usage_counts)),
+            traces=RequestTraces(
+                through(self.notes), self.receipts, through(self.usage_counts), opt_outs=SqliteOptOuts(self.database)
+            ),
             instruments=Instruments(lambda: NOW, self.metrics),
             rules=rules or RetentionRules(),
+            reflecting=self.reflecting,
         )
 
     async def put(self, *memories: Memory) -> None:
@@ -88,13 +94,16 @@ async def world(folder: Path, store: MemoryStore) -> AsyncIterator[World]:
         ledger = SqliteUserLedger(database, clock=lambda: NOW)
         metrics = Metrics(CollectorRegistry())
         notes, receipts = SqliteNoteBook(database), SqliteReceipts(database, clock=lambda: NOW, redact=str)
-        yield World(store, ledger, usage_counts, notes, receipts, SqliteUpkeepSchedule(database), metrics)
+        yield World(store, ledger, usage_counts, notes, receipts, SqliteUpkeepSchedule(database), metrics, database)
 
 
 @pytest.fixture
-async def here(tmp_path: Path, milvus_lite: MilvusLiteServer, collection: str) -> AsyncIterator[World]:
-    address = MilvusAddress(milvus_lite.uri, collection, EMBEDDER.dimension)
-    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store, world(tmp_path, store) as opened:
+async def here(tmp_path: Path, milvus: RealMilvus, collection: str) -> AsyncIterator[World]:
+    address = milvus.address(collection, EMBEDDER.dimension)
+    async with (
+        MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as store,
+        world(tmp_path, store) as opened,
+    ):
         yield opened
 
 
@@ -333,3 +342,28 @@ async def test_a_schedule_ends_when_told_to(here: World) -> None:
         group.create_task(schedule.run(until))
         await asyncio.sleep(0.05)
         until.set()
+
+
+class CountedModel:
+    """`memory.ports.ChatModel` that sums up teas."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def complete(self, messages: Sequence[Message], **_: Any) -> Completion:
+        self.asked += 1
+        return Completion('{"summary": "I like green tea and drink it in the morning and after lunch"}')
+
+
+async def test_nothing_is_derived_about_a_user_who_has_opted_out(here: World) -> None:
+    model = CountedModel()
+    here.reflecting = Reflector(model, name="small", at_least=3, seconds=1.0)
+    teas = ("I like green tea in the morning", "I drink green tea after lunch", "Green tea helps me write")
+    for user_id in ("ann", "bob"):
+        of_user = [memory(f"{user_id}{n}", tea, user_id=user_id, category="preference") for n, tea in enumerate(teas)]
+        await here.put(*of_user)
+    await SqliteOptOuts(here.database).set("ann", at=NOW)
+    for user_id in ("ann", "bob"):
+        await here.upkeep().run(user_id, [UpkeepTask.REFLECT])
+    assert model.asked == 1
+    assert (len(await here.rows("ann")), len(await here.rows("bob"))) == (3, 4)

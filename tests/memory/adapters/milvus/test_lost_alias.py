@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from memory_rows import memory
-from milvus_lite_server import MilvusLiteServer
+from milvus_kinds import PATIENT, RealMilvus
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.milvus.collections import LIVE
-from memory.adapters.milvus.connection import Link, MilvusAddress
+from memory.adapters.milvus.connection import Link
 from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.store import MilvusStore
 from memory.errors import Unavailable
@@ -21,11 +21,11 @@ OLD, NEW = VectorOrigin("old", 8), VectorOrigin("new", 16)
 NAME = "lost"
 
 
-async def test_a_generation_whose_alias_was_lost_is_not_dropped(milvus_lite: MilvusLiteServer) -> None:
+async def test_a_generation_whose_alias_was_lost_is_not_dropped(milvus: RealMilvus) -> None:
     metrics = Metrics(CollectorRegistry())
-    async with MilvusStore(MilvusAddress(milvus_lite.uri, NAME, 8, origin=OLD), metrics=metrics) as store:
+    async with MilvusStore(milvus.address(NAME, 8, OLD), metrics=metrics, timeouts=PATIENT) as store:
         await store.apply("ann", [Change(ChangeKind.CREATE, memory("m"))], np.eye(1, 8, dtype=np.float32))
-    address = MilvusAddress(milvus_lite.uri, NAME, 16, origin=NEW)
+    address = milvus.address(NAME, 16, NEW)
     async with MilvusReembedding(address, wanted=NEW, metrics=Metrics(CollectorRegistry())) as again:
         await again.begin()
         async for texts in again.remaining():
@@ -45,5 +45,5 @@ async def test_a_generation_whose_alias_was_lost_is_not_dropped(milvus_lite: Mil
             await link.collections.make_live(f"{NAME}__2")
 
         await again._call("find", find)
-    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
+    async with MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as store:
         assert len(await store.load(MemoryFilter("ann"), limit=9)) == 1

@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from memory_rows import memory
-from milvus_lite_server import MilvusLiteServer
+from milvus_kinds import PATIENT, RealMilvus
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.milvus import schema
-from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.schema import ORIGIN_PROPERTY
 from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.models.embedding_model import PACKAGED_ORIGIN
@@ -32,9 +31,9 @@ def name(request: pytest.FixtureRequest) -> str:
     return "c" + "".join(c for c in request.node.name if c.isalnum())[-80:]
 
 
-def opened(server: MilvusLiteServer, name: str, origin: VectorOrigin | None, dimension: int = 8) -> MilvusStore:
-    address = MilvusAddress(server.uri, name, origin.dimension if origin else dimension, origin=origin)
-    return MilvusStore(address, metrics=Metrics(CollectorRegistry()))
+def opened(server: RealMilvus, name: str, origin: VectorOrigin | None, dimension: int = 8) -> MilvusStore:
+    address = server.address(name, origin.dimension if origin else dimension, origin)
+    return MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT)
 
 
 async def put_one(store: MilvusStore, dimension: int = 8, memory_id: str = "m") -> None:
@@ -63,9 +62,9 @@ def test_which_vectors_may_stand_side_by_side(one: VectorOrigin, other: VectorOr
 
 @pytest.mark.parametrize("other", [OTHER, WIDER, replace(MINE, document_prefix="passage: ")], ids=str)
 async def test_another_model_is_refused_with_what_to_do_and_nothing_is_mixed(
-    milvus_lite: MilvusLiteServer, name: str, other: VectorOrigin
+    milvus: RealMilvus, name: str, other: VectorOrigin
 ) -> None:
-    async with opened(milvus_lite, name, MINE) as mine, opened(milvus_lite, name, other) as theirs:
+    async with opened(milvus, name, MINE) as mine, opened(milvus, name, other) as theirs:
         await put_one(mine)
         with pytest.raises(BadSetting) as refused:
             await theirs.prepare()
@@ -86,44 +85,44 @@ def test_the_record_is_read_from_wherever_a_milvus_keeps_it(kept: str) -> None:
 
 
 async def test_a_collection_from_before_the_record_holds_vectors_of_the_packaged_model(
-    milvus_lite: MilvusLiteServer, name: str
+    milvus: RealMilvus, name: str
 ) -> None:
-    async with opened(milvus_lite, name, None, 384) as early:
+    async with opened(milvus, name, None, 384) as early:
         await put_one(early, 384)
-    async with opened(milvus_lite, name, PACKAGED_ORIGIN) as packaged:
+    async with opened(milvus, name, PACKAGED_ORIGIN) as packaged:
         await packaged.prepare()
         assert len(await packaged.load(ANN, limit=9)) == 1
-    async with opened(milvus_lite, name, replace(OTHER, dimension=384)) as other:
+    async with opened(milvus, name, replace(OTHER, dimension=384)) as other:
         with pytest.raises(BadSetting, match="all-MiniLM-L6-v2"):
             await other.prepare()
 
 
 @pytest.mark.parametrize("other", [OTHER, WIDER], ids=str)
 async def test_an_empty_collection_takes_another_model_however_many_start_at_once(
-    milvus_lite: MilvusLiteServer, name: str, other: VectorOrigin
+    milvus: RealMilvus, name: str, other: VectorOrigin
 ) -> None:
-    async with opened(milvus_lite, name, MINE) as mine:
+    async with opened(milvus, name, MINE) as mine:
         await put_one(mine)
         await mine.delete("ann", ["m"])
-    stores = [opened(milvus_lite, name, other) for _ in range(5)]
+    stores = [opened(milvus, name, other) for _ in range(5)]
     await asyncio.gather(*(store.prepare() for store in stores))
     for number, store in enumerate(stores):
         await put_one(store, other.dimension, f"m{number}")
     for store in stores:
         assert len(await store.load(ANN, limit=9)) == len(stores)
         await store.__aexit__(None, None, None)
-    async with opened(milvus_lite, name, MINE) as mine:
+    async with opened(milvus, name, MINE) as mine:
         with pytest.raises(BadSetting, match="memproxy reembed"):
             await mine.prepare()
 
 
 async def test_a_part_that_runs_on_while_its_vectors_are_replaced_writes_none_of_its_own(
-    milvus_lite: MilvusLiteServer, name: str
+    milvus: RealMilvus, name: str
 ) -> None:
-    async with opened(milvus_lite, name, MINE) as running:
+    async with opened(milvus, name, MINE) as running:
         await put_one(running)
         await running.delete("ann", ["m"])
-        async with opened(milvus_lite, name, OTHER) as other:  # an empty one starts anew
+        async with opened(milvus, name, OTHER) as other:  # an empty one starts anew
             await put_one(other, memory_id="theirs")
             with pytest.raises(Unavailable, match="memproxy reembed"):
                 await put_one(running, memory_id="mine")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from memory.adapters.sqlite.database import BATCH_JOBS_MAX, SqliteDatabase
@@ -105,3 +107,66 @@ async def test_closing_writes_what_was_posted(tmp_path: Path) -> None:
         database.post(lambda connection: tell("at the end", connection))
     async with SqliteDatabase(path) as again:
         assert await again.read(told) == ["at the end"]
+
+
+def _violates(connection: sqlite3.Connection) -> None:
+    tell("undone", connection)
+    connection.execute("CREATE TABLE once (n INTEGER PRIMARY KEY)")
+    connection.executemany("INSERT INTO once VALUES (?)", [(1,), (1,)])
+
+
+def _names_no_column(connection: sqlite3.Connection) -> None:
+    tell("undone", connection)
+    connection.execute("SELECT nothing FROM told")
+
+
+def _binds_too_little(connection: sqlite3.Connection) -> None:
+    tell("undone", connection)
+    connection.execute("INSERT INTO told VALUES (?)", ())
+
+
+def _raises(error: Exception, connection: sqlite3.Connection) -> None:
+    tell("undone", connection)
+    raise error
+
+
+OF_ONE = [
+    (_violates, Unavailable),
+    (_names_no_column, Unavailable),
+    (_binds_too_little, sqlite3.ProgrammingError),
+    (partial(_raises, KeyError("x")), KeyError),
+    (partial(_raises, AssertionError("x")), AssertionError),
+    (partial(_raises, msgspec.DecodeError("x")), msgspec.DecodeError),
+]
+
+
+@pytest.mark.parametrize(("wrong", "error"), OF_ONE)
+async def test_a_job_that_fails_takes_no_other_of_its_transaction_along(
+    database: SqliteDatabase, wrong: Callable[[sqlite3.Connection], None], error: type[Exception]
+) -> None:
+    results = await _together(database, wrong)
+    assert [type(one) for one in results] == [type(None), type(None), error, type(None)]
+    assert await database.read(told) == ["one", "two"]
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT])
+async def test_an_error_of_the_whole_database_fails_the_transaction(database: SqliteDatabase, code: int) -> None:
+    error = sqlite3.OperationalError("disk")
+    error.sqlite_errorcode = code
+    results = await _together(database, partial(_raises, error))
+    assert [type(one) for one in results] == [type(None), Unavailable, Unavailable, Unavailable]
+    assert await database.read(told) == []
+
+
+async def _together(database: SqliteDatabase, wrong: Callable[[sqlite3.Connection], None]) -> list[object]:
+    """What becomes of a job that comes first, and of three that go into one transaction after it."""
+    may_go_on = threading.Event()
+    async with asyncio.TaskGroup() as tasks:
+        first = tasks.create_task(database.write(lambda _: may_go_on.wait(30) and None))
+        await asyncio.sleep(0.05)
+        jobs = (partial(tell, "one"), wrong, partial(tell, "two"))
+        rest = asyncio.gather(*(database.write(job) for job in jobs), return_exceptions=True)
+        await asyncio.sleep(0.05)
+        may_go_on.set()
+        others = await rest
+    return [first.result(), *others]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from page_users import QUESTION, fill, memory, receipt
 from page_world import PageWorld, many
 from pages import OPERATORS_PAGE, Opener, press, tab_to
 from playwright.sync_api import Page, expect
+
+from memory.model import Scope
+from memory.service.requests import MemoryEdit
 
 pytestmark = pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model")
 
@@ -119,6 +123,87 @@ def test_a_memory_is_forgotten_only_after_a_confirmation(open_page: Opener, user
         expect(page.locator("#summary")).to_contain_text("2 current memories")
         assert sorted(world.contents(user)) == ["Lives in Porto", "Prefers green tea to coffee"]
         opened.assert_clean()
+
+
+def say_otherwise(world: PageWorld, user: str, content: str, to: str) -> None:
+    """Somebody else's correction, or a chat that learnt better."""
+    library = world.parts.library()
+    (found,) = [one for one in world.run(library.page(Scope(user))).memories if one.content == content]
+    world.run(library.patch(user, found.id, MemoryEdit(content=to)))
+
+
+def test_a_memory_that_was_changed_since_it_was_loaded_is_shown_and_not_forgotten(
+    open_page: Opener, user: str, world: PageWorld
+) -> None:
+    with open_page(user=user) as opened:
+        page = opened.page
+        expect(card(page, "Lives in Porto")).to_be_visible()
+        say_otherwise(world, user, "Lives in Porto", "Lives in Faro")
+        card(page, "Lives in Porto").get_by_role("button", name="Forget").click()
+        expect(page.get_by_text("changed in the meantime")).to_be_visible()
+        expect(card(page, "Lives in Faro").get_by_role("button", name="Details")).to_be_focused()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        opened.assert_clean()
+
+
+def test_a_correction_begins_with_what_the_memory_says_now(open_page: Opener, user: str, world: PageWorld) -> None:
+    with open_page(user=user) as opened:
+        page = opened.page
+        expect(card(page, "Lives in Porto")).to_be_visible()
+        say_otherwise(world, user, "Lives in Porto", "Lives in Faro")
+        card(page, "Lives in Porto").get_by_role("button", name="Correct").click()
+        expect(page.get_by_role("alert")).to_contain_text("is now: “Lives in Faro”")
+        press(page, "Cancel")
+        expect(card(page, "Lives in Faro")).to_be_visible()
+        opened.assert_clean()
+
+
+def test_a_correction_never_overwrites_a_change_that_the_user_has_not_seen(
+    open_page: Opener, user: str, world: PageWorld
+) -> None:
+    with open_page(user=user) as opened:
+        page = opened.page
+        card(page, "Lives in Porto").get_by_role("button", name="Correct").click()
+        page.get_by_label("Corrected text").fill("Lives in Lisbon")
+        say_otherwise(world, user, "Lives in Porto", "Lives in Faro")
+        press(page, "Save")
+        expect(page.get_by_role("alert")).to_contain_text("is now: “Lives in Faro”")
+        assert "Lives in Faro" in world.contents(user)
+        expect(page.get_by_label("Corrected text")).to_have_value("Lives in Lisbon")
+        press(page, "Save")
+        expect(card(page, "Lives in Lisbon")).to_be_visible()
+        assert "Lives in Faro" not in world.contents(user)
+        opened.assert_clean(expected=("412",))
+
+
+def test_a_memory_that_changes_behind_the_question_is_not_forgotten(
+    open_page: Opener, user: str, world: PageWorld
+) -> None:
+    with open_page(user=user) as opened:
+        page = opened.page
+        card(page, "Lives in Porto").get_by_role("button", name="Forget").click()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        say_otherwise(world, user, "Lives in Porto", "Lives in Faro")
+        press(page, "Forget it")
+        expect(page.get_by_text("changed in the meantime")).to_be_visible()
+        expect(card(page, "Lives in Faro")).to_be_visible()
+        assert "Lives in Faro" in world.contents(user)
+        opened.assert_clean(expected=("412",))
+
+
+def test_a_use_in_a_chat_does_not_stand_in_the_way_of_a_correction(
+    open_page: Opener, user: str, world: PageWorld
+) -> None:
+    with open_page(user=user) as opened:
+        page = opened.page
+        card(page, "Lives in Porto").get_by_role("button", name="Correct").click()
+        page.get_by_label("Corrected text").fill("Lives in Lisbon")
+        library = world.parts.library()
+        (found,) = [one for one in world.run(library.page(Scope(user))).memories if one.content == "Lives in Porto"]
+        world.put(replace(found, access_count=found.access_count + 1))
+        press(page, "Save")
+        expect(card(page, "Lives in Lisbon")).to_be_visible()
+        opened.assert_clean(expected=("412",))
 
 
 def test_everything_is_forgotten_only_after_the_word_is_typed(open_page: Opener, user: str, world: PageWorld) -> None:

@@ -1,0 +1,60 @@
+"""`memproxy migrate`: copies all memories into a collection of the present schema, while nothing else runs.
+
+`offline` makes sure that nothing else runs; `memory.service.migration` does the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from typer import echo
+
+from extproc.supervisor.offline import claimed, progress_bar, refuse_company, running
+from extproc.supervisor.process_specs import ProcessSpec
+from memory.cli.output import print_json
+from memory.cli.prepare import make_ready
+from memory.processes.migration_parts import open_migration
+from memory.runtime.logs import log_to_stderr
+from memory.service.migration import Migrated
+from memory.settings import Settings
+
+
+def migrate(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
+    """Raises `CannotStart` or `BadSetting` if it must not run, `Unavailable` if it has to be called again."""
+    log_to_stderr(settings.log_format)
+    make_ready(settings)
+    with claimed(settings, is_dry=is_dry) as (here, milvus):
+        found = asyncio.run(_run(here, milvus, is_dry=is_dry))
+    _show(found, is_dry=is_dry, as_json=as_json)
+
+
+async def _run(settings: Settings, milvus: ProcessSpec | None, *, is_dry: bool) -> Migrated:
+    async with running(milvus, settings), open_migration(settings) as run:
+        if is_dry:
+            return await run.estimate()
+        with progress_bar() as advance:
+            return await run.run(advance=advance, check_alone=partial(refuse_company, settings))
+
+
+def _show(found: Migrated, *, is_dry: bool, as_json: bool) -> None:
+    status = found.status
+    if as_json:
+        print_json(
+            {
+                "is_dry_run": is_dry,
+                "is_needed": status.is_outdated,
+                "memories": status.memories,
+                "copied_before": status.embedded,
+                **({} if is_dry else {"copied": found.copied, "seconds": round(found.seconds, 1)}),
+            }
+        )
+    elif not status.is_outdated:
+        echo("nothing to do: the collection has the present schema, or does not exist yet")
+    elif is_dry:
+        echo(f"would copy {status.memories - status.embedded} of {status.memories} memories into the present schema")
+    else:
+        echo(f"copied {found.copied} of {status.memories} memories into the present schema in {found.seconds:.0f} s")
+
+
+__all__ = ["migrate"]

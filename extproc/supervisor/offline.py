@@ -1,0 +1,128 @@
+"""A command that rewrites all memories while nothing else runs: it claims the data directory, and shows its progress.
+
+Claims the directory like `up`, and starts Milvus Lite if that holds the memories.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from extproc.supervisor import probes
+from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, wait_for_lock
+from extproc.supervisor.log_lines import LogLines, supervisor_logger
+from extproc.supervisor.process_specs import LOOPBACK, ProcessSpec, milvus_spec
+from extproc.supervisor.processes import ChildProcess
+from memory.adapters.sqlite.owners import living
+from memory.runtime.task_groups import unwrapped
+from memory.settings import Settings
+
+MILVUS_START_SECONDS_MAX = 60.0
+POLL_SECONDS = 0.1
+
+
+class _Rate(ProgressColumn):
+    """Memories per second, once known."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:.0f}/s" if task.speed else "")
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[int, int], None]]:
+    """On stderr; to be called with the memories done and their total."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("memories", total=None, visible=False)
+
+        def advance(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, visible=True)
+
+        yield advance
+
+
+@contextmanager
+def claimed(settings: Settings, *, is_dry: bool) -> Iterator[tuple[Settings, ProcessSpec | None]]:
+    """The settings of this run, and Milvus Lite if it has to be started. A dry run may use that of a running `up`."""
+    data = Path(settings.data_dir).absolute()
+    here = msgspec.structs.replace(settings, data_dir=str(data))
+    if not data.is_dir() and not here.store_uri:
+        raise CannotStart(
+            f"data_dir {data} does not exist, so nothing is stored in it. Name another one with --data-dir"
+        )
+    with ExitStack() as claims:
+        try:
+            claims.enter_context(data_directory(data))
+            refuse_company(here)
+        except CannotStart:
+            if not is_dry or not (here.store_uri or here.milvus_uri_file.is_file()):
+                raise
+            uri = here.store_uri or here.milvus_uri_file.read_text(encoding="ascii").strip()
+            here = msgspec.structs.replace(here, milvus_uri=uri)
+        if here.store_uri:
+            yield here, None
+            return
+        port = int(claims.enter_context(reserve_port(LOOPBACK, 0, setting="milvus")).getsockname()[1])
+        wait_for_lock(here.milvus_dir / "LOCK")
+        here = msgspec.structs.replace(here, milvus_uri=f"http://{LOOPBACK}:{port}")
+        yield here, milvus_spec(here, port)
+
+
+def refuse_company(settings: Settings) -> None:
+    """Raises `CannotStart` while a part or a tool has the turn log open: what it writes would be lost."""
+    log = settings.turn_log_path
+    others = living(log.with_name(f"{log.name}.owners"))
+    if others:
+        raise CannotStart(
+            f"{others} other processes of memproxy (filter, worker, API or a tool) use {settings.data_dir}: stop them "
+            "first, or what they learn meanwhile is lost; then call this again to continue"
+        )
+
+
+@asynccontextmanager
+async def running(milvus: ProcessSpec | None, settings: Settings) -> AsyncIterator[None]:
+    """Milvus Lite, answering; stopped at the end, and killed with us as under `up`."""
+    if milvus is None:
+        yield
+        return
+    log = LogLines(
+        os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), as_json=False
+    )  # its output would interfere with the progress bar
+    part = ChildProcess(milvus.command, log=log, logger=supervisor_logger(log, as_json=False), on_death=lambda *_: None)
+    with unwrapped():
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(part.keep_running())
+            try:
+                await _answers(settings.milvus_uri, part)
+                yield
+            finally:
+                await part.stop()
+
+
+async def _answers(uri: str, part: ChildProcess) -> None:
+    try:
+        async with asyncio.timeout(MILVUS_START_SECONDS_MAX):
+            while not await probes.milvus_answers(uri):  # noqa: ASYNC110 - another process tells of no event
+                await asyncio.sleep(POLL_SECONDS)
+    except TimeoutError:
+        said = "\n".join(f"  {line}" for line in part.tail) or "  (it said nothing)"
+        raise CannotStart(
+            f"milvus does not answer after {MILVUS_START_SECONDS_MAX:.0f} s. Its last lines:\n{said}"
+        ) from None
+
+
+__all__ = ["claimed", "progress_bar", "refuse_company", "running"]

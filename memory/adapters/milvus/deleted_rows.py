@@ -1,0 +1,131 @@
+"""Removes the bytes of deleted rows from the files of Milvus Lite, which keeps them as long as the collection exists.
+
+All rows are copied to the next generation of the collection while everybody goes on. Then writers are kept out for a
+moment, the rows of users who were written meanwhile are copied again, and the new generation takes the place of the old
+one, which is dropped. Others who ask Milvus for the collection by its name find the new one by an alias. A Milvus
+server compacts its segments by itself; there it is only asked to begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+from memory.adapters import row_codec
+from memory.adapters.milvus import filters, ordered_rows, schema
+from memory.adapters.milvus.collections import LIBRARY_SECONDS, Collections
+from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection
+from memory.errors import Unavailable
+from memory.ports import MemoryFilter
+from memory.ports.erasures import WriteBarrier
+from memory.runtime.metrics import Metrics
+
+CALL_SECONDS = 50.0  # per call: nobody waits, and loading or flushing a large collection takes long
+ALONE_SECONDS = 3_600.0  # for all of it
+CLOSED_SECONDS = 20.0  # writers wait no longer, whatever happens to this process
+
+Result = TypeVar("Result")
+
+
+class MilvusDeletedRows:
+    """`memory.ports.erasures.FileRewriting` of a collection. Open with `async with`."""
+
+    def __init__(self, address: MilvusAddress, *, barrier: WriteBarrier, metrics: Metrics) -> None:
+        self._connection = MilvusConnection(address, metrics=metrics, opening=_live)
+        self._barrier = barrier
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._connection.close()
+
+    async def rewrite(self) -> None:
+        """Raises `Conflict` while another process is at it."""
+        if not await self._call("compact", _keeps_deleted_bytes):
+            return
+        async with self._barrier.alone(seconds=ALONE_SECONDS):
+            live = await self._call("live", lambda link: link.collections.live())
+            if not await self._call("live", lambda link: link.collections.exists(live)):
+                return
+            target = await self._call("begin", _successor)
+            await self._copy(live, target)
+            async with self._barrier.closed(seconds=CLOSED_SECONDS):
+                await self._copy_written(live, target)
+                await self._call("switch", lambda link: _switch(link, live, target))
+
+    async def _copy_written(self, live: str, target: str) -> None:
+        for user_id in await self._barrier.writers():
+            where = filters.expression(MemoryFilter(user_id, status=None, with_raw=True))
+
+            async def delete(link: Link, where: str = where) -> None:
+                await link.client.delete(target, filter=where, timeout=LIBRARY_SECONDS)
+
+            await self._call("delete", delete)
+            await self._copy(live, target, where=where)
+
+    async def _copy(self, live: str, target: str, *, where: str = "") -> None:
+        async def ask(after: str) -> list[row_codec.Row]:
+            async def page(link: Link) -> list[row_codec.Row]:
+                return await ordered_rows.page_after(
+                    link.client, live, row_codec.RECORD_FIELDS, after=after, where=where
+                )
+
+            return await self._call("page", page)
+
+        async for rows in ordered_rows.pages(ask):
+
+            async def write(link: Link, rows: Sequence[row_codec.Row] = rows) -> None:
+                await link.client.upsert(target, list(rows), timeout=LIBRARY_SECONDS)
+
+            await self._call("apply", write)
+
+    async def _call(self, name: str, work: Callable[[Link], Awaitable[Result]]) -> Result:
+        return await self._connection.call(name, work, seconds=CALL_SECONDS)
+
+
+async def _live(collections: Collections) -> str:
+    live = await collections.live()
+    if await collections.exists(live):
+        await collections.load(live)
+    return live
+
+
+async def _keeps_deleted_bytes(link: Link) -> bool:
+    if not link.can.keeps_deleted_bytes and await link.collections.exists(link.collection):
+        await link.client.compact(link.collection, timeout=LIBRARY_SECONDS)
+    return link.can.keeps_deleted_bytes
+
+
+async def _successor(link: Link) -> str:
+    """An empty generation of the same vectors. Raises `Unavailable` while memories are embedded again."""
+    collections = link.collections
+    origin = schema.origin_of(await collections.described(await collections.live()))
+    for name in await collections.others():  # left by a process that died
+        if not schema.origin_of(await collections.described(name)).agrees_with(origin):
+            raise Unavailable(PART, "memories are being embedded again: finish `memproxy reembed` first")
+        await collections.drop(name)
+    return await collections.successor(await collections.live(), origin)
+
+
+async def _switch(link: Link, live: str, target: str) -> None:
+    """Nobody writes now. The old generation goes at once, so that nobody writes into it later either."""
+    await link.client.flush(target, timeout=LIBRARY_SECONDS)
+    if await _count(link, live) != await _count(link, target):
+        raise Unavailable(PART, "the copy of the memories is not complete")
+    await link.collections.make_live(target)
+    await link.collections.drop(live)
+    await link.collections.answer_by_name(target)
+
+
+async def _count(link: Link, collection: str) -> int:
+    [row] = await link.client.query(
+        collection, filter="", output_fields=["count(*)"], consistency_level="Strong", timeout=LIBRARY_SECONDS
+    )
+    return int(row["count(*)"])
+
+
+__all__ = ["MilvusDeletedRows"]

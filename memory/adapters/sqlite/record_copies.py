@@ -1,0 +1,157 @@
+"""Copies of the conversation record on SQLite, out of the turn log's database and into it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Protocol, TypeVar
+
+from memory.adapters.sqlite import known_exchanges, recorded_changes
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.recorded_rows import MESSAGE_COLUMNS, message_of
+from memory.adapters.sqlite.turns_opening import TAUGHT, insert_turn
+from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
+from memory.adapters.well_formed import well_formed
+from memory.errors import BadInput
+from memory.model import Message, RecordedMessage, Scope, Turn, TurnStatus
+from memory.model.turn_copies import Learning, TurnCopy
+from memory.ports import Clock
+
+PAGE_ROWS = 50  # of at most 2 MiB each
+_LEARNING = {"learnt": Learning.LEARNT, "open": Learning.DUE, "ready": Learning.DUE, "window": Learning.DUE}
+_IS_LEFT_OUT = "is_order = 1 OR id IN (SELECT turn_id FROM turns_in_no_summary)"
+
+
+Row = TypeVar("Row", covariant=True)
+
+
+class _Page(Protocol[Row]):
+    """The next rows of a user after a position, each with its own."""
+
+    def __call__(self, connection: sqlite3.Connection, *, user_id: str, after: int) -> Sequence[tuple[int, Row]]: ...
+
+
+class SqliteRecordCopies:
+    """`memory.ports.RecordCopies` in an open `SqliteDatabase`."""
+
+    def __init__(self, database: SqliteDatabase, *, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def turns(self, user_id: str) -> AsyncIterator[TurnCopy]:
+        return self._paged(_turns, user_id)
+
+    def messages(self, user_id: str) -> AsyncIterator[RecordedMessage]:
+        return self._paged(_messages, user_id)
+
+    async def _paged(self, page: _Page[Row], user_id: str) -> AsyncIterator[Row]:
+        after, is_last = 0, False
+        while not is_last:
+            rows = await self._database.read(partial(page, user_id=user_id, after=after))
+            for position, row in rows:
+                after = position
+                yield row
+            is_last = len(rows) < PAGE_ROWS
+
+    async def add_turns(self, user_id: str, copies: Sequence[TurnCopy]) -> int:
+        own = [replace(copy, turn=_owned(copy.turn, user_id)) for copy in copies]
+        return await self._database.write(partial(_add_turns, copies=own, now=self._clock()))
+
+    async def add_messages(self, user_id: str, messages: Sequence[RecordedMessage]) -> int:
+        job = partial(_add_messages, user_id=user_id, messages=messages, now=self._clock())
+        return await self._database.write(job)
+
+
+def _turns(connection: sqlite3.Connection, *, user_id: str, after: int) -> list[tuple[int, TurnCopy]]:
+    rows = connection.execute(
+        f"SELECT stage, {_IS_LEFT_OUT}, {TURN_COLUMNS} FROM turns WHERE user_id = ? AND seq > ? "  # noqa: S608  # our own constants
+        "ORDER BY seq LIMIT ?",
+        (user_id, after, PAGE_ROWS),
+    )
+    return [
+        (row[0], TurnCopy(_plain(turn_of(tuple(row))), _LEARNING.get(stage, Learning.NEVER), not is_left_out))
+        for stage, is_left_out, *row in rows
+    ]
+
+
+def _plain(turn: Turn) -> Turn:
+    messages = tuple(Message(one.role, well_formed(one.content), one.is_tool_traffic) for one in turn.messages)
+    status = TurnStatus.UNKNOWN if turn.status is TurnStatus.OPENED else turn.status
+    return replace(
+        turn,
+        messages=messages,
+        status=status,
+        receipt_id="",
+        answer=well_formed(turn.answer),
+        model=well_formed(turn.model),
+        trace_id=well_formed(turn.trace_id),
+    )
+
+
+def _messages(connection: sqlite3.Connection, *, user_id: str, after: int) -> list[tuple[int, RecordedMessage]]:
+    rows = connection.execute(
+        f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE user_id = ? AND position > ? "  # noqa: S608  # our own constant
+        "ORDER BY position LIMIT ?",
+        (user_id, after, PAGE_ROWS),
+    )
+    return [(row[-1], _plain_message(message_of(row))) for row in rows]
+
+
+def _plain_message(message: RecordedMessage) -> RecordedMessage:
+    return replace(
+        message,
+        content=well_formed(message.content),
+        trace_id=well_formed(message.trace_id),
+        source=replace(message.source, name=well_formed(message.source.name)),
+        target=replace(message.target, name=well_formed(message.target.name)),
+    )
+
+
+def _owned(turn: Turn, user_id: str) -> Turn:
+    scope = turn.scope
+    return replace(turn, scope=Scope(user_id, scope.project_id, scope.session_id, scope.agent_id), receipt_id="")
+
+
+def _add_turns(connection: sqlite3.Connection, *, copies: Sequence[TurnCopy], now: float) -> int:
+    return sum(_add_turn(connection, copy, now) for copy in copies)
+
+
+def _add_turn(connection: sqlite3.Connection, copy: TurnCopy, now: float) -> bool:
+    turn = copy.turn
+    known = connection.execute("SELECT user_id FROM turns WHERE id = ?", (turn.id,)).fetchone()
+    if known is not None and known[0] != turn.scope.user_id:
+        raise BadInput("a turn id is already taken: it belongs to somebody else here")
+    if known is not None or known_exchanges.was_recorded(connection, turn):
+        return False
+    if copy.learning is Learning.DUE and turn.status in TAUGHT:
+        insert_turn(connection, turn=turn, now=now, owner="")
+    else:
+        stage = "learnt" if copy.learning is Learning.LEARNT else "nothing"
+        insert_turn(connection, turn=turn, now=now, owner="", stage=stage)
+    if not copy.in_summaries:
+        connection.execute(
+            "INSERT INTO turns_in_no_summary (turn_id, user_id, session_id) VALUES (?, ?, ?)",
+            (turn.id, turn.scope.user_id, turn.scope.session_id),
+        )
+    return True
+
+
+def _add_messages(
+    connection: sqlite3.Connection, *, user_id: str, messages: Sequence[RecordedMessage], now: float
+) -> int:
+    placed = [placed for message in messages if (placed := _placed(connection, message, user_id)) is not None]
+    before = connection.total_changes
+    recorded_changes.add(connection, user_id=user_id, messages=placed, now=now)
+    return connection.total_changes - before
+
+
+def _placed(connection: sqlite3.Connection, message: RecordedMessage, user_id: str) -> RecordedMessage | None:
+    """With the position of its turn here; None without that turn."""
+    if not message.turn_id:
+        return message
+    row = connection.execute(
+        "SELECT seq FROM turns WHERE id = ? AND user_id = ?", (message.turn_id, user_id)
+    ).fetchone()
+    return None if row is None else replace(message, seq=row[0])

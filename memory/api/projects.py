@@ -1,0 +1,184 @@
+"""The endpoints of shared projects: who belongs to them, and what they hold.
+
+Users are named as in other calls, without a tenant: members are of the caller's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+from litestar import Controller, delete, get, post, put
+from litestar.params import FromQuery, JSONBody
+from msgspec import Meta
+
+from memory.api import memory_views as views
+from memory.api.memories import PageLimit
+from memory.api.operations import (
+    READS_PROJECTS,
+    WRITES_PROJECTS,
+    MemberId,
+    PathId,
+    TheCaller,
+    TheLibrary,
+    operation,
+)
+from memory.api.project_bounds import bounded_project
+from memory.api.times import TimeText, time_text
+from memory.model.projects import ProjectAccess, ProjectMember, ProjectRole, Tenancy
+from memory.service.library import PAGE_MEMORIES_MAX
+
+GivenRole: TypeAlias = Literal["viewer", "editor", "admin"]
+UserName: TypeAlias = Annotated[str, Meta(description="As other calls name users.", examples=["bob"])]
+
+
+class ProjectBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    project_id: Annotated[str, Meta(examples=["apollo"])]
+
+
+class RoleBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    role: GivenRole
+
+
+class OwnerBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    user_id: UserName
+
+
+class ProjectView(msgspec.Struct, frozen=True):
+    """`role`: the caller's."""
+
+    project_id: str
+    role: ProjectRole
+    created_at: TimeText
+
+
+class ProjectList(msgspec.Struct, frozen=True):
+    projects: list[ProjectView]
+
+
+class MemberView(msgspec.Struct, frozen=True):
+    user_id: str
+    role: ProjectRole
+    joined_at: TimeText
+
+
+class MemberList(msgspec.Struct, frozen=True):
+    """Who joined first comes first."""
+
+    members: list[MemberView]
+
+
+class Removed(msgspec.Struct, frozen=True):
+    deleted: int
+
+
+class ProjectsController(Controller):
+    path = "/v1/memory/projects"
+    tags = ("projects",)
+
+    @operation(post, "/", "createProject", allowed=WRITES_PROJECTS, errors=(409,), status_code=201)
+    async def create(self, library: TheLibrary, caller: TheCaller, data: JSONBody[ProjectBody]) -> ProjectView:
+        """Creates a shared project, of which the caller becomes the owner. What users stored under this id before stays
+        private to each.
+        """
+        project_id = bounded_project(caller, data.project_id)
+        return project_view(await library.projects.membership.create(caller.user_id, project_id))
+
+    @operation(get, "/", "listProjects", allowed=READS_PROJECTS)
+    async def show_all(self, library: TheLibrary, caller: TheCaller) -> ProjectList:
+        """The shared projects of which the caller is a member."""
+        joined = await library.projects.membership.joined(caller.user_id)
+        return ProjectList(
+            [
+                project_view(one)
+                for one in joined
+                if caller.projects is None or one.project.project_id in caller.projects
+            ]
+        )
+
+    @operation(get, "/{id:str}", "getProject", allowed=READS_PROJECTS, errors=(404,))
+    async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> ProjectView:
+        """One shared project."""
+        return project_view(await library.projects.membership.show(caller.user_id, bounded_project(caller, path_id)))
+
+    @operation(delete, "/{id:str}", "deleteProject", allowed=WRITES_PROJECTS, errors=(404, 409), status_code=200)
+    async def remove(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> Removed:
+        """Deletes a shared project with all memories in it, whoever wrote them. For its owner."""
+        await library.projects.membership.delete(caller.user_id, bounded_project(caller, path_id))
+        return Removed(1)
+
+    @operation(get, "/{id:str}/memories", "listProjectMemories", allowed=READS_PROJECTS, errors=(404,))
+    async def show_memories(
+        self,
+        library: TheLibrary,
+        caller: TheCaller,
+        path_id: PathId,
+        limit: PageLimit = PAGE_MEMORIES_MAX,
+        cursor: FromQuery[str] = "",
+    ) -> views.MemoryPage:
+        """One page of the project's memories that the caller may read, newest first. Everybody may read public ones."""
+        page = await library.projects.memories.page(
+            caller.user_id, bounded_project(caller, path_id), limit=limit, cursor=cursor
+        )
+        return views.MemoryPage(list(map(views.memory_view, page.memories)), page.next_cursor or None)
+
+    @operation(get, "/{id:str}/members", "listProjectMembers", allowed=READS_PROJECTS, errors=(404,))
+    async def show_members(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> MemberList:
+        """The members of a shared project. For its members."""
+        found = await library.projects.membership.members(caller.user_id, bounded_project(caller, path_id))
+        return MemberList([member_view(one, library.projects.tenancy) for one in found])
+
+    @operation(put, "/{id:str}/members/{member:str}", "setProjectMember", allowed=WRITES_PROJECTS, errors=(404, 409))
+    async def set_member(
+        self,
+        library: TheLibrary,
+        caller: TheCaller,
+        path_id: PathId,
+        member_id: MemberId,
+        data: JSONBody[RoleBody],
+    ) -> MemberView:
+        """Adds a member, or changes their role. For owner and admins; only the owner makes admins, and unmakes them."""
+        tenancy, role = library.projects.tenancy, ProjectRole(data.role)
+        user_id = tenancy.user_named(member_id, by=caller.user_id)
+        project_id = bounded_project(caller, path_id)
+        return member_view(
+            await library.projects.membership.set_role(caller.user_id, project_id, user_id, role), tenancy
+        )
+
+    @operation(
+        delete,
+        "/{id:str}/members/{member:str}",
+        "removeProjectMember",
+        allowed=WRITES_PROJECTS,
+        errors=(404, 409),
+        status_code=200,
+    )
+    async def remove_member(
+        self, library: TheLibrary, caller: TheCaller, path_id: PathId, member_id: MemberId
+    ) -> Removed:
+        """Removes a member, or leaves the project, if it is the caller. What they shared stays."""
+        user_id = library.projects.tenancy.user_named(member_id, by=caller.user_id)
+        await library.projects.membership.remove(caller.user_id, bounded_project(caller, path_id), user_id)
+        return Removed(1)
+
+    @operation(post, "/{id:str}/owner", "transferProject", allowed=WRITES_PROJECTS, errors=(404, 409), status_code=200)
+    async def transfer(
+        self, library: TheLibrary, caller: TheCaller, path_id: PathId, data: JSONBody[OwnerBody]
+    ) -> ProjectView:
+        """Makes another member the owner, and the caller an admin. For the owner."""
+        project_id, membership = bounded_project(caller, path_id), library.projects.membership
+        user_id = library.projects.tenancy.user_named(data.user_id, by=caller.user_id)
+        await membership.transfer(caller.user_id, project_id, user_id)
+        return project_view(await membership.show(caller.user_id, project_id))
+
+
+def project_view(access: ProjectAccess) -> ProjectView:
+    assert access.role is not None, "of a member"
+    return ProjectView(access.project.project_id, access.role, time_text(access.project.created_at))
+
+
+def member_view(member: ProjectMember, tenancy: Tenancy) -> MemberView:
+    return MemberView(tenancy.name_of(member.user_id), member.role, time_text(member.joined_at))
+
+
+__all__ = ["ProjectsController"]

@@ -1,0 +1,107 @@
+"""`memproxy erase`: erases everything of a user and waits for the proof, or looks for a text in a data directory.
+
+Erasing calls the REST API, which enforces access; the look reads files only, and needs no part to run.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import BadParameter, Exit, Option, confirm, echo
+
+from memory.cli.options import ConfigOption, JsonOption, YesOption
+from memory.cli.output import print_json
+from memory.settings.loader import from_process
+
+if TYPE_CHECKING:
+    import httpx
+
+POLL_SECONDS = 0.5
+WAIT_SECONDS_MAX = 900.0
+FOUND_CODE = 1  # of `--scan`, and of an erasure after which something was found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseOptions:
+    """Whom to erase, or what to look for."""
+
+    user: Annotated[str | None, Option(help="Erase everything of this user.")] = None
+    scan: Annotated[
+        str | None, Option(help="Instead: look for this text in all files of the data directory; exit code 1 if found.")
+    ] = None
+    is_waiting: Annotated[bool, Option("--wait", help="Until the files are rewritten and looked through.")] = False
+    yes: YesOption = False
+    api: Annotated[str | None, Option(help="Base URL of the REST API. [default: http://127.0.0.1:API_PORT]")] = None
+    config: ConfigOption = None
+    as_json: JsonOption = False
+
+
+def erase(options: EraseOptions) -> None:
+    """Erase everything of a user, with proof that nothing remains in files."""
+    if (options.user is None) == (options.scan is None):
+        raise BadParameter("give --user, or --scan: one of the two")
+    if options.scan is not None:
+        _scan(options, options.scan)
+    elif options.user is not None:
+        _erase(options, options.user)
+
+
+def _erase(options: EraseOptions, user: str) -> None:
+    from memory.cli.api_client import answer_of, api_client
+
+    if not options.yes:
+        confirm(f"Erase everything of {user!r} for good?", abort=True, err=True)
+    with api_client(options.config, options.api, user) as client:
+        client.timeout = WAIT_SECONDS_MAX
+        erasure = answer_of(client.delete("/v1/memory/everything"))
+        if options.is_waiting:
+            erasure = _proven(client, erasure, is_quiet=options.as_json)
+    if options.as_json:
+        print_json(erasure)
+    else:
+        echo(_said(erasure))
+    if erasure["state"] == "remains":
+        raise Exit(FOUND_CODE)
+
+
+def _proven(client: httpx.Client, erasure: dict[str, Any], *, is_quiet: bool) -> dict[str, Any]:
+    """The erasure once its files are looked through, or what it is after `WAIT_SECONDS_MAX`."""
+    from memory.cli.api_client import answer_of, quoted
+
+    ends_at = time.monotonic() + WAIT_SECONDS_MAX
+    before = ""
+    while time.monotonic() < ends_at and erasure["state"] in ("deleted", "rewritten"):
+        if not is_quiet and erasure["state"] != before:
+            before = erasure["state"]
+            echo(f"{before} …", err=True)
+        time.sleep(POLL_SECONDS)
+        erasure = answer_of(client.get(f"/v1/memory/erasures/{quoted(erasure['erasure_id'])}"))
+    return erasure
+
+
+def _said(erasure: dict[str, Any]) -> str:
+    counts = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in erasure["deleted"].items())
+    lines = [f"erasure {erasure['erasure_id']}: {erasure['state']}", f"deleted: {counts}"]
+    if scan := erasure["scan"]:
+        found = ", ".join(scan["found_in"]) or "nothing"
+        lines.append(f"looked through {scan['files']} files, {scan['bytes']} bytes, at {scan['scanned_at']}: {found}")
+    return "\n".join(lines)
+
+
+def _scan(options: EraseOptions, text: str) -> None:
+    from memory.adapters.file_scan import scanned
+
+    folder = Path(from_process(options.config, {}).data_dir)
+    files, size, found = scanned([folder], [text])
+    if options.as_json:
+        print_json({"files": files, "bytes": size, "found_in": found})
+    else:
+        echo(f"looked through {files} files, {size} bytes, in {folder}: {', '.join(found) or 'nothing'}")
+    if found:
+        raise Exit(FOUND_CODE)
+
+
+__all__ = ["erase"]

@@ -1,0 +1,186 @@
+"""Shared projects and their members: who may create, join, manage, hand over and delete them.
+
+All changes are checked and made under the project's lock, as its memories are written: whoever loses a right has used
+it before, or not at all. A project looks to others as if it did not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from memory.errors import BadInput, NotFound
+from memory.model import Scope, is_valid_id
+from memory.model.projects import (
+    ProjectAccess,
+    ProjectMember,
+    ProjectRole,
+    SharedProject,
+    Tenancy,
+    project_key,
+    successor_of,
+)
+from memory.ports import Clock, UserLedger
+from memory.ports.projects import Projects
+from memory.service.shared_rows import SharedRows
+
+PROJECTS_JOINED_MAX = 1_000  # of one user: listed in one answer
+MEMBERS_MAX = 1_000  # of one project, likewise
+
+
+class RightMissing(BadInput):
+    """The caller may see this, and may not do that."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="forbidden")
+
+
+class ProjectTaken(BadInput):
+    def __init__(self) -> None:
+        super().__init__("there is a shared project of this id: choose another", code="project_exists")
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectParts:
+    """What both services of shared projects need."""
+
+    projects: Projects
+    ledger: UserLedger
+    rows: SharedRows
+    tenancy: Tenancy
+    clock: Clock
+    new_id: Callable[[], str]
+
+    async def access(self, user_id: str, project_id: str) -> ProjectAccess:
+        """Of a member. Raises `NotFound` for everybody else, whether there is such a project or not."""
+        access = await self.any_access(user_id, project_id)
+        if access is None or access.role is None:
+            raise NotFound("there is no such project")
+        return access
+
+    async def any_access(self, user_id: str, project_id: str) -> ProjectAccess | None:
+        """None if the project is not shared."""
+        tenant = self.tenancy.tenant_of(user_id)
+        return None if tenant is None else await self.projects.access(tenant, project_id, user_id)
+
+
+class ProjectMembership:
+    """Methods raise `BadInput` (`NotFound`, `RightMissing`, `ProjectTaken`), `Unavailable` or `Conflict`."""
+
+    def __init__(self, parts: ProjectParts) -> None:
+        self._parts = parts
+        self._projects = parts.projects
+        self._clock = parts.clock
+
+    async def create(self, user_id: str, project_id: str) -> ProjectAccess:
+        """The caller becomes the owner. Memories that users have under this project id stay private to each."""
+        if not project_id:
+            raise BadInput("project_id must not be empty")
+        Scope(user_id, project_id)  # refuses invalid ids
+        tenant = self._parts.tenancy.tenant_of(user_id)
+        if tenant is None:
+            raise RightMissing("users without a tenant share no projects")
+        await self._refuse_too_many_projects(user_id)
+        project = SharedProject(project_key(self._parts.new_id()), tenant, project_id, self._clock())
+        if not await self._projects.create(project, user_id):
+            raise ProjectTaken
+        return ProjectAccess(project, ProjectRole.OWNER)
+
+    async def joined(self, user_id: str) -> list[ProjectAccess]:
+        return await self._projects.joined(user_id)
+
+    async def show(self, user_id: str, project_id: str) -> ProjectAccess:
+        return await self._parts.access(user_id, project_id)
+
+    async def members(self, user_id: str, project_id: str) -> list[ProjectMember]:
+        """Who joined first comes first."""
+        access = await self._parts.access(user_id, project_id)
+        return await self._projects.members(access.project.key)
+
+    async def set_role(self, user_id: str, project_id: str, member_id: str, role: ProjectRole) -> ProjectMember:
+        """Adds a member, or changes their role."""
+        if not is_valid_id(member_id):
+            raise BadInput("a user id has 1-256 bytes of UTF-8 without control characters or white space at an edge")
+        if role is ProjectRole.OWNER:
+            raise BadInput("a project has one owner: transfer it with POST …/owner")
+        project = (await self._parts.access(user_id, project_id)).project
+        async with self._parts.ledger.write(project.owner_id):
+            access = await self._parts.access(user_id, project_id)
+            before = await self._member(project, member_id)
+            if not access.may_set(before.role if before else None, role):
+                raise RightMissing("your role in this project does not allow to give that role to that user")
+            if before is None:
+                if len(await self._projects.members(project.key)) >= MEMBERS_MAX:
+                    raise BadInput(f"a project may have {MEMBERS_MAX} members")
+                await self._refuse_too_many_projects(member_id)
+            now = self._clock()
+            await self._projects.set_roles(project.key, {member_id: role}, at=now)
+        return ProjectMember(member_id, role, before.joined_at if before else now)
+
+    async def remove(self, user_id: str, project_id: str, member_id: str) -> None:
+        """Removes a member; members remove themselves to leave. Their shared memories stay."""
+        project = (await self._parts.access(user_id, project_id)).project
+        async with self._parts.ledger.write(project.owner_id):
+            access = await self._parts.access(user_id, project_id)
+            if member_id == user_id and access.role is ProjectRole.OWNER:
+                raise BadInput("the owner cannot leave: transfer the project, or delete it")
+            if member_id != user_id and not access.is_at_least(ProjectRole.ADMIN):
+                raise RightMissing("your role in this project does not allow to remove members")
+            before = await self._member(project, member_id)
+            if before is None:
+                raise NotFound("there is no such member")
+            if member_id != user_id and not access.may_set(before.role, None):
+                raise RightMissing("your role in this project does not allow to remove that member")
+            await self._projects.set_roles(project.key, {member_id: None}, at=self._clock())
+        await self._parts.rows.drop_notes_of(project, member_id)
+
+    async def transfer(self, user_id: str, project_id: str, member_id: str) -> None:
+        """Another member becomes the owner, and the owner an admin."""
+        project = (await self._parts.access(user_id, project_id)).project
+        async with self._parts.ledger.write(project.owner_id):
+            await self._owned(user_id, project_id)
+            if await self._member(project, member_id) is None:
+                raise NotFound("there is no such member: add them first")
+            roles = {user_id: ProjectRole.ADMIN, member_id: ProjectRole.OWNER}
+            await self._projects.set_roles(project.key, roles, at=self._clock())
+
+    async def delete(self, user_id: str, project_id: str) -> None:
+        """With all memories in it, for good."""
+        access = await self._owned(user_id, project_id)
+        await self._parts.rows.clear(access.project)
+
+    async def leave_all(self, user_id: str) -> None:
+        """For a user that is erased. What they own goes to the most powerful other member, or away."""
+        for joined in await self._projects.joined(user_id):
+            project, is_empty = joined.project, False
+            async with self._parts.ledger.write(project.owner_id):
+                roles: dict[str, ProjectRole | None] = {user_id: None}
+                access = await self._projects.access_by_key(project.key, user_id)
+                if access is not None and access.role is ProjectRole.OWNER:
+                    successor = successor_of(user_id, await self._projects.members(project.key))
+                    is_empty = successor is None
+                    if successor is not None:
+                        roles[successor.user_id] = ProjectRole.OWNER
+                if not is_empty:
+                    await self._projects.set_roles(project.key, roles, at=self._clock())
+            if is_empty:
+                await self._parts.rows.clear(project)
+            else:
+                await self._parts.rows.drop_notes_of(project, user_id)
+        await self._projects.forget_reader(user_id)
+
+    async def _owned(self, user_id: str, project_id: str) -> ProjectAccess:
+        access = await self._parts.access(user_id, project_id)
+        if access.role is not ProjectRole.OWNER:
+            raise RightMissing("only the owner of the project may do this")
+        return access
+
+    async def _member(self, project: SharedProject, user_id: str) -> ProjectMember | None:
+        return next((one for one in await self._projects.members(project.key) if one.user_id == user_id), None)
+
+    async def _refuse_too_many_projects(self, user_id: str) -> None:
+        if len(await self._projects.joined(user_id)) >= PROJECTS_JOINED_MAX:
+            raise BadInput(f"a user may belong to {PROJECTS_JOINED_MAX} projects")
+
+
+__all__ = ["ProjectMembership", "ProjectParts", "ProjectTaken", "RightMissing"]

@@ -1,0 +1,148 @@
+"""Moves memories between their author's own and those of a shared project, and changes who may see shared ones.
+
+A memory gets a new id when it moves: ids are unique in the whole store, and its two rows stand side by side for a
+moment. Until the move has ended only its author sees it, wherever it was interrupted; the same call completes it. Locks
+are taken in one order: the user's, then the project's.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from memory.errors import BadInput, NotFound
+from memory.model import Change, ChangeKind, Memory, Record
+from memory.model.projects import MemoryVisibility, SharedMemory, as_authored, as_seen_by, row_of, shared_id
+from memory.model.versions import refuse_changed
+from memory.ports import MemoryBank
+from memory.service.erasure import Erasure
+from memory.service.locked_writes import write_rows
+from memory.service.opt_outs import OptOutService
+from memory.service.project_members import ProjectParts, RightMissing
+from memory.service.project_memories import FoundShared, ProjectMemories
+from memory.service.requests import MemoryEdit
+from memory.service.shared_rows import is_active
+
+_IDS = uuid.UUID("8a1f6a5e-6b0b-4a0c-9a63-7d0e1f3c2b35")
+
+
+class ProjectSharing:
+    """Methods raise `BadInput` (`NotFound`, `RightMissing`, `VersionChanged`), `Unavailable` or `Conflict`."""
+
+    def __init__(
+        self,
+        memories: MemoryBank,
+        parts: ProjectParts,
+        shared: ProjectMemories,
+        erasure: Erasure,
+        opt_outs: OptOutService,
+    ) -> None:
+        self._store = memories.store
+        self._ledger = memories.ledger
+        self._parts = parts
+        self._projects = parts.projects
+        self._rows = parts.rows
+        self._shared = shared
+        self._erasure = erasure
+        self._opt_outs = opt_outs
+
+    async def change(
+        self, user_id: str, memory_id: str, edit: MemoryEdit, *, expected: Collection[str] | None = None
+    ) -> Memory:
+        """Make a memory visible as `edit` says. Returns it, with a new id if it has moved."""
+        wanted = edit.visibility
+        if wanted is None or edit != MemoryEdit(visibility=wanted, project_id=edit.project_id):
+            raise BadInput("visibility, and with it project_id, are changed in a call of their own")
+        found = await self._shared.changeable(user_id, memory_id, expected)
+        if found is None:
+            return await self._share(user_id, memory_id, wanted, edit.project_id or "", expected)
+        if edit.project_id not in (None, found.access.project.project_id):
+            raise BadInput("a shared memory stays in its project: take it back first")
+        if wanted is MemoryVisibility.OWNER_ONLY:
+            return await self._take_back(user_id, memory_id, expected)
+        await self._opt_outs.refuse_opted_out(user_id)
+        return await self._show(user_id, memory_id, wanted, expected)
+
+    async def _share(
+        self, user_id: str, memory_id: str, wanted: MemoryVisibility, project_id: str, expected: Collection[str] | None
+    ) -> Memory:
+        own = (await self._own(user_id, memory_id, expected)).memory
+        if wanted is MemoryVisibility.OWNER_ONLY:
+            return own
+        await self._opt_outs.refuse_opted_out(user_id)
+        project_id = project_id or own.project_id
+        if not project_id:
+            raise BadInput("this memory belongs to no project: name the one to share it in as project_id")
+        project = (await self._parts.access(user_id, project_id)).project
+        number = uuid.uuid5(_IDS, repr((user_id, memory_id)))  # the same if the call is repeated
+        entry = SharedMemory(shared_id(project.key, str(number)), project.key, user_id, wanted, self._parts.clock())
+        async with self._ledger.write(user_id) as held:
+            record = await self._own(user_id, memory_id, expected)
+            async with self._ledger.write(project.owner_id) as held_project:
+                if not (await self._parts.access(user_id, project_id)).may_add:
+                    raise RightMissing("your role in this project does not allow to add memories")
+                vectors = record.vector[np.newaxis]
+                await self._rows.store_hidden(project, held_project, [entry], [record.memory], vectors)
+                await self._erasure.remove_row(user_id, held, memory_id)
+                await self._rows.show([entry])
+        await self._erasure.drop_notes(user_id, [memory_id])
+        row = row_of(record.memory, entry, project)
+        return as_seen_by(user_id, row, entry, project_id)
+
+    async def _take_back(self, user_id: str, memory_id: str, expected: Collection[str] | None) -> Memory:
+        async with self._ledger.write(user_id) as held:
+            found = await self._shared.still(user_id, memory_id, expected)
+            if user_id != found.entry.author_id:
+                raise RightMissing("only its author can take a memory back; you can forget it")
+            project = found.access.project
+            async with self._ledger.write(project.owner_id) as held_project:
+                found = await self._shared.still(user_id, memory_id, expected)
+                await self._set(found, MemoryVisibility.OWNER_ONLY)
+                own = _own_again(found)
+                changes = [Change(ChangeKind.CREATE, own)]
+                await write_rows(self._store, held, user_id, changes, found.record.vector[np.newaxis])
+                await self._rows.remove(project, held_project, [found.entry])
+        return own
+
+    async def _show(
+        self, user_id: str, memory_id: str, wanted: MemoryVisibility, expected: Collection[str] | None
+    ) -> Memory:
+        found = await self._shared.still(user_id, memory_id, expected)
+        project = found.access.project
+        async with self._ledger.write(project.owner_id) as held:
+            found = await self._shared.still(user_id, memory_id, expected)
+            if found.entry.visibility is MemoryVisibility.PUBLIC:  # narrower first
+                await self._set(found, wanted)
+            entry = SharedMemory(memory_id, project.key, found.entry.author_id, wanted, found.entry.changed_at)
+            row = row_of(found.record.memory, entry, project)
+            await self._rows.write(project, held, [entry], [row], found.record.vector[np.newaxis])
+            await self._rows.show([entry])
+        return as_seen_by(user_id, row, entry, project.project_id)
+
+    async def _set(self, found: FoundShared, visibility: MemoryVisibility) -> None:
+        """To be narrower: whoever may not read it any more keeps no note with it."""
+        entry = found.entry
+        await self._rows.show([SharedMemory(entry.memory_id, entry.project_key, entry.author_id, visibility, 0.0)])
+        await self._rows.drop_notes(found.access.project, [entry.memory_id])
+
+    async def _own(self, user_id: str, memory_id: str, expected: Collection[str] | None) -> Record:
+        found = await self._store.get(user_id, [memory_id])
+        if not found:
+            raise NotFound("there is no such memory")
+        refuse_changed(found[0].memory, expected)
+        if not is_active(found[0].memory):
+            raise BadInput("only active memories can be shared")
+        return found[0]
+
+
+def _own_again(found: FoundShared) -> Memory:
+    """The author's own memory again, under a new id."""
+    own = as_authored(found.record.memory, found.entry, found.access.project.project_id)
+    own_id = str(uuid.uuid5(_IDS, found.entry.memory_id))
+    return replace(own, id=own_id, visibility=MemoryVisibility.OWNER_ONLY)
+
+
+__all__ = ["ProjectSharing"]

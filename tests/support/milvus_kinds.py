@@ -1,0 +1,49 @@
+"""The two kinds of Milvus that a test runs on, by the parameter of a fixture: Milvus Lite and a server of 2.3."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+import pytest
+from milvus_standalone import MILVUS_SERVER
+from pymilvus import MilvusClient
+
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.store import MilvusStore, MilvusTimeouts
+from memory.errors import Unavailable
+from memory.model import VectorOrigin
+
+MILVUS_LITE = "Milvus Lite"
+PREPARE_SECONDS_MAX = 60.0
+PATIENT = MilvusTimeouts(search=30.0, read=60.0, write=60.0)  # a busy server takes seconds to make a collection
+MILVUS_KINDS = (MILVUS_LITE, MILVUS_SERVER)
+
+
+class RealMilvus(Protocol):
+    """A running server of either kind."""
+
+    @property
+    def uri(self) -> str: ...
+
+    def address(self, collection: str, dimension: int, origin: VectorOrigin | None = None) -> MilvusAddress: ...
+
+    def client(self) -> MilvusClient: ...
+
+
+async def prepared(store: MilvusStore) -> MilvusStore:
+    """With its collection, which a busy server takes longer to make than the first call of a test may take."""
+    async with asyncio.timeout(PREPARE_SECONDS_MAX):
+        while True:
+            try:
+                await store.prepare()
+            except Unavailable:
+                await asyncio.sleep(0.1)
+            else:
+                return store
+
+
+def real_milvus(request: pytest.FixtureRequest, kind: str) -> RealMilvus:
+    """The shared server of that kind, started if needed."""
+    server: RealMilvus = request.getfixturevalue("milvus_server" if kind == MILVUS_SERVER else "milvus_lite")
+    return server

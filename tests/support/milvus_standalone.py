@@ -1,0 +1,136 @@
+"""A real Milvus 2.3 standalone server on loopback, installed by `make milvusserver`; stopped and killed by tests.
+
+It has tokens switched on and is served twice, plain and with TLS. One start takes 5 s and 1 GB of memory, hence one for
+all tests that do not break it: all of them run in one process.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+from pymilvus import MilvusClient
+from pymilvus.grpc_gen import milvus_pb2
+
+from memory.adapters.milvus.connection import MilvusAccess, MilvusAddress
+from memory.model import VectorOrigin
+
+MILVUS_SERVER = "Milvus server"  # how parameters of tests name it, and by what they are grouped
+INSTALLED = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memproxy" / "milvus-server-2.3.5"  # noqa: TID251 - the convention for caches
+SUPPORT = Path(__file__).parent
+TLS = SUPPORT.parent / "data" / "tls"
+TOKEN = "root:Milvus"  # the server's own at its first start
+CERTIFICATE = TLS / "localhost.pem"
+START_SECONDS_MAX = 180.0
+CALL_SECONDS = 2.0
+CANNOT_ISOLATE = 3  # as in milvus_standalone_relay.py
+
+
+class MilvusServer:
+    """`start` may be called again after `kill`: same port, same data."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.port, self.tls_port = _free_port(), _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def tls_uri(self) -> str:
+        return f"https://localhost:{self.tls_port}"
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def address(self, collection: str, dimension: int, origin: VectorOrigin | None = None) -> MilvusAddress:
+        return MilvusAddress(self.uri, collection, dimension, origin=origin, access=MilvusAccess(token=TOKEN))
+
+    def client(self) -> MilvusClient:
+        return MilvusClient(self.uri, token=TOKEN)
+
+    def start(self) -> None:
+        """Skips the test, saying why, where the server is not installed or cannot be isolated."""
+        if not (INSTALLED / "complete").is_file():
+            pytest.skip(f"NO MILVUS SERVER in {INSTALLED}: `make milvusserver` installs it")
+        self._spawn()
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not self._answers():
+            assert self._process is not None
+            if self._process.poll() == CANNOT_ISOLATE:
+                pytest.skip("NO MILVUS SERVER: it listens on all interfaces, and this machine forbids `unshare --net`")
+            assert self._process.poll() is None, self._last_words()
+            assert time.monotonic() < deadline, f"no answer within {START_SECONDS_MAX:.0f} s\n{self._last_words()}"
+            time.sleep(0.2)
+
+    def kill(self) -> None:
+        """It and what serves it, by SIGKILL; returns once neither is left."""
+        if self._process is None:
+            return
+        server = self._server_pid()
+        self._process.kill()
+        self._process.wait()
+        while server and _runs(server):
+            time.sleep(0.02)
+        self._process = None
+
+    def freeze(self) -> None:
+        os.kill(self._server_pid(), signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.kill(self._server_pid(), signal.SIGCONT)
+
+    def _spawn(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / "server.pid").unlink(missing_ok=True)
+        words = [INSTALLED / "venv" / "bin" / "python", SUPPORT / "milvus_standalone_relay.py", "--with-tokens"]
+        words += ["--binaries", INSTALLED / "bin", "--folder", self._folder]
+        words += ["--port", str(self.port), "--tls-port", str(self.tls_port)]
+        words += ["--certificate", CERTIFICATE, "--key", TLS / "key.pem"]
+        with (self._folder / "relay.log").open("ab") as log:
+            self._process = subprocess.Popen(words, stdout=log, stderr=log)
+
+    def _answers(self) -> bool:
+        """Whether it does what a call needs: while it starts, its own parts do not find each other yet."""
+        credentials = base64.b64encode(TOKEN.encode()).decode()
+        with grpc.insecure_channel(f"127.0.0.1:{self.port}") as channel:
+            list_collections = channel.unary_unary("/milvus.proto.milvus.MilvusService/ShowCollections")
+            try:
+                answer = list_collections(b"", timeout=CALL_SECONDS, metadata=[("authorization", credentials)])
+            except grpc.RpcError:
+                return False
+        return milvus_pb2.ShowCollectionsResponse.FromString(answer).status.code == 0
+
+    def _server_pid(self) -> int:
+        try:
+            return int((self._folder / "server.pid").read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def _last_words(self) -> str:
+        logs = [self._folder / "relay.log", self._folder / "logs" / "server.log"]
+        return "\n".join(log.read_text(errors="replace")[-2_000:] for log in logs if log.is_file())
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False

@@ -1,0 +1,143 @@
+"""Library, REST API and recall over shared projects, in one process, on real parts but for a hashing embedder.
+
+Recall has a cache of roles of its own, as a filter does, and another one serves the API's searches.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from api_parts import SECRET, claims
+from hashing_embedder import HashingEmbedder
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.models.wordpiece import WordPieceTokens
+from memory.adapters.sqlite.chains import SqliteResponseChains
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
+from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.projects import SqliteProjects
+from memory.adapters.sqlite.receipts import SqliteReceipts
+from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
+from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
+from memory.api.callers import CallerRules
+from memory.api.rest import create_app
+from memory.chat.completions import read_chat_request
+from memory.model import Scope
+from memory.model.projects import Tenancy
+from memory.model.token_claims import ClaimNames
+from memory.ports import MemoryBank, RequestTraces, ServerKnowledge
+from memory.recall.pipeline import RecallPipeline, RecallSettings
+from memory.recall.project_access import ReadableNotes, ReadableProjects
+from memory.recall.project_retrieval import ProjectRetrieval
+from memory.recall.search_flow import SearchParts
+from memory.runtime.instruments import Instruments
+from memory.runtime.metrics import Metrics
+from memory.secrets.redaction import redact
+from memory.service.library import Library
+from memory.service.requests import Intake
+
+START = 1_750_000_000.0
+SETTINGS = RecallSettings(deadline_seconds=5.0, in_flight_max=4)  # who finds what is the question, not how fast
+CLAIMS = ClaimNames(tenant="tenant", project="projects")
+
+
+class Ticking:
+    """A clock that shows a later time whenever it is read."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> float:
+        self.now += 0.001
+        return self.now
+
+
+@dataclass
+class ProjectWorld:
+    """`tenancy` says whether users are called `TENANT/USER`."""
+
+    library: Library
+    recall: RecallPipeline
+    store: InMemoryStore
+    projects: SqliteProjects
+    notes: SqliteNoteBook
+    clock: Ticking
+    database: SqliteDatabase
+    api: httpx.AsyncClient
+
+    async def call(
+        self, user: str, method: str, path: str, body: object = None, *, tenant: str = "", projects: Sequence[str] = ()
+    ) -> httpx.Response:
+        """REST under `/v1/memory`, as a user of development, or with a token of that tenant for these projects."""
+        headers = {"x-authz-user-id": user}
+        if tenant:
+            headers = claims(sub=user, tenant=tenant, projects=list(projects))
+        return await self.api.request(method, f"/v1/memory{path}", json=body, headers=headers)
+
+    async def chat(self, user: str, project_id: str, *said: str) -> str:
+        """What the model gets to read of memory when the user has said all that, the last as a new question."""
+        messages: list[Mapping[str, Any]] = []
+        for text in said:
+            messages += [{"role": "user", "content": text}, {"role": "assistant", "content": "I see."}]
+        request = read_chat_request(json.dumps({"model": "m", "messages": messages[:-1]}).encode())
+        outcome = await self.recall.recall(Scope(user, project_id), request)
+        return "\n".join(note.text for note in outcome.notes)
+
+
+@asynccontextmanager
+async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIterator[ProjectWorld]:
+    embedder, metrics, store = HashingEmbedder(dimension=384), Metrics(CollectorRegistry()), InMemoryStore()
+    tokens, tenancy, clock = WordPieceTokens(), Tenancy(has_tenants), Ticking()
+    ids = (f"id{number:06}" for number in itertools.count())
+    async with SqliteDatabase(folder / "turns.sqlite") as database:
+        ledger, projects = SqliteUserLedger(database, clock=clock), SqliteProjects(database)
+        notes = SqliteNoteBook(database, waits_for_others=False)
+        receipts = SqliteReceipts(database, clock=clock, redact=redact)
+        async with (
+            SqliteUsageCounts(database) as usage_counts,
+            WorkingSets(store=store, ledger=ledger, shape=CorpusShape(384, tokens=tokens)) as corpora,
+        ):
+            traces = RequestTraces(notes, receipts, usage_counts, projects=projects)
+
+            def recall(readable: ReadableProjects) -> RecallPipeline:
+                retrieval = ProjectRetrieval(corpora=corpora, store=store, projects=readable)
+                return RecallPipeline(
+                    search=SearchParts(embedder, lambda: None, retrieval, tokens),
+                    traces=RequestTraces(ReadableNotes(notes, readable), receipts, usage_counts, projects=projects),
+                    server=ServerKnowledge(
+                        SqliteModelCapabilities(database, clock=clock), SqliteResponseChains(database)
+                    ),
+                    instruments=Instruments(clock, metrics),
+                    new_id=lambda: next(ids),
+                    settings=SETTINGS,
+                )
+
+            library = Library(
+                memories=MemoryBank(store, ledger, embedder),
+                turn_log=SqliteTurnLog(database, clock=clock),
+                traces=traces,
+                searcher=recall(ReadableProjects(projects, tenancy)),
+                intake=Intake(clock, lambda: next(ids), redact, tokens, tenancy=tenancy),
+            )
+            app = create_app(
+                library,
+                identity_mode="jwt" if has_tenants else "development",
+                edge_secret=SECRET,
+                metrics=metrics,
+                rules=CallerRules(CLAIMS),
+            )
+            transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as api:
+                chats = recall(ReadableProjects(projects, tenancy))
+                yield ProjectWorld(library, chats, store, projects, notes, clock, database, api)
