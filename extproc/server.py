@@ -38,6 +38,8 @@ from extproc.inject import (
 from extproc.observe import Observation
 from extproc.recorder import ModelLessons, ObservedStream, TurnRecorder
 from extproc.sent_again import RecordingPolicy
+from extproc.stream_waits import BEGAN_METADATA, StreamWaits
+from extproc.uploads import Uploads
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory.chat.completions import ChatRequest
 from memory.errors import BadSetting
@@ -81,8 +83,10 @@ Context: TypeAlias = "grpc.aio.ServicerContext[pb.ProcessingRequest, pb.Processi
 class Recaller(Protocol):
     """The interface of `memory.recall.pipeline.RecallPipeline`."""
 
-    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
-        """Never raises, and keeps its own deadline."""
+    async def recall(
+        self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals, *, waited: float
+    ) -> RecallOutcome:
+        """Never raises, and keeps its own deadline, of which the request has already spent `waited` seconds."""
         ...
 
 
@@ -126,8 +130,13 @@ class Filter:
         instruments: Instruments,
         new_id: Callable[[], str],
         is_recording: bool = True,
+        places: int = 10_000,
     ) -> None:
-        """`new_id` generates turn ids; without `is_recording` nothing is recorded."""
+        """`new_id` generates turn ids; without `is_recording` nothing is recorded.
+
+        `places`: how many chats Envoy lets in at a time.
+        """
+        self._uploads = Uploads(places)
         self._is_recording = is_recording
         self._recall = recall
         self._recorder = recorder
@@ -135,6 +144,7 @@ class Filter:
         self._metrics = instruments.metrics
         self._tracer = instruments.tracer
         self._new_id = new_id
+        self._waits = StreamWaits()
         self._streams = 0
         self._is_settled = asyncio.Event()
         self._is_settled.set()
@@ -155,7 +165,8 @@ class Filter:
             if metadata.get("x-role") == "observe":
                 await contained(self._observe(requests, parent))
             else:
-                await contained(self._inject(requests, context, parent))
+                waited = self._waits.waited(metadata.get(BEGAN_METADATA, ""), now=self._recorder.clock())
+                await contained(self._inject(requests, context, parent, waited))
         finally:
             self._streams -= 1
             if not self._streams:
@@ -163,11 +174,11 @@ class Filter:
 
     # The request side
 
-    async def _inject(self, requests: Requests, context: Context, parent: str) -> None:
+    async def _inject(self, requests: Requests, context: Context, parent: str, waited: float) -> None:
         with self._tracer.span(SpanName.INJECT, parent=parent):
-            await self._injected(requests, context)
+            await self._injected(requests, context, waited)
 
-    async def _injected(self, requests: Requests, context: Context) -> None:
+    async def _injected(self, requests: Requests, context: Context, waited: float) -> None:
         trust = self._trust
         injection = Injection(
             trust.identity_mode,
@@ -176,12 +187,17 @@ class Filter:
             rejects_mismatches=trust.rejects_mismatches,
             off_routes=trust.off_routes,
         )
-        async for message in requests:
-            event = wire.injection_event(message)
-            if event is not None and not await self._answered(injection, event, context):
-                return  # the stream must not live as long as the generation
+        async with self._uploads.stream() as upload:
+            async for message in requests:
+                upload.arrived()
+                event = wire.injection_event(message)
+                if event is not None and not await self._answered(injection, event, context, waited):
+                    return  # the stream must not live as long as the generation
+                upload.wait()
+        if upload.has_given_up:
+            self._metrics.bodies_passed.labels("slow_upload").inc()
 
-    async def _answered(self, injection: Injection, event: Event, context: Context) -> bool:
+    async def _answered(self, injection: Injection, event: Event, context: Context, waited: float) -> bool:
         """Execute the state machine's commands; whether it expects further events."""
         for command in await self._decided(injection, event, context):
             match command:
@@ -196,11 +212,11 @@ class Filter:
                     return False
                 case RecallMemories(scope, request, upstream):
                     self._recorder.probe_template(request.conversation.model if request.conversation else "")
-                    found = await self._recall.recall(scope, request, upstream)
+                    found = await self._recall.recall(scope, request, upstream, waited=waited)
                     recalled = Recalled(
                         found.status, found.count, found.receipt_id, found.notes, found.compacted, found.note_keys
                     )
-                    return await self._answered(injection, recalled, context)
+                    return await self._answered(injection, recalled, context, waited)
                 case _:
                     self._count(command)
         return False
@@ -338,6 +354,7 @@ async def run(settings: Settings, until: asyncio.Event, *, target: str, secret: 
             instruments=parts.instruments,
             new_id=composition.new_id,
             is_recording=records,
+            places=settings.memory.filter_in_flight_max,
         )
         pace = DrainPace(grace=settings.drain_seconds)
         serving = serve(filter_, recorder, target=target, signs=signs, pace=pace)

@@ -83,7 +83,9 @@ def in_receipt(state: CompactedState | None) -> dict[str, int]:
 class ChatRecall(Protocol):
     """The interface of `memory.recall.pipeline.RecallPipeline`."""
 
-    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome: ...
+    async def recall(
+        self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals, *, waited: float = 0.0
+    ) -> RecallOutcome: ...
 
 
 class CompactingRecall:
@@ -94,8 +96,10 @@ class CompactingRecall:
         self._recall = recall
         self._prepare = prepare
 
-    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
-        outcome = await self._recall.recall(scope, request, upstream)
+    async def recall(
+        self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals, *, waited: float = 0.0
+    ) -> RecallOutcome:
+        outcome = await self._recall.recall(scope, request, upstream, waited=waited)
         if outcome.resent is not None:
             self._prepare(outcome.resent)
         return outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import perf_counter
 
 from memory.chat.completions import ChatRequest
 from memory.errors import Unavailable
@@ -13,7 +14,7 @@ from memory.recall.signals.upstream import UpstreamSignals
 from memory.recall.trace import RecallOutcome
 from memory.runtime.metrics import Metrics
 
-LOOKUP_SECONDS_MAX = 0.05  # usually some microseconds; the rest of the request's time belongs to recall
+LOOKUP_SECONDS_MAX = 0.05  # of the request's deadline; usually it takes some microseconds
 
 OPTED_OUT = RecallOutcome(RecallStatus.DISABLED, "opted_out")
 UNKNOWN = RecallOutcome(RecallStatus.UNAVAILABLE, "opt_out_unknown")
@@ -27,10 +28,13 @@ class ConsentingRecall:
         self._opt_outs = opt_outs
         self._metrics = metrics
 
-    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
+    async def recall(
+        self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals, *, waited: float = 0.0
+    ) -> RecallOutcome:
+        asked_at = perf_counter()
         refused = await self._refused(scope)
         if refused is None:
-            return await self._recall.recall(scope, request, upstream)
+            return await self._recall.recall(scope, request, upstream, waited=waited + perf_counter() - asked_at)
         self._metrics.requests.labels(refused.status, refused.reason).inc()
         return refused
 

@@ -98,8 +98,11 @@ class RecallPipeline:
         self._broken_part = ""
         self._quiet_until = 0.0
 
-    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals = NO_SIGNALS) -> RecallOutcome:
-        """Never raises. Takes no longer than the deadline, plus the event loop's own delay.
+    async def recall(
+        self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals = NO_SIGNALS, *, waited: float = 0.0
+    ) -> RecallOutcome:
+        """Never raises. Takes no longer than the deadline, plus the event loop's own delay. `waited`: the seconds of it
+        that the request has already spent.
 
         If chats are spread over several filters, storing a new note may take 10 ms more.
         """
@@ -110,12 +113,12 @@ class RecallPipeline:
             outcome = RecallOutcome(RecallStatus.DISABLED, "placement_off")
         else:
             with self._metrics.recall_seconds.labels("all").time():
-                outcome = await self._recalled(scope, request, conversation, upstream)
+                outcome = await self._recalled(scope, request, conversation, upstream, waited)
         self._metrics.requests.labels(outcome.status, outcome.reason).inc()
         return outcome
 
     async def _recalled(
-        self, scope: Scope, request: ChatRequest, conversation: Conversation, upstream: UpstreamSignals
+        self, scope: Scope, request: ChatRequest, conversation: Conversation, upstream: UpstreamSignals, waited: float
     ) -> RecallOutcome:
         loop = asyncio.get_running_loop()
         came_at = loop.time()
@@ -124,11 +127,13 @@ class RecallPipeline:
         lag = loop.time() - came_at
         trace = Trace(
             began_at=self._clock(),
-            ends_at=came_at + self._settings.deadline_seconds - TURNS_BEFORE * lag,
+            ends_at=came_at + self._settings.deadline_seconds - TURNS_BEFORE * lag - waited,
             placement=request.options.placement or self._settings.placement,
             carried=carried_notes(conversation, {}, {}),
         )
         try:
+            if trace.seconds_left <= 0:
+                raise Busy("recall", "its turn came too late")
             async with asyncio.timeout_at(trace.ends_at):
                 status, reason = await self._found(scope, request, conversation, upstream, trace)
             if status is RecallStatus.EMPTY:

@@ -79,7 +79,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
             description="Maximum chats that Envoy lets each filter work on concurrently. Further ones continue at once "
             "as they came, without memory, and Envoy counts them."
         ),
-    ] = 10_000
+    ] = 32
     recall_in_flight_max: Annotated[
         Annotated[int, Meta(ge=1, le=10_000)],
         Meta(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import AsyncIterator
 
 import pytest
 import structlog
 from api_shapes import SHAPES, AskedShape
 from filter_stack import FilterStack, running_stack
+from raw_http import RawRequest, over_http1
 from upstream import RecordingUpstream
 
 from extproc.addresses import unix_target
@@ -82,6 +84,44 @@ async def test_chats_beyond_capacity_wait_for_nothing_and_are_recorded(upstream:
         stack.recall.seconds = 0.0
         assert await statuses(stack, 1) == ["used"] * 2
         assert len(await stack.turns("u", until=6)) == 6
+
+
+async def test_slow_uploads_do_not_keep_the_places_of_others(upstream: RecordingUpstream) -> None:
+    async with running_stack(upstream.url, limits=TrafficLimits(filter_in_flight=4)) as stack:
+        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+            resume = asyncio.Event()
+            slow = [tasks.create_task(slow_chat(stack, body_of(SHAPES[0]), resume)) for _ in range(4)]
+            while stack.count("memproxy_bodies_passed_total", reason="slow_upload") < 3:
+                await asyncio.sleep(0.05)
+            assert set(await statuses(stack, 2)) == {"used"}
+            resume.set()
+        assert [one.result() for one in slow].count("none") >= 3, "they go on, without memory"
+        assert [received.body for received in upstream.received].count(body_of(SHAPES[0])) >= 3, "as they came"
+
+
+async def slow_chat(stack: FilterStack, body: bytes, resume: asyncio.Event) -> str:
+    """The memory status of a chat whose body arrives in two halves."""
+
+    async def halves() -> AsyncIterator[bytes]:
+        yield body[: len(body) // 2]
+        await resume.wait()
+        yield body[len(body) // 2 :]
+
+    headers = {"content-type": "application/json", "content-length": str(len(body))}
+    async with stack.client() as client:
+        answer = await client.post(SHAPES[0].shape.path, content=halves(), headers=headers)
+    assert answer.status_code == 200
+    return answer.headers.get("x-memory-status", "none")
+
+
+async def test_what_a_chat_waited_for_the_filter_is_taken_from_its_deadline(stack: FilterStack) -> None:
+    assert set(await statuses(stack, 3)) == {"used"}
+    assert min(stack.recall.waits) < 0.1
+    request = RawRequest("POST", SHAPES[0].shape.path, [(b"Content-Type", b"application/json")], body_of(SHAPES[0]))
+    asking = asyncio.get_running_loop().run_in_executor(None, over_http1, ("127.0.0.1", stack.plan.port), request)
+    time.sleep(0.4)
+    assert (await asking).status == 200
+    assert stack.recall.waits[-1] > 0.2
 
 
 async def test_a_large_body_is_given_the_time_that_it_takes(stack: FilterStack) -> None:

@@ -1,0 +1,78 @@
+"""Chats whose body is still on its way: in a crowd, slow uploads give up their places.
+
+Envoy lets only so many chats in at a time, and a chat takes its place with its first byte. Uploads that take long, or
+never end, would keep all places from chats that are here. Where most places are taken, who has waited for a body for a
+while goes on without memory, as Envoy would have let it go on without a place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+PATIENCE_SECONDS = 1.0  # bodies of usual chats arrive with their headers
+CROWD_SHARE = 0.75  # of the places
+LOOK_SECONDS = 0.25  # as long as there is a crowd
+
+
+@dataclass(eq=False, slots=True)
+class Upload:
+    """The body of one chat. `awaited_since`: by the loop's clock, while it has not arrived; None otherwise."""
+
+    limit: asyncio.Timeout
+    awaited_since: float | None = None
+
+    def wait(self) -> None:
+        """From now on its body is waited for."""
+        self.awaited_since = asyncio.get_running_loop().time()
+
+    @property
+    def has_given_up(self) -> bool:
+        return self.limit.expired()
+
+    def arrived(self) -> None:
+        self.awaited_since = None
+
+
+class Uploads:
+    """One per process. `places`: how many chats Envoy lets in at a time."""
+
+    def __init__(self, places: int) -> None:
+        self._crowd = max(1, int(places * CROWD_SHARE))
+        self._streams: dict[Upload, None] = {}  # in the order in which they came
+        self._looking: asyncio.TimerHandle | None = None
+
+    @asynccontextmanager
+    async def stream(self) -> AsyncIterator[Upload]:
+        """The block ends, without an error, where the upload gives up its place."""
+        upload = Upload(asyncio.timeout(None))
+        self._streams[upload] = None
+        self._look()
+        try:
+            async with upload.limit:
+                yield upload
+        except TimeoutError:
+            if not upload.has_given_up:
+                raise
+        finally:
+            del self._streams[upload]
+
+    def _look(self) -> None:
+        if self._looking is None and len(self._streams) >= self._crowd:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._thin_out)
+
+    def _thin_out(self) -> None:
+        self._looking = None
+        loop = asyncio.get_running_loop()
+        if len(self._streams) >= self._crowd:
+            for upload in self._streams:
+                since = upload.awaited_since
+                if since is not None and loop.time() - since >= PATIENCE_SECONDS:
+                    upload.arrived()
+                    upload.limit.reschedule(loop.time())
+        self._look()
+
+
+__all__ = ["Upload", "Uploads"]
