@@ -11,15 +11,19 @@ import msgspec
 from litestar import Controller, get, post
 from litestar.params import FromQuery, JSONBody, QueryParameter
 
-from memory.api.operations import OPERATES, TheLibrary, operation
+from memory.api.operations import OPERATES, PathId, TheLibrary, operation
 from memory.api.times import TimeText, time_text
+from memory.errors import NotFound
 from memory.model import CandidateVerdict, RecallStatus
+from memory.ports.evaluation_reports import ReportHead
 from memory.service.operator import TracedRequest
 
 PAGE_REQUESTS_MAX = 200
 DEAD_LETTERS_MAX = 500
 RequestLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_REQUESTS_MAX)]
 BY_TOKEN: list[dict[str, list[str]]] = [{"token": []}]
+REPORTS_MAX = 100
+ReportLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=REPORTS_MAX)]
 LetterLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=DEAD_LETTERS_MAX)]
 
 
@@ -84,6 +88,45 @@ class ReplayedLetters(msgspec.Struct, frozen=True):
     replayed: int
 
 
+class DropBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The ids of dead letters."""
+
+    ids: Annotated[list[str], msgspec.Meta(min_length=1, max_length=DEAD_LETTERS_MAX)]
+
+
+class DroppedLetters(msgspec.Struct, frozen=True):
+    dropped: int
+
+
+class ReportView(msgspec.Struct, frozen=True):
+    """`evaluation`: which command of `memproxy eval`; `file`: the name of its records; `version`: of memproxy."""
+
+    name: str
+    evaluation: str
+    file: str
+    version: str
+    created_at: TimeText
+
+
+class ReportsView(msgspec.Struct, frozen=True):
+    """`next_cursor`: to be passed as `cursor`; null after the last page."""
+
+    reports: list[ReportView]
+    next_cursor: str | None
+
+
+class ReportTableView(msgspec.Struct, frozen=True):
+    """Figures as they are shown; each row has a cell for each column."""
+
+    columns: list[str]
+    rows: list[list[str]]
+
+
+class WholeReportView(msgspec.Struct, frozen=True):
+    report: ReportView
+    tables: list[ReportTableView]
+
+
 class PartView(msgspec.Struct, frozen=True):
     """`reason`: why it does not work; null if it does."""
 
@@ -137,11 +180,35 @@ class OperatorController(Controller):
         """Learns these dead letters again, as their first attempt; ids that are none are ignored."""
         return ReplayedLetters(await library.operator.replay(data.ids))
 
+    @operation(post, "/dead-letters/drop", "dropDeadLetters", allowed=OPERATES, security=BY_TOKEN, status_code=200)
+    async def drop(self, library: TheLibrary, data: JSONBody[DropBody]) -> DroppedLetters:
+        """Deletes these dead letters without learning them: their turns stay in the record. Unknown ids are ignored."""
+        return DroppedLetters(await library.operator.drop(data.ids))
+
+    @operation(get, "/reports", "listReports", allowed=OPERATES, security=BY_TOKEN)
+    async def reports(self, library: TheLibrary, limit: ReportLimit = 20, cursor: FromQuery[str] = "") -> ReportsView:
+        """Reports of evaluations, newest first: `memproxy eval … --report` keeps them."""
+        page = await library.operator.reports.page(limit=limit, cursor=cursor)
+        return ReportsView(list(map(report_view, page.heads)), page.next_cursor or None)
+
+    @operation(get, "/reports/{id:str}", "getReport", allowed=OPERATES, security=BY_TOKEN, errors=(404,))
+    async def report(self, library: TheLibrary, path_id: PathId) -> WholeReportView:
+        """One report, with its figures."""
+        found = await library.operator.reports.get(path_id)
+        if found is None:
+            raise NotFound("there is no such report")
+        tables = [ReportTableView(list(one.columns), list(map(list, one.rows))) for one in found.tables]
+        return WholeReportView(report_view(found.head), tables)
+
     @operation(get, "/health", "getHealthOfParts", allowed=OPERATES, security=BY_TOKEN)
     async def health(self, library: TheLibrary) -> HealthOfParts:
         """Whether each part that memory needs works now."""
         found = await library.operator.health()
         return HealthOfParts([PartView(one.part, one.is_ok, one.reason or None) for one in found])
+
+
+def report_view(head: ReportHead) -> ReportView:
+    return ReportView(head.name, head.evaluation, head.file, head.version, time_text(head.at))
 
 
 def request_view(request: TracedRequest) -> TracedRequestView:

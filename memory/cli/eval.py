@@ -69,6 +69,11 @@ class EvaluationOptions:
 
     json_path: Annotated[Path | None, _output("--json", "Write every figure to this file.")] = None
     markdown_path: Annotated[Path | None, _output("--markdown", "Write the tables to this file.")] = None
+    is_kept: Annotated[bool, Option("--report", help="Keep the tables as a report for the operator's page.")] = False
+    report_name: Annotated[
+        str | None,
+        Option(metavar="NAME", help="The report's name, with --report; otherwise the evaluation and the time."),
+    ] = None
     config: ConfigOption = None
 
 
@@ -293,6 +298,11 @@ def _evaluated(name: str, evaluation: _Evaluation, file: Path, options: Evaluati
         _write(options.json_path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     if options.markdown_path is not None:
         _write(options.markdown_path, markdown(result))
+    if options.is_kept or options.report_name:
+        from memory.processes.report_parts import kept_report
+
+        kept = asyncio.run(kept_report(settings, name, file, tables(result), named=options.report_name or ""))
+        echo(f"kept as report {kept}", err=True)
     return result
 
 

@@ -18,6 +18,7 @@ from functools import partial
 import structlog
 from prometheus_client import REGISTRY, CollectorRegistry
 
+from memory.adapters.evaluation_reports import FolderOfReports
 from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.store import MilvusStore, MilvusTimeouts
 from memory.adapters.models import classifier_file
@@ -212,6 +213,7 @@ class Parts:
             turn_log=self.turn_log,
             traces=self.traces,
             searcher=self.recall(),
+            reports=FolderOfReports(self.settings.reports_path),
             intake=Intake(
                 self.instruments.clock,
                 new_id,

@@ -40,6 +40,7 @@ from memory.ports import (
     TurnRecording,
     TurnTriage,
 )
+from memory.ports.evaluation_reports import NO_REPORTS, EvaluationReports
 from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
 from memory.service.idempotency import NewId, RepeatableCalls
@@ -116,6 +117,7 @@ class Library:
         traces: RequestTraces,
         searcher: Searcher,
         intake: Intake,
+        reports: EvaluationReports = NO_REPORTS,
         flush_timing: FlushTiming = FlushTiming(),
     ) -> None:
         self._store = memories.store
@@ -142,7 +144,7 @@ class Library:
             memories, self.profiles, opt_outs=self.opt_outs, record=turn_log.copies, shared=self.projects.rows
         )
         self.operator = OperatorService(
-            memories=memories, turn_log=turn_log, receipts=traces.receipts, clock=intake.clock
+            memories=memories, turn_log=turn_log, receipts=traces.receipts, reports=reports, clock=intake.clock
         )
         self._searcher = searcher
         self._clock = intake.clock

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from memory.errors import Unavailable
 from memory.model import CandidateVerdict, RecallStatus, Receipt
 from memory.ports import Clock, DeadLetter, MemoryBank, QueueDepth, Receipts, TurnTriage
+from memory.ports.evaluation_reports import EvaluationReports
 
 HEALTH_SECONDS_MAX = 3.0  # a part that takes longer serves no chat in time
 LATE_SECONDS = 900.0  # a turn is learnt minutes after its conversation paused; with retries it takes longer
@@ -57,10 +58,19 @@ class PartHealth:
 class OperatorService:
     """Methods raise `Unavailable`, or `BadInput` for a cursor that is none of ours."""
 
-    def __init__(self, *, memories: MemoryBank, turn_log: TurnTriage, receipts: Receipts, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        memories: MemoryBank,
+        turn_log: TurnTriage,
+        receipts: Receipts,
+        reports: EvaluationReports,
+        clock: Clock,
+    ) -> None:
         self._memories = memories
         self._turn_log = turn_log
         self._receipts = receipts
+        self.reports = reports
         self._clock = clock
 
     async def requests(self, *, limit: int, cursor: str = "") -> TracedRequests:
@@ -77,6 +87,10 @@ class OperatorService:
     async def replay(self, window_ids: Collection[str]) -> int:
         """Learn these dead letters again; returns how many. Empty means none, unlike in the port."""
         return await self._turn_log.replay(window_ids) if window_ids else 0
+
+    async def drop(self, window_ids: Collection[str]) -> int:
+        """Delete these dead letters without learning them; returns how many. Their turns stay in the record."""
+        return await self._turn_log.drop(window_ids)
 
     async def health(self) -> list[PartHealth]:
         """Each part that memory needs, tried now, all at once."""

@@ -201,6 +201,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "Empty: `memproxy/models` in the user's cache folder."
         ),
     ] = ""
+    reports_dir: Annotated[
+        str,
+        Meta(
+            description="Folder of the reports that `memproxy eval --report` writes and the operator's page shows. "
+            "Empty: `reports` in `data_dir`."
+        ),
+    ] = ""
     filters: Annotated[Annotated[int, Meta(ge=1, le=64)], Meta(description="Filter processes.")] = 1
     workers: Annotated[Annotated[int, Meta(ge=1, le=64)], Meta(description="Worker processes.")] = 1
     drain_seconds: Annotated[
@@ -255,6 +262,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def models_path(self) -> Path:
         """The folder of converted models: `models_dir`, or one in the data folder."""
         return Path(self.models_dir) if self.models_dir else Path(self.data_dir) / "models"
+
+    @property
+    def reports_path(self) -> Path:
+        """The folder of evaluation reports."""
+        return Path(self.reports_dir) if self.reports_dir else Path(self.data_dir) / "reports"
 
     @property
     def milvus_dir(self) -> Path:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from hashing_embedder import HashingEmbedder
 
+from memory.adapters.evaluation_reports import FolderOfReports
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
@@ -29,6 +30,7 @@ from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
 from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter, RequestTraces
 from memory.ports.erasures import ErasureProof
+from memory.ports.evaluation_reports import EvaluationReport, ReportHead, ReportTable
 from memory.secrets.redaction import redact
 from memory.service.library import FlushTiming, Library
 from memory.service.requests import Intake
@@ -75,6 +77,7 @@ class Parts:
     summaries: SqliteSummaries
     opt_outs: SqliteOptOuts
     erasures: SqliteErasures
+    reports: FolderOfReports
     searcher: PlainSearch
     library: Library
     now: float = NOW
@@ -107,6 +110,11 @@ class Parts:
             await self.store.apply(memory.user_id, [Change(ChangeKind.CREATE, memory)], np.asarray(vector))
 
 
+def report(name: str, *, at: float, rows: tuple[tuple[str, ...], ...] = ()) -> EvaluationReport:
+    head = ReportHead(name, "recall", "facts.jsonl", "9.9.9", at)
+    return EvaluationReport(head, (ReportTable(("group", "recall"), rows),))
+
+
 @asynccontextmanager
 async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIterator[Parts]:
     embedder = HashingEmbedder()
@@ -124,6 +132,7 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
         receipts = SqliteReceipts(database, clock=clock, redact=redact)
         usage_counts, profiles = SqliteUsageCounts(database), SqliteProfiles(database)
         summaries, opt_outs, erasures = SqliteSummaries(database), SqliteOptOuts(database), SqliteErasures(database)
+        reports = FolderOfReports(folder / "reports")
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
@@ -135,6 +144,7 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
                 projects=SqliteProjects(database),
             ),
             searcher=searcher,
+            reports=reports,
             intake=Intake(
                 clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]"), WordPieceTokens()
             ),
@@ -153,6 +163,7 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
             summaries,
             opt_outs,
             erasures,
+            reports,
             searcher,
             library,
         )

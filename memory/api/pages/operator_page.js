@@ -23,6 +23,7 @@ class Operator {
       health: { load: () => call("GET", "operator/health"), draw: drawnHealth },
       queue: { load: () => call("GET", "operator/queue"), draw: drawnQueue },
       letters: { load: () => call("GET", "operator/dead-letters"), draw: (found) => this.letters(found.dead_letters) },
+      reports: { load: () => call("GET", "operator/reports"), draw: (found) => this.reports(found) },
       requests: { load: () => call("GET", "operator/requests", { parameters: { limit: REQUESTS } }), draw: (found) => this.requests(found) },
     };
     for (const [name, part] of Object.entries(this.parts)) {
@@ -32,7 +33,7 @@ class Operator {
   }
 
   async open() {
-    const { health, queue, letters, requests } = this.parts;
+    const { health, queue, letters, reports, requests } = this.parts;
     const live = button(t("live.pause"), () => {
       this.isLive = !this.isLive;
       live.textContent = t(this.isLive ? "live.pause" : "live.resume");
@@ -43,6 +44,7 @@ class Operator {
       element("div", { class: "columns" }, health.section, queue.section),
       letters.section,
       requests.section,
+      reports.section,
     );
     await this.refresh();
     setInterval(() => this.isLive && !document.hidden && this.refresh(), EVERY_MS);
@@ -86,7 +88,7 @@ class Operator {
         element("span", { class: "reason" }, one.reason),
         number(one.turns),
         number(one.attempts),
-        control,
+        element("div", { class: "actions" }, control, this.dropping(one)),
       ];
     });
     return element("div", {}, table("letters", ["time", "user", "reason", "turns:number", "attempts:number", "action"], rows), element("div", { class: "actions" }, all));
@@ -99,9 +101,47 @@ class Operator {
     }
     const { replayed } = await call("POST", "operator/dead-letters/replay", { body: { ids: letters.map((one) => one.id) } });
     announce(t("replayed", { count: replayed }));
+    await this.redrawLetters();
+  }
+
+  dropping(letter) {
+    const control = button(t("drop"), () => pressed(control, () => this.drop(letter)), { class: "quiet", "aria-label": t("drop.one", { id: letter.id }) });
+    return control;
+  }
+
+  async drop(letter) {
+    const isSure = await confirmed({ title: t("drop.title"), text: t("drop.text", { count: letter.turns }), action: t("drop.action"), cancel: t("cancel") });
+    if (!isSure) return;
+    const { dropped } = await call("POST", "operator/dead-letters/drop", { body: { ids: [letter.id] } });
+    announce(t("dropped", { count: dropped }));
+    await this.redrawLetters();
+  }
+
+  async redrawLetters() {
     this.parts.letters.isForced = true;
     await Promise.all([this.show("letters"), this.show("queue")]);
     document.getElementById("part-letters").closest("section").querySelector("button")?.focus();
+  }
+
+  reports(found) {
+    if (!found.reports.length) return element("p", { class: "hint" }, t("reports.none"));
+    const place = element("div", {}, reportTable(found.reports));
+    return element("div", {}, place, this.olderReports(found.next_cursor, place));
+  }
+
+  olderReports(cursor, place) {
+    const holder = element("div", { class: "more" });
+    if (!cursor) return holder;
+    const control = button(t("load_older_reports"), () =>
+      pressed(control, async () => {
+        const found = await call("GET", "operator/reports", { parameters: { cursor } });
+        place.append(reportTable(found.reports, true));
+        holder.replaceWith(this.olderReports(found.next_cursor, place));
+        announce(t("loaded_reports", { count: found.reports.length }));
+      }),
+    );
+    holder.append(control);
+    return holder;
   }
 
   requests(found) {
@@ -168,6 +208,40 @@ function details(request) {
     element("p", {}, element("code", {}, request.receipt_id)),
     element("p", {}, t("receipt.candidates"), " ", verdicts.join(" · ") || t("none")),
     element("p", {}, t("receipt.timings"), " ", timings.join(" · ") || t("none")),
+  );
+}
+
+function reportTable(reports, isOlder = false) {
+  const rows = reports.map((one) => [element("time", { datetime: one.created_at }, dateTime(one.created_at)), element("code", {}, one.evaluation), element("code", {}, one.file), one.version, reportDetails(one)]);
+  return table(isOlder ? "reports_older" : "reports", ["time", "evaluation", "file", "version", "figures"], rows);
+}
+
+/** The figures are loaded when they are opened for the first time. */
+function reportDetails(report) {
+  const place = element("div", { class: "figures" }, loading());
+  const details = element("details", {}, element("summary", { "aria-label": t("report.of", { name: report.name }) }, t("receipt")), place);
+  const load = async () => {
+    try {
+      const { tables } = await call("GET", `operator/reports/${encodeURIComponent(report.name)}`);
+      place.replaceChildren(element("p", {}, element("code", {}, report.name)), ...tables.map((one) => figures(report.name, one)));
+    } catch (error) {
+      place.replaceChildren(failure(error, load));
+    }
+  };
+  details.addEventListener("toggle", () => details.open && load(), { once: true });
+  return details;
+}
+
+function figures(name, { columns, rows }) {
+  return element(
+    "div",
+    { class: "scroll", role: "group", tabindex: "0", "aria-label": t("report.figures", { name }) },
+    element(
+      "table",
+      {},
+      element("thead", {}, element("tr", {}, columns.map((column, at) => element("th", { scope: "col", class: at ? "number" : "" }, column)))),
+      element("tbody", {}, rows.map((cells) => element("tr", {}, cells.map((cell, at) => element("td", { class: at ? "number" : "" }, cell))))),
+    ),
   );
 }
 

@@ -69,6 +69,7 @@ BODIES: dict[str, Any] = {  # that succeed
     "trimConversation": {"keep_last": 5},
     "compressConversation": {},
     "replayDeadLetters": {"ids": ["no such window"]},
+    "dropDeadLetters": {"ids": ["no such window"]},
     "createProject": {"project_id": "p4"},
     "setProjectMember": {"role": "editor"},
     "transferProject": {"user_id": "bob"},

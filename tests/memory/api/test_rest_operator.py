@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from api_parts import ANN, BOB, SECRET, api_of, assert_refused, claims, service_token, with_token
-from library_parts import NOW, Parts, library_parts
+from library_parts import NOW, Parts, library_parts, report
 
 from memory.api.callers import CallerRules
 from memory.errors import Unavailable
@@ -36,6 +36,8 @@ CALLS = [
     ("GET", "/v1/memory/operator/dead-letters", None),
     ("GET", "/v1/memory/operator/health", None),
     ("POST", "/v1/memory/operator/dead-letters/replay", {"ids": ["w"]}),
+    ("POST", "/v1/memory/operator/dead-letters/drop", {"ids": ["w"]}),
+    ("GET", "/v1/memory/operator/reports", None),
 ]
 MARKER = "zanzibar"  # in every text of the user
 
@@ -88,9 +90,10 @@ async def test_operators_see_ids_states_and_times_and_no_text_of_a_user(parts: P
     await filled(parts)
     async with api_of(parts) as api:
         answers = {path: await api.get(path) for method, path, _ in CALLS if method == "GET"}
-    assert [one.status_code for one in answers.values()] == [200] * 4
+    assert [one.status_code for one in answers.values()] == [200] * 5
     assert not [path for path, answer in answers.items() if MARKER in answer.text]
-    requests, queue, letters, health = (answer.json() for answer in answers.values())
+    requests, queue, letters, health, reports = (answer.json() for answer in answers.values())
+    assert reports == {"reports": [], "next_cursor": None}
     assert requests == {
         "requests": [
             {
@@ -128,6 +131,45 @@ async def test_named_dead_letters_are_replayed_and_no_others(parts: Parts) -> No
         assert [one["id"] for one in left] == [first["id"]]
         queue = (await api.get("/v1/memory/operator/queue")).json()
         assert (queue["retrying"], queue["dead"]) == (1, 1)
+
+
+async def test_dropped_dead_letters_are_gone_and_their_turns_stay(parts: Parts) -> None:
+    await filled(parts)
+    async with api_of(parts) as api:
+        first, second = (await api.get("/v1/memory/operator/dead-letters")).json()["dead_letters"]
+        drop = "/v1/memory/operator/dead-letters/drop"
+        assert_refused(await api.post(drop, json={"ids": []}), 400)
+        assert_refused(await api.post(drop, json={"id": first["id"]}), 400)
+        assert (await api.post(drop, json={"ids": [first["id"], "no such"]})).json() == {"dropped": 1}
+        left = (await api.get("/v1/memory/operator/dead-letters")).json()["dead_letters"]
+        assert [one["id"] for one in left] == [second["id"]]
+        replay = "/v1/memory/operator/dead-letters/replay"
+        assert (await api.post(replay, json={"ids": [first["id"]]})).json() == {"replayed": 0}
+    assert len([turn async for turn in parts.turn_log.turns("ann")]) == 2
+
+
+async def test_reports_are_listed_newest_first_and_shown_whole(parts: Parts) -> None:
+    for number in range(5):
+        await parts.reports.keep(report(f"recall-{number}", at=NOW + number, rows=(("all", f"0.{number}"),)))
+    async with api_of(parts) as api:
+        first = (await api.get("/v1/memory/operator/reports?limit=3")).json()
+        assert [one["name"] for one in first["reports"]] == ["recall-4", "recall-3", "recall-2"]
+        rest = (await api.get("/v1/memory/operator/reports", params={"cursor": first["next_cursor"]})).json()
+        assert ([one["name"] for one in rest["reports"]], rest["next_cursor"]) == (["recall-1", "recall-0"], None)
+        assert (await api.get("/v1/memory/operator/reports/recall-1")).json() == {
+            "report": {
+                "name": "recall-1",
+                "evaluation": "recall",
+                "file": "facts.jsonl",
+                "version": "9.9.9",
+                "created_at": "2025-06-15T15:06:41Z",
+            },
+            "tables": [{"columns": ["group", "recall"], "rows": [["all", "0.1"]]}],
+        }
+        assert_refused(await api.get("/v1/memory/operator/reports/recall-9"), 404)
+        for name in ("..%2Fturns", ".hidden", "a%00b", "x" * 101):
+            assert (await api.get(f"/v1/memory/operator/reports/{name}")).status_code in (400, 404)
+        assert_refused(await api.get("/v1/memory/operator/reports?cursor=none"), 400)
 
 
 async def test_health_names_the_part_that_does_not_work(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:

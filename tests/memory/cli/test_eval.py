@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
+import re
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,6 +21,8 @@ from drawn_lines import drawn_lines
 from eval_command import evaluated
 
 from extproc.cli import main
+from memory.adapters.evaluation_reports import FolderOfReports
+from memory.ports.evaluation_reports import EvaluationReport
 from memory.runtime import logs
 
 DATA = Path(__file__).parents[2] / "data"
@@ -120,6 +125,32 @@ def test_facts_may_be_gzipped_and_give_the_figures_by_language_and_tag(run: Run,
         assert named <= group.keys()
     assert written["all"]["records"] == 3
     assert "| superseded leak |" in markdown.read_text()
+
+
+def test_a_report_is_kept_for_the_operator_page_under_its_name(run: Run, tmp_path: Path) -> None:
+    few, config, reports = some_lines("abstention.jsonl", 3, tmp_path), tmp_path / "memproxy.yaml", tmp_path / "kept"
+    config.write_text(json.dumps({"reports_dir": str(reports)}))
+    for named in (("--report-name", "before-the-change"), ("--report",)):
+        done = run("recall", few, "--config", config, *named)
+        assert done.returncode == 0, done.stderr
+    older, newer = asyncio.run(kept_in(reports))[::-1]
+    assert older.head.name == "before-the-change"
+    assert re.fullmatch(r"recall-\d{8}-\d{6}", newer.head.name)
+    assert f"kept as report {newer.head.name}" in done.stderr
+    assert (newer.head.evaluation, newer.head.file, newer.head.version) == ("recall", few.name, version("memproxy"))
+    [table, *_] = newer.tables
+    assert (table.columns[0], table.rows[0][0]) == ("group", "all")
+    assert newer.tables == older.tables
+    refused = run("recall", few, "--config", config, "--report-name", "../elsewhere")
+    assert refused.returncode == 2
+    assert "a report's name" in refused.stderr
+
+
+async def kept_in(folder: Path) -> list[EvaluationReport]:
+    """Newest first."""
+    reports = FolderOfReports(folder)
+    found = [await reports.get(head.name) for head in (await reports.page(limit=10)).heads]
+    return [one for one in found if one is not None]
 
 
 def test_a_ranking_of_one_s_own_is_scored_as_the_configuration_says(run: Run, folder: Path, tmp_path: Path) -> None:

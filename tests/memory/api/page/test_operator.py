@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from library_parts import NOW, report
 from page_users import memory, receipt
 from page_world import OPERATOR, PROGRAM, PageWorld
 from pages import OPERATORS_PAGE, Opener, press, tab_to
 from playwright.sync_api import Page, expect
+
+from memory.adapters.evaluation_reports import FolderOfReports
 
 pytestmark = pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model")
 
@@ -52,6 +55,46 @@ def test_dead_letters_are_replayed_one_by_one_and_all_at_once(open_page: Opener,
         page.get_by_role("dialog").get_by_role("button", name="Replay").click()
         expect(page.get_by_text("No turns were given up.")).to_be_visible()
         assert world.run(world.parts.turn_log.dead_letters(limit=9)) == []
+        opened.assert_clean()
+
+
+def test_a_dead_letter_is_dropped_after_a_question_and_no_other(open_page: Opener, world: PageWorld) -> None:
+    world.bury("given", "g1", "g2")
+    with open_page(OPERATORS_PAGE) as opened:
+        page = opened.page
+        part = page.get_by_role("region", name="Dead letters")
+        expect(part.locator("tbody tr")).to_have_count(2)
+        kept = world.run(world.parts.turn_log.dead_letters(limit=9))[1]
+        part.get_by_role("button", name="Drop dead letter").first.click()
+        expect(page.get_by_role("dialog")).to_contain_text("1 turn stays in the record and is never learnt.")
+        press(page, "Cancel")
+        assert len(world.run(world.parts.turn_log.dead_letters(limit=9))) == 2
+        part.get_by_role("button", name="Drop dead letter").first.click()
+        page.get_by_role("dialog").get_by_role("button", name="Drop").click()
+        expect(part.locator("tbody tr")).to_have_count(1)
+        expect(page.get_by_text("1 dead letter was dropped.")).to_be_visible()
+        assert world.run(world.parts.turn_log.dead_letters(limit=9)) == [kept]
+        opened.assert_clean()
+
+
+def test_reports_are_listed_and_their_figures_opened(open_page: Opener, world: PageWorld) -> None:
+    with open_page(OPERATORS_PAGE) as opened:
+        expect(opened.page.get_by_text("No report yet.")).to_be_visible()
+        opened.assert_clean()
+    reports = FolderOfReports(world.parts.settings.reports_path)
+    for number in range(21):
+        rows = (("all", f"0.{number}"), ("(none)", ""))
+        world.run(reports.keep(report(f"recall-{number:02}", at=NOW + number, rows=rows)))
+    with open_page(OPERATORS_PAGE) as opened:
+        page = opened.page
+        part = page.get_by_role("region", name="Evaluation reports")
+        expect(part.locator("tbody tr")).to_have_count(20)
+        tab_to(page, "Show figures of recall-20")
+        page.keyboard.press("Enter")
+        figures = page.get_by_role("group", name="Figures of recall-20")
+        expect(figures.locator("td")).to_have_text(["all", "0.20", "(none)", ""])
+        press(page, "Load older reports")
+        expect(part.get_by_label("Show figures of recall-00")).to_be_visible()
         opened.assert_clean()
 
 

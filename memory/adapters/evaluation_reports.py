@@ -1,0 +1,96 @@
+"""Evaluation reports as JSON files in one folder: written by the command line, read by the API.
+
+A file is written under another name and renamed, so that a reader sees all of it or nothing. Names are bounded to
+letters, digits and a few signs: no name leads out of the folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from memory.errors import BadInput, Unavailable
+from memory.ports.evaluation_reports import EvaluationReport, ReportHead, ReportsPage
+
+SUFFIX = ".json"
+FILE_BYTES_MAX = 4 << 20  # a report has some KB; what is larger is none of ours
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class FolderOfReports:
+    """The folder is made by the first report."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def keep(self, report: EvaluationReport) -> None:
+        path = self._path(report.head.name)
+        try:
+            await asyncio.to_thread(_written, path, msgspec.json.encode(report))
+        except OSError as error:
+            raise Unavailable("reports", f"cannot write {str(path)!r}: {error.strerror}") from error
+
+    async def page(self, *, limit: int, cursor: str = "") -> ReportsPage:
+        heads = await asyncio.to_thread(self._heads)
+        if cursor:
+            after = _place(cursor)
+            heads = [head for head in heads if (head.at, head.name) < after]
+        shown = heads[:limit]
+        more = f"{shown[-1].at!r}/{shown[-1].name}" if len(heads) > limit else ""
+        return ReportsPage(tuple(shown), more)
+
+    async def get(self, name: str) -> EvaluationReport | None:
+        return await asyncio.to_thread(_read, self._path(name))
+
+    def _path(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise BadInput("a report's name has 1 to 100 letters, digits, '.', '_' and '-', and begins with no sign")
+        return self._folder / (name + SUFFIX)
+
+    def _heads(self) -> list[ReportHead]:
+        found = (_read(path) for path in self._folder.glob(f"*{SUFFIX}") if _NAME.fullmatch(path.stem))
+        return sorted(
+            (one.head for one in found if one is not None), key=lambda head: (head.at, head.name), reverse=True
+        )
+
+
+def _place(cursor: str) -> tuple[float, str]:
+    at, separator, name = cursor.partition("/")
+    try:
+        if not separator:
+            raise ValueError
+        return float(at), name
+    except ValueError:
+        raise BadInput("this cursor is none of ours: take it from the page before") from None
+
+
+def _written(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _read(path: Path) -> EvaluationReport | None:
+    """None if there is none, or no report: the folder is an operator's, who may keep other files there."""
+    try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            return None
+        report = msgspec.json.decode(path.read_bytes(), type=EvaluationReport)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    is_whole = all(len(row) == len(table.columns) for table in report.tables for row in table.rows)
+    return report if report.head.name == path.stem and is_whole else None
+
+
+__all__ = ["FolderOfReports"]
