@@ -30,14 +30,16 @@ TOKEN = "root:Milvus"  # the server's own at its first start
 CERTIFICATE = TLS / "localhost.pem"
 START_SECONDS_MAX = 180.0
 CALL_SECONDS = 2.0
+LEASE_SECONDS = 60  # a server that is not run for longer gives up its place, and ends itself
 CANNOT_ISOLATE = 3  # as in milvus_standalone_relay.py
 
 
 class MilvusServer:
-    """`start` may be called again after `kill`: same port, same data."""
+    """`start` may be called again after `kill`: same port, same data; it takes its place back after `lease_seconds`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, lease_seconds: int = LEASE_SECONDS) -> None:
         self._folder = folder
+        self._lease_seconds = lease_seconds
         self.port, self.tls_port = _free_port(), _free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -95,6 +97,7 @@ class MilvusServer:
         (self._folder / "server.pid").unlink(missing_ok=True)
         words = [INSTALLED / "venv" / "bin" / "python", SUPPORT / "milvus_standalone_relay.py", "--with-tokens"]
         words += ["--binaries", INSTALLED / "bin", "--folder", self._folder]
+        words += ["--lease-seconds", str(self._lease_seconds)]
         words += ["--port", str(self.port), "--tls-port", str(self.tls_port)]
         words += ["--certificate", CERTIFICATE, "--key", TLS / "key.pem"]
         with (self._folder / "relay.log").open("ab") as log:
