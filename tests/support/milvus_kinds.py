@@ -16,7 +16,7 @@ from memory.model import VectorOrigin
 
 MILVUS_LITE = "Milvus Lite"
 PREPARE_SECONDS_MAX = 60.0
-PATIENT = MilvusTimeouts(search=30.0, read=60.0, write=60.0)  # a busy server takes seconds to make a collection
+PATIENT = MilvusTimeouts(search=30.0, read=50.0, write=50.0)  # a busy server takes seconds to make a collection
 MILVUS_KINDS = (MILVUS_LITE, MILVUS_SERVER)
 
 
