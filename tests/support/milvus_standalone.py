@@ -87,7 +87,11 @@ class MilvusServer:
         self._process = None
 
     def freeze(self) -> None:
-        os.kill(self._server_pid(), signal.SIGSTOP)
+        """Returns once none of its threads runs: on a busy machine one may still answer after the signal."""
+        server = self._server_pid()
+        os.kill(server, signal.SIGSTOP)
+        while not _stands_still(server):
+            time.sleep(0.01)
 
     def thaw(self) -> None:
         os.kill(self._server_pid(), signal.SIGCONT)
@@ -130,6 +134,10 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _stands_still(pid: int) -> bool:
+    return all("State:\tT" in (thread / "status").read_text() for thread in Path(f"/proc/{pid}/task").iterdir())
 
 
 def _runs(pid: int) -> bool:
