@@ -22,11 +22,15 @@ PRODUCT = "product"
 SERVED: list[MilvusServer] = []  # the one that runs for the tests of its group
 ROOT = Path(__file__).resolve().parents[1]
 WITH_REASON = ("slow", "alone")
+SERVER_ALONE = "a Milvus server keeps both cores busy: beside it, other tests miss their times, and it misses its own"
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest begins first: the product, then modules that hold something slow."""
     for item in items:
+        if group_of(item.nodeid) == MILVUS_SERVER:
+            item.add_marker(pytest.mark.alone(SERVER_ALONE))
         for name in WITH_REASON:
             mark = item.get_closest_marker(name)
             if mark is not None and not mark.args:

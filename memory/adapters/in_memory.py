@@ -39,7 +39,7 @@ class InMemoryStore:
     async def nearest(
         self, where: MemoryFilter, vectors: Vector, *, limit: int, words: Collection[str] = ()
     ) -> list[Record]:
-        records = [record for record in self._matching(where) if pages.holds(words, record.memory)]
+        records = [record for record in self._matching(where) if pages.holds(words, record.memory.content)]
         if not records or limit < 1:
             return []
         cosines = np.stack([record.vector for record in records]) @ np.asarray(vectors, dtype=np.float32).T

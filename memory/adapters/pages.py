@@ -80,9 +80,9 @@ def admits(where: MemoryFilter, memory: Memory) -> bool:
     return where.status is None or memory.status == where.status
 
 
-def holds(words: Collection[str], memory: Memory) -> bool:
-    """Whether its content contains one of them; True if there are none."""
-    return not words or any(spelling in memory.content for word in words for spelling in spellings(word))
+def holds(words: Collection[str], content: str) -> bool:
+    """Whether it contains one of them; True if there are none."""
+    return not words or any(spelling in content for word in words for spelling in spellings(word))
 
 
 def spellings(word: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from memory_rows import DIMENSION
-from milvus_kinds import MILVUS_KINDS, PATIENT, RealMilvus, prepared, real_milvus
+from milvus_kinds import MILVUS_KINDS, PATIENT, empty_address, prepared, real_milvus
 from prometheus_client import CollectorRegistry
 from turn_logs import DEPLOYMENTS, Deployment
 
@@ -23,8 +23,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
     if request.param == "in memory":
         yield InMemoryStore(dimension=DIMENSION)
         return
-    server: RealMilvus = real_milvus(request, request.param)
-    address = server.address(request.getfixturevalue("collection"), DIMENSION)
+    address = empty_address(real_milvus(request, request.param), request.getfixturevalue("collection"), DIMENSION)
     async with MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as milvus:
         yield await prepared(milvus)
 

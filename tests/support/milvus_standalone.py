@@ -30,14 +30,16 @@ TOKEN = "root:Milvus"  # the server's own at its first start
 CERTIFICATE = TLS / "localhost.pem"
 START_SECONDS_MAX = 180.0
 CALL_SECONDS = 2.0
+LEASE_SECONDS = 60  # a server that is not run for longer gives up its place, and ends itself
 CANNOT_ISOLATE = 3  # as in milvus_standalone_relay.py
 
 
 class MilvusServer:
-    """`start` may be called again after `kill`: same port, same data."""
+    """`start` may be called again after `kill`: same port, same data; it takes its place back after `lease_seconds`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, lease_seconds: int = LEASE_SECONDS) -> None:
         self._folder = folder
+        self._lease_seconds = lease_seconds
         self.port, self.tls_port = _free_port(), _free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -85,7 +87,11 @@ class MilvusServer:
         self._process = None
 
     def freeze(self) -> None:
-        os.kill(self._server_pid(), signal.SIGSTOP)
+        """Returns once none of its threads runs: on a busy machine one may still answer after the signal."""
+        server = self._server_pid()
+        os.kill(server, signal.SIGSTOP)
+        while not _stands_still(server):
+            time.sleep(0.01)
 
     def thaw(self) -> None:
         os.kill(self._server_pid(), signal.SIGCONT)
@@ -95,6 +101,7 @@ class MilvusServer:
         (self._folder / "server.pid").unlink(missing_ok=True)
         words = [INSTALLED / "venv" / "bin" / "python", SUPPORT / "milvus_standalone_relay.py", "--with-tokens"]
         words += ["--binaries", INSTALLED / "bin", "--folder", self._folder]
+        words += ["--lease-seconds", str(self._lease_seconds)]
         words += ["--port", str(self.port), "--tls-port", str(self.tls_port)]
         words += ["--certificate", CERTIFICATE, "--key", TLS / "key.pem"]
         with (self._folder / "relay.log").open("ab") as log:
@@ -127,6 +134,10 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _stands_still(pid: int) -> bool:
+    return all("State:\tT" in (thread / "status").read_text() for thread in Path(f"/proc/{pid}/task").iterdir())
 
 
 def _runs(pid: int) -> bool:

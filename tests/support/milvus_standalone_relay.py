@@ -29,7 +29,6 @@ SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 BUFFER_BYTES = 1 << 18
 CANNOT_ISOLATE = 3  # exit code
 SETTINGS = {
-    "common.session.ttl": 5,  # seconds after a kill until a restarted server takes its own place again
     "common.gracefulStopTimeout": 5,
     "dataCoord.segment.maxIdleTime": 60,
     "log.level": "error",
@@ -58,10 +57,12 @@ def enter_own_network() -> None:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", IFF_UP))
 
 
-def started(binaries: Path, folder: Path, *, with_tokens: bool) -> tuple[subprocess.Popen[bytes], int]:
+def started(words: argparse.Namespace) -> tuple[subprocess.Popen[bytes], int]:
     """The server, and its port within the namespace."""
+    binaries, folder = words.binaries, words.folder.absolute()
     config = MilvusServerConfig(data_dir=str(folder))
-    config.set("authorization_enabled", with_tokens)
+    config.set("authorization_enabled", words.with_tokens)
+    config.set("common.session.ttl", words.lease_seconds)
     for name, value in SETTINGS.items():
         config.set(name, value)
     config.resolve()
@@ -127,6 +128,7 @@ def arguments() -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=Path, required=True)
     for name in ("port", "tls-port"):
         parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--lease-seconds", type=int, required=True)
     parser.add_argument("--with-tokens", action="store_true")
     return parser.parse_args()
 
@@ -137,7 +139,7 @@ def main() -> None:
     words.folder.mkdir(parents=True, exist_ok=True)
     plain, encrypted = listener(words.port), listener(words.tls_port)
     enter_own_network()
-    server, port = started(words.binaries, words.folder.absolute(), with_tokens=words.with_tokens)
+    server, port = started(words)
     asyncio.run(run(server, port, plain, encrypted))
 
 

@@ -27,6 +27,7 @@ from memory.recall.ranking.corpus import Corpus
 from memory.runtime.metrics import Metrics
 
 DIMENSION = 8
+LOCK_WAIT_SECONDS = 60.0  # each of several writes under one lock takes a busy Milvus server a second
 
 
 def opened(server: RealMilvus, collection: str) -> MilvusStore:
@@ -125,4 +126,4 @@ async def world(
 async def process(folder: Path) -> AsyncIterator[UserLedger]:
     """The ledger of one more process on the same file."""
     async with SqliteDatabase(folder / "turns.sqlite") as database:
-        yield SqliteUserLedger(database, clock=lambda: 0.0)
+        yield SqliteUserLedger(database, clock=lambda: 0.0, wait_seconds=LOCK_WAIT_SECONDS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LITE_NAME = "milvus_lite"  # a server that was installed from PyPI calls itself `v2.3.5-lite`, and is none
-FIRST_WITH_INVERTED = (2, 4)
+FIRST_WITH_WORDS = (2, 4)  # with inverted indexes on text, and patterns that match within it
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,7 @@ class Capabilities:
     """`partitions_users`: a search then reads one partition only; on Milvus Lite it would become slower.
 
     `text_index`: kind of a scalar index on text; "" if none is to be made: on Milvus Lite it loses hits.
+    `finds_words`: `like` finds text anywhere in a field; before 2.4 only where a field begins with it.
     `flushes_after_writes`: unflushed rows make searches slow. A server flushes by itself, and a flush of ours for each
     write would leave many small segments; there, a writer waits until its rows are visible instead.
     `sweeps_by_search`: a search without a limit returns all rows, in a third of a query's time.
@@ -26,6 +27,7 @@ class Capabilities:
 
     partitions_users: bool
     text_index: str
+    finds_words: bool
     flushes_after_writes: bool
     sweeps_by_search: bool
     rebuilds_index: bool
@@ -36,6 +38,7 @@ class Capabilities:
 LITE = Capabilities(
     partitions_users=False,
     text_index="",
+    finds_words=True,
     flushes_after_writes=True,
     sweeps_by_search=True,
     rebuilds_index=True,
@@ -49,9 +52,11 @@ def capabilities_of(version: str) -> Capabilities:
     if version.lower().startswith(LITE_NAME):
         return LITE
     major, minor = [*(int(part) for part in version.lstrip("vV").split(".")[:2] if part.isdigit()), 0, 0][:2]
+    is_recent = (major, minor) >= FIRST_WITH_WORDS
     return Capabilities(
         partitions_users=True,
-        text_index="INVERTED" if (major, minor) >= FIRST_WITH_INVERTED else "Trie",
+        text_index="INVERTED" if is_recent else "Trie",
+        finds_words=is_recent,
         flushes_after_writes=False,
         sweeps_by_search=False,
         rebuilds_index=False,

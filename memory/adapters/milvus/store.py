@@ -122,9 +122,14 @@ class MilvusStore:
     ) -> list[Record]:
         if limit < 1 or not len(vectors):
             return []
-        expression = filters.holding(where, words)
 
         async def ask(link: Link) -> list[row_codec.Row]:
+            expression = filters.holding(where, words)
+            if words and not link.can.finds_words:
+                ids = await self._holding(link, where, words)
+                if not ids:
+                    return []
+                expression = filters.among(where, ids)
             wanted = _Rows(expression, row_codec.RECORD_FIELDS, where.user_id, min(limit, SEARCH_LIMIT_MAX))
             return await self._swept(link, wanted, vectors)
 
@@ -333,6 +338,15 @@ class MilvusStore:
             timeout=LIBRARY_SECONDS,
         )
         return await _in_pieces(_entity, [hit for hits in found for hit in hits])
+
+    async def _holding(self, link: Link, where: MemoryFilter, words: Collection[str]) -> list[str]:
+        """The ids of the memories whose content contains one of the words, which we look for ourselves."""
+
+        def held(row: row_codec.Row) -> str | None:
+            return str(row["id"]) if pages.holds(words, str(row["content"])) else None
+
+        found = await self._ask(link, _Rows(filters.expression(where), ("id", "content"), where.user_id))
+        return [one for one in await _in_pieces(held, found) if one is not None]
 
     async def _load_state(self, link: Link) -> bool:
         state = await link.client.get_load_state(link.collection, timeout=LIBRARY_SECONDS)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hashing_embedder import HashingEmbedder
 from learning_parts import Faults, Killed
-from milvus_kinds import PATIENT, RealMilvus
+from milvus_kinds import PATIENT, RealMilvus, empty_address
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
@@ -99,7 +99,7 @@ async def world(folder: Path, store: MemoryStore) -> AsyncIterator[World]:
 
 @pytest.fixture
 async def here(tmp_path: Path, milvus: RealMilvus, collection: str) -> AsyncIterator[World]:
-    address = milvus.address(collection, EMBEDDER.dimension)
+    address = empty_address(milvus, collection, EMBEDDER.dimension)
     async with (
         MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as store,
         world(tmp_path, store) as opened,

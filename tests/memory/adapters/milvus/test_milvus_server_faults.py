@@ -22,7 +22,8 @@ from memory.ports import MemoryFilter
 from memory.runtime.metrics import Metrics
 
 SEARCH_SECONDS = 0.5
-RETURN_SECONDS_MAX = 90.0  # loads its collections again, after its own 5 s until it takes its place back
+LEASE_SECONDS = 10  # until a server that was killed and started takes its own place again
+RETURN_SECONDS_MAX = 90.0  # loads its collections again, after that
 ANN = MemoryFilter("ann")
 
 
@@ -41,7 +42,7 @@ async def store(milvus_server: MilvusServer, collection: str) -> AsyncIterator[M
 @pytest.fixture
 def mortal(tmp_path: Path) -> Iterator[MilvusServer]:
     """One of its own: for a minute after a kill, a server makes no new collection."""
-    server = MilvusServer(tmp_path / "mortal")
+    server = MilvusServer(tmp_path / "mortal", lease_seconds=LEASE_SECONDS)
     server.start()
     yield server
     server.kill()
