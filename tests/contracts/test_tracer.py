@@ -62,9 +62,13 @@ async def test_every_parent_is_accepted(tracer: Tracer, parent: str) -> None:
 
 @pytest.mark.parametrize("parent", ["", "nonsense", SAMPLED])
 async def test_a_served_call_runs_and_its_errors_pass(tracer: Tracer, parent: str) -> None:
-    with pytest.raises(LookupError), tracer.served(parent=parent) as name:
-        name(ServedCall("GET", "/v1/memory", 200))
-        raise LookupError
+    def answer() -> None:
+        with tracer.served(parent=parent) as name:
+            name(ServedCall("GET", "/v1/memory", 200))
+            raise LookupError("as it was")
+
+    with pytest.raises(LookupError, match="as it was"):
+        answer()
 
 
 async def test_served_calls_are_named_by_their_routes_inside_their_parents(collector: TraceCollector) -> None:
