@@ -176,6 +176,22 @@ def test_a_call_of_the_api_continues_its_trace_and_shows_its_steps(
     assert spans["recall.embed"].parent_id == spans["memory.recall"].span_id
 
 
+def test_a_tool_s_search_over_mcp_is_inside_the_span_of_its_call(product: Product, collector: TraceCollector) -> None:
+    trace = uuid.uuid4().hex
+    tool = {"name": "memory_search", "arguments": {"query": f"What about {MARKER}?"}}
+    answer = httpx.post(
+        f"{product.api}/mcp?user_id={USER}",
+        json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool},
+        headers={"traceparent": f"00-{trace}-{PARENT}-01", "accept": "application/json, text/event-stream"},
+        timeout=60,
+    )
+    assert answer.status_code == 200, answer.text
+    spans = whole_trace(collector, trace, names=("POST /mcp", "memory.recall"))
+    assert spans["POST /mcp"].attributes["http.route"] == "/mcp"
+    assert spans["POST /mcp"].parent_id == PARENT
+    assert spans["memory.recall"].parent_id == spans["POST /mcp"].span_id
+
+
 def test_ids_and_unknown_paths_of_calls_are_in_no_span(product: Product, collector: TraceCollector) -> None:
     trace = uuid.uuid4().hex
     for path in (f"/v1/memory/{MARKER}", f"/v1/{MARKER}/{MARKER}"):
