@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -30,7 +30,7 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from memory.runtime.tracing import AttributeValue, SpanName, StageTiming, TurnTrace, safe_attributes
+from memory.runtime.tracing import AttributeValue, ServedCall, SpanName, StageTiming, TurnTrace, safe_attributes
 
 QUEUE_SPANS_MAX = 4_096  # about 4 MB; a chat has ten spans
 BATCH_SPANS_MAX = 512
@@ -95,10 +95,16 @@ class OtlpTracer:
                 record_exception=False,  # messages of errors may hold content
                 set_status_on_exception=False,
             )
-        current = trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False)
-        with current, ExitStack() as body:
-            body.push(partial(_mark, span))
+        with _current(span):
             yield
+
+    @contextmanager
+    def served(self, *, parent: str = "") -> Iterator[Callable[[ServedCall], None]]:
+        span = self._tracer.start_span(
+            "HTTP", context=_remote(parent), kind=trace.SpanKind.SERVER, record_exception=False
+        )
+        with _current(span):
+            yield partial(_name, span)
 
     def note(self, **attributes: AttributeValue) -> None:
         named = {f"memproxy.{name}": value for name, value in safe_attributes(attributes).items()}
@@ -115,6 +121,22 @@ class OtlpTracer:
     def trace_id(self) -> str:
         found = trace.get_current_span().get_span_context()
         return f"{found.trace_id:032x}" if found.is_valid and found.trace_flags.sampled else ""
+
+
+@contextmanager
+def _current(span: trace.Span) -> Iterator[None]:
+    """Make it the current span, until it ends with the body."""
+    current = trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False)
+    with current, ExitStack() as body:
+        body.push(partial(_mark, span))
+        yield
+
+
+def _name(span: trace.Span, call: ServedCall) -> None:
+    span.update_name(call.name())
+    span.set_attributes(call.attributes())
+    if call.is_error():
+        span.set_status(trace.StatusCode.ERROR)
 
 
 def _mark(

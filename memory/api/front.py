@@ -1,10 +1,11 @@
 """Stands before the framework's router: web pages are refused, ids in paths may be any text, HEAD is GET without a
-body, and calls are counted by the template of their path, never by the path.
+body, and calls are counted and traced by the template of their path, never by the path.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
 from memory.api.asgi import AsgiApp, AsgiMessage, AsgiReceive, AsgiScope, AsgiSend
@@ -12,51 +13,63 @@ from memory.api.browsers import refuse_pages
 from memory.api.forgery import refuse_forged
 from memory.api.identity import Forbidden
 from memory.api.refusals import CLIENT_GONE, ClientGone, refusal, send_refusal
-from memory.runtime.metrics import Metrics
+from memory.runtime.instruments import Instruments
+from memory.runtime.tracing import UNMATCHED, ServedCall
 
 OURS = "/v1/"
 PROBES = frozenset(("/health", "/healthz"))  # open to everybody; whatever else is called is checked, found or not
-UNMATCHED = "unmatched"  # label of calls that no path of ours matches, or that are refused before
+TRACE_HEADER = b"traceparent"
 IDS_AFTER = {"sessions": ("end",), "conversations": ("messages", "trim", "compress"), "messages": ()}
 
 
 class Front:
-    """An application around the framework's. `passed`: paths of others (MCP), which it leaves alone."""
+    """An application around the framework's. `passed`: paths of others (MCP), which it only traces."""
 
-    def __init__(self, app: AsgiApp, *, refuses_pages: bool, passed: frozenset[str], metrics: Metrics) -> None:
+    def __init__(self, app: AsgiApp, *, refuses_pages: bool, passed: frozenset[str], instruments: Instruments) -> None:
         self._app = app
         self._refuses_pages = refuses_pages
         self._passed = passed
-        self._metrics = metrics
+        self._metrics = instruments.metrics
+        self._tracer = instruments.tracer
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         path = _path(scope)
-        if path in self._passed:
-            await self._app(scope, receive, send)
-            return
-        started, exchange = time.perf_counter(), _Exchange(receive, send, is_head=scope["method"] == "HEAD")
+        exchange = _Exchange(receive, send, is_head=scope["method"] == "HEAD")
         inner: AsgiScope = {**scope, "path": path, "method": "GET" if exchange.is_head else scope["method"]}
         if path in PROBES:  # they send any Host, and the framework refuses some; none matters here
             inner["headers"] = [(name, value) for name, value in scope["headers"] if name != b"host"]
-        try:
-            await self._serve(inner, exchange)
-        finally:
-            if path.startswith(OURS):
-                route = inner.get("path_template", UNMATCHED)
-                self._metrics.api_seconds.labels(route, str(exchange.code)).observe(time.perf_counter() - started)
+            await self._app(inner, exchange.receive, exchange.send)
+            return
+        with self._tracer.served(parent=_parent(scope["headers"])) as name:
+            try:
+                if path in self._passed:
+                    await self._app(scope, receive, exchange.send)
+                else:
+                    await self._serve(inner, exchange)
+            finally:
+                route = path if path in self._passed else inner.get("path_template", "")
+                name(ServedCall(scope["method"], route, exchange.code))
 
     async def _serve(self, scope: AsgiScope, exchange: _Exchange) -> None:
-        if scope["path"] not in PROBES:
-            try:
-                if self._refuses_pages:
-                    refuse_pages(scope["headers"])
-                refuse_forged(scope["method"], scope["headers"])
-            except Forbidden as error:
-                await send_refusal(exchange.send, refusal(error.code, str(error), 403))
-                return
+        started = time.perf_counter()
+        try:
+            await self._checked(scope, exchange)
+        finally:
+            if scope["path"].startswith(OURS):
+                route = scope.get("path_template", UNMATCHED)
+                self._metrics.api_seconds.labels(route, str(exchange.code)).observe(time.perf_counter() - started)
+
+    async def _checked(self, scope: AsgiScope, exchange: _Exchange) -> None:
+        try:
+            if self._refuses_pages:
+                refuse_pages(scope["headers"])
+            refuse_forged(scope["method"], scope["headers"])
+        except Forbidden as error:
+            await send_refusal(exchange.send, refusal(error.code, str(error), 403))
+            return
         await self._app(scope, exchange.receive, exchange.send)
 
 
@@ -85,6 +98,12 @@ class _Exchange:
         await self._send(message)
 
 
+def _parent(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """The `traceparent` of the call; "" without one, and with several, which is malformed."""
+    values = [value for name, value in headers if name == TRACE_HEADER]
+    return values[0].decode("latin-1") if len(values) == 1 else ""
+
+
 def _path(scope: AsgiScope) -> str:
     """The path with each of its segments quoted, so that an id is one segment whatever it contains.
 
@@ -108,4 +127,4 @@ def _may_act(method: str, action: str) -> bool:
     return action != "end" or method == "POST"
 
 
-__all__ = ["UNMATCHED", "Front"]
+__all__ = ["Front"]

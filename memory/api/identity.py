@@ -57,8 +57,8 @@ def caller_of(
 
     In development the header is trusted from anyone, and the query if there is no header. In all other modes headers
     count only together with the edge's secret, which is new at each start; without a secret nobody is trusted. In mode
-    `jwt` the user is that of the verified token, and `asked_for` its claim; the identity header, which the edge
-    removes, then comes from an operator's tool that knows the secret.
+    `jwt` the user is that of the verified token, and `asked_for` its claim, or the id that answers show; the identity
+    header, which the edge removes, then comes from an operator's tool that knows the secret.
     """
     pairs = list(headers)
     is_development = identity_mode == DEVELOPMENT
@@ -75,9 +75,10 @@ def caller_of(
         raise Unauthenticated(f"no user: say who is calling by {_ways(identity_mode)}")
     if not is_valid_id(caller):
         raise BadInput("a user id has 1-256 bytes of UTF-8 without control characters or white space at an edge")
-    if asked_for is not None and asked_for != caller:
+    found = Caller(verified.user_id, verified.projects, caller) if verified is not None else Caller(caller)
+    if asked_for is not None and asked_for not in (caller, found.user_id):  # with its tenant, as answers show it
         raise Forbidden("user_id must be the caller's own")
-    return Caller(verified.user_id, verified.projects, caller) if verified is not None else Caller(caller)
+    return found
 
 
 def _ways(identity_mode: str) -> str:

@@ -38,7 +38,7 @@ from memory.api.receipts import ReceiptsController
 from memory.api.refusals import HANDLERS
 from memory.api.transfers import TransfersController
 from memory.api.turns import TurnsController
-from memory.runtime.metrics import Metrics
+from memory.runtime.instruments import Instruments
 from memory.service.library import Library
 
 BASES = ("/v1/memory", "/v1")  # the proxy's port serves what is below the first
@@ -63,15 +63,15 @@ def create_app(
     *,
     identity_mode: str,
     edge_secret: str,
-    metrics: Metrics,
+    instruments: Instruments,
     routes: Sequence[ASGIRouteHandler] = (),
     rules: CallerRules = USERS_ONLY,
 ) -> AsgiApp:
     """The application. `edge_secret`: added by the proxy; "" trusts nobody outside development. `routes`: of others."""
-    callers = Callers(identity_mode=identity_mode, edge_secret=edge_secret, rules=rules, metrics=metrics)
+    callers = Callers(identity_mode=identity_mode, edge_secret=edge_secret, rules=rules, metrics=instruments.metrics)
     passed = frozenset(path for route in routes for path in route.paths)
     app = PageFiles(cast(AsgiApp, framework_app(library, callers, routes)), identity_mode=identity_mode)
-    return Front(app, refuses_pages=identity_mode == DEVELOPMENT, passed=passed, metrics=metrics)
+    return Front(app, refuses_pages=identity_mode == DEVELOPMENT, passed=passed, instruments=instruments)
 
 
 def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRouteHandler] = ()) -> Litestar:

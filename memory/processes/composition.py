@@ -221,6 +221,7 @@ class Parts:
                 self.tokens,
                 session_end_seconds=self.settings.memory.learn.session_end_seconds,
                 tenancy=tenancy(self.settings),
+                tracer=self.instruments.tracer,
             ),
         )
 

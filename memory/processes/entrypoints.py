@@ -100,18 +100,18 @@ async def _summarise(parts: Parts, readers: Readers, until: asyncio.Event) -> No
 
 async def run_api(settings: Settings, until: asyncio.Event) -> None:
     """Serve REST and MCP until told to stop."""
-    async with open_parts(settings) as parts:
-        library, metrics = parts.library(), parts.metrics
+    async with open_parts(settings, traced_as="api") as parts:
+        library, instruments = parts.library(), parts.instruments
         mode, secret, rules = settings.identity, settings.edge_secret, caller_rules(settings)
 
         def load_mcp() -> McpServer:
             from memory.api.mcp import MemoryMcp
 
-            return MemoryMcp(library, identity_mode=mode, edge_secret=secret, metrics=metrics, rules=rules)
+            return MemoryMcp(library, identity_mode=mode, edge_secret=secret, metrics=instruments.metrics, rules=rules)
 
         mcp = McpOnDemand(load_mcp)
         app = create_app(
-            library, identity_mode=mode, edge_secret=secret, metrics=metrics, routes=mcp.routes, rules=rules
+            library, identity_mode=mode, edge_secret=secret, instruments=instruments, routes=mcp.routes, rules=rules
         )
         config = uvicorn.Config(
             app,

@@ -77,7 +77,7 @@ class RecallPipeline:
         settings: RecallSettings,
     ) -> None:
         """`new_id` generates the ids of receipts."""
-        self._searching = SearchFlow(search, metrics=instruments.metrics, settings=settings)
+        self._searching = SearchFlow(search, instruments=instruments, settings=settings)
         self._opening = ProfileOpening(
             traces.profiles, tokens=search.tokens, metrics=instruments.metrics, settings=settings
         )

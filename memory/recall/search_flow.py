@@ -41,8 +41,9 @@ from memory.recall.signals import search_decision
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.past_talk import PastTalkClassifier
 from memory.recall.trace import RecallSettings, Trace
-from memory.runtime.metrics import Metrics
+from memory.runtime.instruments import Instruments
 from memory.runtime.task_groups import unwrapped
+from memory.runtime.tracing import SpanName
 
 LABEL = "- [2025-01-31]"  # the label of a memory's line, for counting: all dates cost the same
 # Reserved for embedding and ranking a rewritten question: an embedding takes 5 ms, at worst 20.
@@ -74,12 +75,13 @@ class SearchParts:
 class SearchFlow:
     """Runs searches. One per process."""
 
-    def __init__(self, parts: SearchParts, *, metrics: Metrics, settings: RecallSettings) -> None:
+    def __init__(self, parts: SearchParts, *, instruments: Instruments, settings: RecallSettings) -> None:
         self._embedder = parts.embedder
         self._retrieval = parts.retrieval
         self._classifier = parts.classifier
         self._tokens = parts.tokens
-        self._metrics = metrics
+        self._metrics = instruments.metrics
+        self._tracer = instruments.tracer
         self._settings = settings
         self._rewriter = parts.rewriter
         self._callers = asyncio.Semaphore(CALLERS_AT_ONCE)
@@ -202,13 +204,17 @@ class SearchFlow:
         conversation = Conversation(messages=(*history, Message(role=Role.USER, content=query)))
 
         async def ranked(query: Query) -> Ranked:
-            vector = await self._embedded(query)
-            if as_of is not None:
-                return await self._retrieval.ranked_as_of(Question(query, scope, as_of, options.memory_types), vector)
-            return await self._retrieval.ranked(Question(query, scope, now, options.memory_types), vector, waits=True)
+            with self._tracer.span(SpanName.EMBED):
+                vector = await self._embedded(query)
+            question = Question(query, scope, now if as_of is None else as_of, options.memory_types)
+            with self._tracer.span(SpanName.RETRIEVE):
+                if as_of is not None:
+                    return await self._retrieval.ranked_as_of(question, vector)
+                return await self._retrieval.ranked(question, vector, waits=True)
 
         async with self._callers:
-            found = await self._search_with_rewrite(conversation, ranked)
+            with self._tracer.span(SpanName.RECALL):
+                found = await self._search_with_rewrite(conversation, ranked)
         room = options.token_budget or self._settings.token_budget
         # A search that names a budget wants it filled; a chat wants only what is relevant.
         fill = options.token_budget is not None

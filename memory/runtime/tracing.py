@@ -7,7 +7,7 @@ network. Without `tracing.endpoint` there is `NO_TRACER`, which does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,18 +16,26 @@ from typing import Protocol, TypeAlias
 
 LABEL_CHARACTERS_MAX = 64  # a receipt id has 36
 LABEL_CHARACTERS = frozenset(f"{ascii_lowercase}{digits}_-")
+METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"))
+UNMATCHED = "unmatched"  # in place of the route of calls that no path of ours matches, or that are refused before
+OTHER_METHOD = "_OTHER"  # OpenTelemetry's, for methods that a client invented
 
 AttributeValue: TypeAlias = str | int | float | bool
 
 
 class SpanName(StrEnum):
-    """Every span that we make. Stages of recall are spans of their own, named `recall.` and the stage."""
+    """Every span that we make. Stages of recall are spans of their own, named `recall.` and the stage; calls of the API
+    are named by `ServedCall`.
+    """
 
     INJECT = "memory.inject"
     RECALL = "memory.recall"
+    EMBED = "recall.embed"  # of searches of the API; a chat's are stages
+    RETRIEVE = "recall.retrieve"
     OBSERVE = "memory.observe"
     OPEN_TURN = "turn.open"
     CLOSE_TURN = "turn.close"
+    APPEND_TURN = "turn.append"
     LEARN = "memory.learn"
     READ_WINDOW = "learn.read"
     APPLY_WINDOW = "learn.apply"
@@ -65,6 +73,33 @@ class TurnTrace:
     trace_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class ServedCall:
+    """A request to the API and the status of its answer. `route`: the template of its path; "" if none matched."""
+
+    method: str
+    route: str
+    code: int
+
+    def name(self) -> str:
+        """By OpenTelemetry's conventions; a method that a client invented is not repeated."""
+        method = self.method if self.method in METHODS else "HTTP"
+        return f"{method} {self.route or UNMATCHED}"
+
+    def attributes(self) -> dict[str, AttributeValue]:
+        method = self.method if self.method in METHODS else OTHER_METHOD
+        found: dict[str, AttributeValue] = {"http.request.method": method, "http.response.status_code": self.code}
+        if self.route:
+            found["http.route"] = self.route
+        if self.is_error():
+            found["error.type"] = str(self.code)
+        return found
+
+    def is_error(self) -> bool:
+        """What a client did wrong is no error of the server."""
+        return self.code >= 500
+
+
 class TracedTurn(Protocol):
     @property
     def id(self) -> str: ...
@@ -92,6 +127,13 @@ class Tracer(Protocol):
         """
         ...
 
+    def served(self, *, parent: str = "") -> AbstractContextManager[Callable[[ServedCall], None]]:
+        """A span of kind server around the answer to a call of the API, with `parent` as in `span`.
+
+        Call what it yields before the body ends: it names the span, since the route is known late.
+        """
+        ...
+
     def note(self, **attributes: AttributeValue) -> None:
         """Attributes of the current span. Those that `safe_attributes` refuses are left out."""
         ...
@@ -114,6 +156,10 @@ class NoTracer:
     ) -> Iterator[None]:
         yield
 
+    @contextmanager
+    def served(self, *, parent: str = "") -> Iterator[Callable[[ServedCall], None]]:
+        yield _unnamed
+
     def note(self, **attributes: AttributeValue) -> None:
         return
 
@@ -122,6 +168,10 @@ class NoTracer:
 
     def trace_id(self) -> str:
         return ""
+
+
+def _unnamed(_: ServedCall) -> None:
+    return
 
 
 NO_TRACER = NoTracer()
@@ -140,8 +190,10 @@ def _is_safe(value: AttributeValue) -> bool:
 
 __all__ = [
     "NO_TRACER",
+    "UNMATCHED",
     "AttributeValue",
     "NoTracer",
+    "ServedCall",
     "SpanName",
     "StageTiming",
     "Tracer",

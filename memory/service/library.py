@@ -41,6 +41,7 @@ from memory.ports import (
     TurnTriage,
 )
 from memory.ports.evaluation_reports import NO_REPORTS, EvaluationReports
+from memory.runtime.tracing import SpanName
 from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
 from memory.service.idempotency import NewId, RepeatableCalls
@@ -150,6 +151,7 @@ class Library:
         self._clock = intake.clock
         self._repeatable = RepeatableCalls(traces.idempotency, clock=intake.clock, new_id=intake.new_id)
         self._redact = intake.redact
+        self._tracer = intake.tracer
         self._flush_timing = flush_timing
 
     async def add(self, scope: Scope, items: Sequence[NewMemory], *, idempotency_key: str = "") -> list[str]:
@@ -322,7 +324,8 @@ class Library:
                 if ordinal % TURNS_PER_RENEWAL == 0:
                     await held.renew()
                 if turn.id not in forgotten:
-                    await self._turn_log.append(turn)
+                    with self._tracer.span(SpanName.APPEND_TURN):
+                        await self._turn_log.append(turn)
         return [turns[-1].id]
 
     async def flush(self, user_id: str, session_id: str = "") -> Backlog:

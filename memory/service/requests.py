@@ -17,6 +17,7 @@ from memory.model.archived import kept_keys, restored
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.model.projects import ONE_TENANT, MemoryVisibility, Tenancy
 from memory.ports import Clock, Tokens
+from memory.runtime.tracing import NO_TRACER, Tracer
 
 METADATA_BYTES_MAX = 16_384  # of JSON; a Milvus JSON field holds 65,536
 AHEAD_SECONDS_MAX = 86_400.0  # clocks and time zones differ; a later time is an error
@@ -36,6 +37,7 @@ class Intake:
     tokens: Tokens
     session_end_seconds: float = 1_800.0
     tenancy: Tenancy = ONE_TENANT
+    tracer: Tracer = NO_TRACER
 
 
 @dataclass(frozen=True, slots=True)

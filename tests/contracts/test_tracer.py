@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from trace_collector import TraceCollector, running_collector
 
 from memory.adapters.otlp import QUEUE_SPANS_MAX, OtlpTracer, span_id_of
-from memory.runtime.tracing import NO_TRACER, SpanName, StageTiming, Tracer, TurnTrace
+from memory.runtime.tracing import NO_TRACER, ServedCall, SpanName, StageTiming, Tracer, TurnTrace
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
@@ -58,6 +58,44 @@ async def test_what_is_traced_runs_and_its_errors_pass(tracer: Tracer) -> None:
 async def test_every_parent_is_accepted(tracer: Tracer, parent: str) -> None:
     with tracer.span(SpanName.INJECT, parent=parent), tracer.span(SpanName.RECALL):
         tracer.note(memories=1)
+
+
+@pytest.mark.parametrize("parent", ["", "nonsense", SAMPLED])
+async def test_a_served_call_runs_and_its_errors_pass(tracer: Tracer, parent: str) -> None:
+    def answer() -> None:
+        with tracer.served(parent=parent) as name:
+            name(ServedCall("GET", "/v1/memory", 200))
+            raise LookupError("as it was")
+
+    with pytest.raises(LookupError, match="as it was"):
+        answer()
+
+
+async def test_served_calls_are_named_by_their_routes_inside_their_parents(collector: TraceCollector) -> None:
+    async with OtlpTracer(collector.url, service="test", sample_ratio=0.0) as tracer:
+        for call in (
+            ServedCall("GET", "/v1/memory/{memory_id:str}", 200),
+            ServedCall("SECRET", "", 404),
+            ServedCall("PUT", "", 503),
+        ):
+            with tracer.served(parent=SAMPLED) as name:
+                with tracer.span(SpanName.RECALL):
+                    pass
+                name(call)
+    spans = {span.name: span for span in collector.trace(TRACE)}
+    found, unknown, failed = (
+        spans[name] for name in ("GET /v1/memory/{memory_id:str}", "HTTP unmatched", "PUT unmatched")
+    )
+    assert {span.parent_id for span in (found, unknown, failed)} == {PARENT}
+    assert found.attributes == {
+        "http.request.method": "GET",
+        "http.route": "/v1/memory/{memory_id:str}",
+        "http.response.status_code": 200,
+    }
+    assert unknown.attributes == {"http.request.method": "_OTHER", "http.response.status_code": 404}
+    assert failed.attributes["error.type"] == "503"
+    inner = {span.parent_id for span in collector.trace(TRACE) if span.name == "memory.recall"}
+    assert inner == {span.span_id for span in (found, unknown, failed)}
 
 
 async def test_spans_have_their_parents_stages_and_attributes(collector: TraceCollector) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import httpx
 import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from product import Product, eventually, running_product
 from trace_collector import CollectedSpan, TraceCollector, running_collector
 from upstream import RecordingUpstream
@@ -144,6 +145,68 @@ def test_a_client_that_wants_no_trace_gets_none(product: Product, collector: Tra
     assert collector.trace(quiet) == []
 
 
+@pytest.mark.parametrize("port", ["proxy", "API"])
+def test_a_call_of_the_api_continues_its_trace_and_shows_its_steps(
+    product: Product, collector: TraceCollector, port: str
+) -> None:
+    trace = uuid.uuid4().hex
+    base = product.url if port == "proxy" else product.api
+    answer = httpx.post(
+        f"{base}/v1/memory/search?user_id={USER}",
+        json={"query": f"What about {MARKER}?"},
+        headers={"traceparent": f"00-{trace}-{PARENT}-01"},
+        timeout=30,
+    )
+    assert answer.status_code == 200, answer.text
+    steps = ("POST /v1/memory/search", "memory.recall", "recall.embed")
+    spans = whole_trace(collector, trace, names=steps if port == "API" else ("ingress", *steps))
+    served = spans["POST /v1/memory/search"]
+    assert (served.service, served.kind) == ("memproxy-api", Span.SPAN_KIND_SERVER)
+    assert served.attributes == {
+        "http.request.method": "POST",
+        "http.route": "/v1/memory/search",
+        "http.response.status_code": 200,
+    }
+    if port == "API":
+        assert served.parent_id == PARENT
+    else:
+        envoy = {span.span_id for span in collector.trace(trace) if span.service == "memproxy-envoy"}
+        assert served.parent_id in envoy
+    assert spans["memory.recall"].parent_id == served.span_id
+    assert spans["recall.embed"].parent_id == spans["memory.recall"].span_id
+
+
+def test_a_tool_s_search_over_mcp_is_inside_the_span_of_its_call(product: Product, collector: TraceCollector) -> None:
+    trace = uuid.uuid4().hex
+    tool = {"name": "memory_search", "arguments": {"query": f"What about {MARKER}?"}}
+    answer = httpx.post(
+        f"{product.api}/mcp?user_id={USER}",
+        json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool},
+        headers={"traceparent": f"00-{trace}-{PARENT}-01", "accept": "application/json, text/event-stream"},
+        timeout=60,
+    )
+    assert answer.status_code == 200, answer.text
+    spans = whole_trace(collector, trace, names=("POST /mcp", "memory.recall"))
+    assert spans["POST /mcp"].attributes["http.route"] == "/mcp"
+    assert spans["POST /mcp"].parent_id == PARENT
+    assert spans["memory.recall"].parent_id == spans["POST /mcp"].span_id
+
+
+def test_ids_and_unknown_paths_of_calls_are_in_no_span(product: Product, collector: TraceCollector) -> None:
+    trace = uuid.uuid4().hex
+    for path in (f"/v1/memory/{MARKER}", f"/v1/{MARKER}/{MARKER}"):
+        httpx.get(
+            f"{product.api}{path}",
+            params={"user_id": USER},
+            headers={"traceparent": f"00-{trace}-{PARENT}-01"},
+            timeout=30,
+        )
+    spans = whole_trace(collector, trace, names=("GET unmatched",))
+    assert "http.route" not in spans["GET unmatched"].attributes
+    eventually(lambda: len(collector.trace(trace)) == 2, seconds=20)
+    assert MARKER not in "".join(f"{span.name}{span.attributes}" for span in collector.trace(trace))
+
+
 def test_nothing_exported_holds_words_names_or_addresses(product: Product, collector: TraceCollector) -> None:
     """After all chats above, each of which named the user and the marker in several places."""
     httpx.get(f"{product.url}/v1/memory", params={"user_id": USER}, timeout=30)
@@ -152,7 +215,7 @@ def test_nothing_exported_holds_words_names_or_addresses(product: Product, colle
     eventually(lambda: len(collector.received) > sent + 1, seconds=20)
     exported = b"".join(collector.received)
     assert [
-        word for word in (USER, MARKER, "parrot", "tea", "127.0.0.1", "/v1/memory") if word.encode() in exported
+        word for word in (USER, MARKER, "parrot", "tea", "127.0.0.1", "user_id=") if word.encode() in exported
     ] == []
     values = {key for span in collector.spans() for key in span.attributes if key.startswith("memproxy.")}
     assert values >= {"memproxy.status", "memproxy.receipt_id", "memproxy.turns"}
@@ -172,6 +235,6 @@ def test_a_collector_that_is_gone_costs_one_line_and_no_chat(traced_product: Tra
         chat(product, "What do I like?")
         time.sleep(1.1)
     lines = [one for one in product.log().splitlines() if said in one]
-    assert len(lines) <= 2, lines  # one of the filter, one of the worker
+    assert len(lines) <= 3, lines  # one of the filter, one of the worker, one of the API
     assert [one for one in product.log().splitlines() if "OTLP" in one] == []
     assert product.stop() == 0

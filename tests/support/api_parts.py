@@ -16,7 +16,10 @@ from prometheus_client import CollectorRegistry
 from memory.api.callers import USERS_ONLY
 from memory.api.rest import create_app
 from memory.api.service_tokens import ServiceToken
+from memory.processes.composition import SYSTEM_CLOCK
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.tracing import NO_TRACER
 
 ANN = {"x-authz-user-id": "ann"}
 BOB = {"x-authz-user-id": "bob"}
@@ -46,7 +49,7 @@ async def api_of(
         parts.library,
         identity_mode=identity_mode,
         edge_secret=options.pop("edge_secret", SECRET),
-        metrics=metrics,
+        instruments=Instruments(SYSTEM_CLOCK, metrics, tracer=options.pop("tracer", NO_TRACER)),
         rules=options.pop("rules", USERS_ONLY),
     )
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)

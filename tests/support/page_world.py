@@ -28,6 +28,7 @@ from memory.model.recalled import Receipt
 from memory.model.token_claims import ClaimNames
 from memory.ports import LearnDue
 from memory.processes import composition
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.settings import loader
 
@@ -154,7 +155,7 @@ def _server(parts: composition.Parts, mode: str) -> uvicorn.Server:
         parts.library(),
         identity_mode=mode,
         edge_secret=SECRET,
-        metrics=Metrics(CollectorRegistry()),
+        instruments=Instruments(composition.SYSTEM_CLOCK, Metrics(CollectorRegistry())),
         rules=CallerRules(
             ClaimNames(project="projects"),
             tokens=(service_token("operator", OPERATOR, "operate"), service_token("program", PROGRAM, "read", "write")),

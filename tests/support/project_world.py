@@ -134,7 +134,7 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
                 library,
                 identity_mode="jwt" if has_tenants else "development",
                 edge_secret=SECRET,
-                metrics=metrics,
+                instruments=Instruments(clock, metrics),
                 rules=CallerRules(CLAIMS),
             )
             transport = httpx.ASGITransport(app, raise_app_exceptions=False)

@@ -14,6 +14,8 @@ from library_parts import Parts, library_parts
 from prometheus_client import CollectorRegistry
 
 from memory.api.rest import create_app
+from memory.processes.composition import SYSTEM_CLOCK
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 
 
@@ -33,7 +35,12 @@ def served_library(
         async with library_parts(folder) as parts:
             await fill(parts)
             metrics = Metrics(CollectorRegistry())
-            app = create_app(parts.library, identity_mode=identity_mode, edge_secret=edge_secret, metrics=metrics)
+            app = create_app(
+                parts.library,
+                identity_mode=identity_mode,
+                edge_secret=edge_secret,
+                instruments=Instruments(SYSTEM_CLOCK, metrics),
+            )
             server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="off"))
             started.append(server)
             is_up.set()

@@ -17,6 +17,8 @@ from prometheus_client import CollectorRegistry
 
 from memory.api.asgi import AsgiApp
 from memory.api.rest import create_app
+from memory.processes.composition import SYSTEM_CLOCK
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 
 
@@ -40,7 +42,12 @@ async def api(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[h
     """The API in the identity mode that the test names; every call says it is ann."""
     async with library_parts(tmp_path) as parts:
         metrics = Metrics(registry := CollectorRegistry())
-        app = create_app(parts.library, identity_mode=request.param, edge_secret="s3cret", metrics=metrics)
+        app = create_app(
+            parts.library,
+            identity_mode=request.param,
+            edge_secret="s3cret",
+            instruments=Instruments(SYSTEM_CLOCK, metrics),
+        )
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8081", headers=ANN) as client:
             SERVED[client] = Served(app, registry)

@@ -22,6 +22,8 @@ from prometheus_client import CollectorRegistry
 from memory.api.mcp import MemoryMcp
 from memory.api.mcp_on_demand import PATHS, McpOnDemand
 from memory.api.rest import create_app
+from memory.processes.composition import SYSTEM_CLOCK
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.runtime.task_groups import unwrapped
 
@@ -36,12 +38,15 @@ MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
 async def serving(parts: Parts, identity: str = "development", secret: str = "") -> AsyncIterator[str]:
     """The API on a free port of loopback; its URL."""
     metrics = Metrics(CollectorRegistry())
+    instruments = Instruments(SYSTEM_CLOCK, metrics)
 
     def load() -> MemoryMcp:
         return MemoryMcp(parts.library, identity_mode=identity, edge_secret=secret, metrics=metrics)
 
     mcp = McpOnDemand(load)
-    app = create_app(parts.library, identity_mode=identity, edge_secret=secret, metrics=metrics, routes=mcp.routes)
+    app = create_app(
+        parts.library, identity_mode=identity, edge_secret=secret, instruments=instruments, routes=mcp.routes
+    )
     server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_level="error"))
     with unwrapped():
         async with mcp.running(), asyncio.TaskGroup() as group:

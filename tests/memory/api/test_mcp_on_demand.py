@@ -11,6 +11,8 @@ from structlog.testing import capture_logs
 
 from memory.api.mcp_on_demand import PATHS, McpOnDemand, McpServer
 from memory.api.rest import create_app
+from memory.processes.composition import SYSTEM_CLOCK
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 
 
@@ -27,7 +29,7 @@ async def test_without_its_sdk_mcp_is_503_and_the_rest_goes_on(parts: Parts, pat
         parts.library,
         identity_mode="development",
         edge_secret="",
-        metrics=Metrics(CollectorRegistry()),
+        instruments=Instruments(SYSTEM_CLOCK, Metrics(CollectorRegistry())),
         routes=mcp.routes,
     )
     transport = httpx.ASGITransport(app)

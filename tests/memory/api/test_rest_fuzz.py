@@ -16,6 +16,8 @@ from library_parts import library_parts
 from prometheus_client import CollectorRegistry
 
 from memory.api.rest import create_app
+from memory.processes.composition import SYSTEM_CLOCK
+from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 
 NAMES = (
@@ -98,7 +100,9 @@ CALL = st.tuples(ROUTES, PARAMETERS, BODIES)
 async def answers_to(calls: list[tuple[tuple[str, str], dict[str, str], bytes]], folder: Path) -> list[httpx.Response]:
     async with library_parts(folder, flush_longest=0.02) as parts:
         metrics = Metrics(CollectorRegistry())
-        app = create_app(parts.library, identity_mode="development", edge_secret="", metrics=metrics)
+        app = create_app(
+            parts.library, identity_mode="development", edge_secret="", instruments=Instruments(SYSTEM_CLOCK, metrics)
+        )
         transport = httpx.ASGITransport(app)  # an exception inside is an exception here
         async with httpx.AsyncClient(
             transport=transport,

@@ -54,13 +54,30 @@ async def test_tenants_share_nothing_and_the_query_names_the_user_as_the_token_d
         api.headers.update(claims(sub="ann"))
         memory_id = await add_one(api)
         assert (await api.get("/v1/memory?user_id=ann")).json()["memories"][0]["id"] == memory_id
-        assert_refused(await api.get("/v1/memory?user_id=acme/ann"), 403)
         other = claims(sub="ann", tenant="other")
         assert (await api.get("/v1/memory", headers=other)).json()["memories"] == []
         assert_refused(await api.get(f"/v1/memory/{memory_id}", headers=other), 404)
         operator = {"x-authz-user-id": "acme/ann", "x-memory-edge-secret": SECRET}
     async with api_of(parts, identity_mode="jwt", rules=rules) as api:
         assert (await api.get("/v1/memory", headers=operator)).json()["memories"][0]["id"] == memory_id
+
+
+@pytest.mark.parametrize("sub", ["ann", "ann/acme", "50%", "acme/ann"])
+async def test_the_user_that_an_answer_shows_can_be_sent_back_by_the_same_caller_alone(parts: Parts, sub: str) -> None:
+    rules = CallerRules(ClaimNames(tenant="tenant"))
+    async with api_of(parts, identity_mode="jwt", rules=rules) as api:
+        mine = claims(sub=sub)
+        api.headers.update(mine)
+        memory_id = await add_one(api)
+        shown = (await api.get(f"/v1/memory/{memory_id}")).json()["user_id"]
+        assert shown != sub
+        for name in (sub, shown):
+            answer = await api.get("/v1/memory", params={"user_id": name})
+            assert [one["id"] for one in answer.json()["memories"]] == [memory_id]
+        for stranger in (claims(sub=sub, tenant="other"), claims(sub="bob"), claims(sub="bob", tenant="other")):
+            assert_refused(await api.get("/v1/memory", params={"user_id": shown}, headers=stranger), 403)
+        for unlike in (f"other/{sub}", f"ACME/{sub}", f"{shown}/", f" {shown}", f"acme/{shown}"):
+            assert_refused(await api.get("/v1/memory", params={"user_id": unlike}), 403)
 
 
 async def test_a_token_for_projects_reads_and_writes_within_them(parts: Parts) -> None:
