@@ -24,6 +24,10 @@ ROOT = Path(__file__).resolve().parents[1]
 WITH_REASON = ("slow", "alone")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="parts fail for minutes, and not for seconds")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest begins first: the product, then modules that hold something slow."""
     for item in items:

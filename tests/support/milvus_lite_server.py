@@ -20,10 +20,10 @@ START_SECONDS_MAX = 30.0
 class MilvusLiteServer:
     """`start` may be called again after `kill`: same port, same data."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, *, port: int = 0) -> None:
         self._data_dir = data_dir
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+            probe.bind(("127.0.0.1", port))
             self._port: int = probe.getsockname()[1]
         self._process: subprocess.Popen[bytes] | None = None
 
