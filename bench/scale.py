@@ -211,8 +211,11 @@ def picture(points: dict[Setup, Point]) -> str:
 def markdown(points: dict[Setup, Point]) -> str:
     """As it stands in the documentation, with the machine that it was measured on."""
     machine = this_machine()
-    head = "| filters | users | memories of each | searched/s | skipped/s | filter's CPU per searched chat | per skipped chat "
-    lines = [f"{head}| turns learnt/s | worker's CPU per turn |", "|" + "---|" * 9]
+    head = (
+        *("filters", "users", "memories of each", "searched/s", "skipped/s", "filter's CPU per searched chat"),
+        *("per skipped chat", "turns learnt/s", "worker's CPU per turn"),
+    )
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for setup, point in points.items():
         rates = f"{point.searched.a_second:.0f} | {point.skipped.a_second:.0f}"
         costs = f"{point.searched.filter_cpu_ms:.1f} ms | {point.skipped.filter_cpu_ms:.1f} ms"

@@ -6,7 +6,6 @@ No chat fails, learning catches up by itself, and no part keeps the outage in it
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -20,7 +19,7 @@ import yaml
 from chat_load import Talker, talking
 from foreign_embeddings import running_foreign_embeddings
 from kept_things import SUBJECTS, kept_thing
-from milvus_lite_server import MilvusLiteServer
+from milvus_lite_server import MilvusLiteServer, free_port
 from misbehaving_model import running_moody_model
 from process_sizes import proportional_mb
 from product import Product, eventually, sentences
@@ -88,12 +87,6 @@ class Needed:
         file = self.folder / "memproxy.yaml"
         file.write_text(yaml.safe_dump(settings))
         return file
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @asynccontextmanager
