@@ -25,6 +25,7 @@ from typing import Any
 import uvloop
 from chats import Chats, connected, samples
 from memories import fill, new_questions
+from prometheus_client import CollectorRegistry
 from report import Bar, Report, Sheet, bench_parser, ratio
 from rich.progress import Progress
 from rig import Rig, command_line, descendants, part_of, running_rig
@@ -32,7 +33,12 @@ from rig import Rig, command_line, descendants, part_of, running_rig
 from kept_things import SUBJECTS, kept_thing  # isort: skip - on the path since `rig`
 from process_sizes import ProcessSize, size_of  # isort: skip
 
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.store import MilvusStore
+from memory.ports import MemoryFilter
 from memory.processes.composition import open_embedder
+from memory.runtime.metrics import Metrics
+from memory.settings import Settings
 from memory.settings.loader import from_process
 
 BARS = (
@@ -45,6 +51,7 @@ BARS = (
 WARM_SHARE, WARM_SECONDS_MIN = 0.3, 40.0  # of the time, before sizes count
 WINDOW_SHARE = 0.25  # of the time that counts: at its beginning, and at its end
 SAMPLE_SECONDS = 3.0
+ROWS_EVERY = 10  # samples
 PAUSE_SECONDS = 0.4  # of each client between two chats
 SESSION_CHATS = 6
 DRAIN_SECONDS_MAX = 120.0
@@ -81,7 +88,7 @@ class Talk:
     """What clients say. Each conversation has a session of its own, and each question is a new text."""
 
     def __init__(self, users: list[str]) -> None:
-        self._users, self._questions = users, new_questions()
+        self.users, self._questions = users, new_questions()
         self.kinds = Counter[str]()
 
     def bodies(self, client: int) -> Iterator[list[bytes]]:
@@ -89,7 +96,7 @@ class Talk:
         chance = random.Random(client)
         for number in itertools.count():
             kind = chance.choices(list(KINDS), list(KINDS.values()))[0]
-            context = {"user_id": chance.choice(self._users), "session_id": f"{client}-{number // SESSION_CHATS}"}
+            context = {"user_id": chance.choice(self.users), "session_id": f"{client}-{number // SESSION_CHATS}"}
             self.kinds[kind] += 1
             yield [json.dumps(body, separators=(",", ":")).encode() for body in self._chat(kind, context, chance)]
 
@@ -112,10 +119,11 @@ class Talk:
 
 
 class Soak:
-    def __init__(self, rig: Rig, talk: Talk, failures: Counter[str]) -> None:
-        self._rig, self._talk, self._failures = rig, talk, failures
+    def __init__(self, rig: Rig, talk: Talk, store: MilvusStore, failures: Counter[str]) -> None:
+        self._rig, self._talk, self._store, self._failures = rig, talk, store, failures
         self.statuses = Counter[str]()
         self.samples: list[tuple[float, Sizes]] = []
+        self.rows: list[tuple[float, int]] = []
 
     async def run(self, clients: int, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -136,6 +144,8 @@ class Soak:
     async def _sample(self, until: float) -> None:
         while time.monotonic() < until:
             self.samples.append((time.monotonic(), self.sizes()))
+            if len(self.samples) % ROWS_EVERY == 1:
+                self.rows.append((time.monotonic(), await self.rows_of_the_store()))
             await asyncio.sleep(SAMPLE_SECONDS)
 
     def sizes(self) -> Sizes:
@@ -143,6 +153,11 @@ class Soak:
         root = self._rig.product.process.pid
         found = {pid: size_of(pid) for pid in [root, *descendants(root)]}
         return {pid: size for pid, size in found.items() if size is not None}
+
+    async def rows_of_the_store(self) -> int:
+        """Of any kind and status."""
+        places = [MemoryFilter(user, status=None, with_raw=True) for user in self._talk.users]
+        return sum([await self._store.count(place) for place in places])
 
     async def left_over(self) -> float:
         """Turns that were lost, and that are not learnt after so long."""
@@ -188,11 +203,14 @@ async def measure(
 ) -> tuple[Soak, float]:
     users = [f"soak-{number}" for number in range(options.users)]
     stages = progress.add_task("filling", total=None)
+    settings, milvus = Settings().memory.milvus, f"http://127.0.0.1:{rig.product.ports['milvus']}"
     async with open_embedder(from_process(None, {})) as embedder:
-        await fill(f"http://127.0.0.1:{rig.product.ports['milvus']}", embedder, dict.fromkeys(users, options.memories))
+        await fill(milvus, embedder, dict.fromkeys(users, options.memories))
     progress.update(stages, description=f"{options.minutes:g} minutes of chats")
-    soak = Soak(rig, Talk(users), failures)
-    await soak.run(options.clients, 60 * options.minutes)
+    address = MilvusAddress(milvus, settings.collection, settings.dimension)
+    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
+        soak = Soak(rig, Talk(users), store, failures)
+        await soak.run(options.clients, 60 * options.minutes)
     return soak, await soak.left_over()
 
 
@@ -218,16 +236,18 @@ def main() -> int:
         "processes that died": died,
         "turns lost or not learnt": left_over,
     }
+    began = soak.samples[0][0]
     columns = ("process", "resident, MB", "at the end", "growth, %", "proportional, MB", "at the end", "descriptors")
     sheets = [
         Sheet(f"after {warm_seconds:g} s and at the end", (*columns, "at the end"), [one.row() for one in found]),
         Sheet("chats by memory status", ("", "chats"), soak.statuses.most_common()),
+        Sheet("rows of the store", ("after, s", "rows"), [(round(at - began), count) for at, count in soak.rows]),
     ]
-    began = soak.samples[0][0]
     result = {
         "settings": {name: value for name, value in vars(options).items() if name != "json"},
         "statuses": dict(soak.statuses),
         "processes": [dict(zip(("process", *SIZES), one.row(), strict=True)) for one in found],
+        "rows_of_the_store": [(round(at - began, 1), count) for at, count in soak.rows],
         "resident_mb": [
             {"seconds": round(at - began, 1), **{str(pid): round(size.resident, 1) for pid, size in sizes.items()}}
             for at, sizes in soak.samples
