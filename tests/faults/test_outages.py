@@ -31,11 +31,11 @@ PAUSE_SECONDS = 0.5
 CHATS_BETWEEN = 3  # statements come with as many chats that state nothing
 SHORT_SECONDS, LONG_SECONDS = 12.0, 60.0
 WARM_SECONDS = 15.0  # of the same load, so that sizes are compared under it
-RETRY_SECONDS_MAX = 4.0
+RETRY_SECONDS_MAX = 4.0  # so that a test need not wait for the five minutes of a long outage
 CAUGHT_UP_SECONDS_MAX = 60.0
 GROWTH_MAX = 0.1  # of the memory of filters, workers and API
 PARTS = ("memproxy filter", "memproxy worker", "memproxy api")
-TURNS_LOST = "memproxy_turns_lost_total"
+TURNS_LOST, TURNS_WAITING = "memproxy_turns_lost_total", "memproxy_queue_turns"
 
 
 @asynccontextmanager
@@ -146,13 +146,14 @@ async def chats_are_learnt(product: Product, name: str, *, seconds: float, neede
             await needed.stop(name)
         await asyncio.sleep(seconds)
         if needed is not None:
+            await asyncio.to_thread(eventually, lambda: waiting_turns(product) > 0, seconds=10)
             await needed.start(name)
         await asyncio.sleep(1.0)
     assert load.failures == {}
     for user in {talker.user for talker in people}:
         said = {chat.said for chat in load.chats if chat.user == user}
         await asyncio.to_thread(is_caught_up_with, product, user, said)
-    assert lost_turns(product) == 0
+    assert counted(product, TURNS_LOST) == 0
 
 
 def is_caught_up_with(product: Product, user: str, said: set[str]) -> None:
@@ -168,9 +169,13 @@ def is_caught_up_with(product: Product, user: str, said: set[str]) -> None:
     assert {memory: times for memory, times in kept.memories.items() if times > 1} == {}
 
 
-def lost_turns(product: Product) -> float:
+def waiting_turns(product: Product) -> float:
+    return sum(counted(product, f'{TURNS_WAITING}{{state="{state}"}}') for state in ("due", "leased"))
+
+
+def counted(product: Product, name: str) -> float:
     page = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=10).text
-    return sum(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(TURNS_LOST))
+    return sum(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(name))
 
 
 def sizes(product: Product) -> dict[str, float]:
