@@ -23,6 +23,8 @@ TRIES = 3  # of a REST call that fills or asks, not of a chat
 SEARCHED = ("used", "empty")
 
 _LENGTH = re.compile(rb"content-length: *(\d+)")
+_CHUNKED = b"transfer-encoding: chunked"
+_DONE = b"data: [DONE]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +76,12 @@ class Chats:
         writer.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
         answer = await reader.readuntil(b"\r\n\r\n")
         length = _LENGTH.search(answer.lower())
-        if length is None:
+        if length is not None:
+            await reader.readexactly(int(length[1]))
+        elif _CHUNKED in answer.lower():
+            await _read_stream(reader)
+        else:
             raise ValueError("an answer without a length")
-        await reader.readexactly(int(length[1]))
         first, *rest = answer.decode("latin-1").split("\r\n")
         lines = (line.partition(":") for line in rest if line)
         return int(first.split(" ")[1]), {name.lower(): value.strip() for name, _, value in lines}
@@ -85,6 +90,16 @@ class Chats:
         if self._streams is not None:
             self._streams[1].close()
         self._streams = None
+
+
+async def _read_stream(reader: asyncio.StreamReader) -> None:
+    """Raises `ValueError` if it ends before the upstream said that it was done."""
+    tail = b""
+    while size := int(await reader.readuntil(b"\r\n"), 16):
+        tail = (tail + await reader.readexactly(size + 2))[-len(_DONE) - 6 :]
+    await reader.readexactly(2)
+    if _DONE not in tail:
+        raise ValueError("a stream that broke off")
 
 
 @asynccontextmanager

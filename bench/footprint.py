@@ -24,7 +24,8 @@ from report import Bar, Report, Sheet, bench_parser
 from rich.progress import Progress
 from rig import command_line, descendants, part_of, running_upstream
 
-from product import Product  # isort: skip - on the path since `rig`
+from process_sizes import size_of  # isort: skip - on the path since `rig`
+from product import Product  # isort: skip
 
 BARS = (
     Bar("ready", "s", at_most=5.0),
@@ -68,14 +69,10 @@ def memory_of(pids: list[int]) -> tuple[Counter[str], Counter[str]]:
     """Resident and proportional MB by part."""
     resident, proportional = Counter[str](), Counter[str]()
     for pid in pids:
-        try:
-            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        except OSError:  # gone meanwhile
-            continue
-        kilobytes = {name: int(size) for name, size in re.findall(r"^(Rss|Pss): +(\d+) kB", text, re.MULTILINE)}
-        part = part_of(command_line(pid))
-        resident[part] += kilobytes["Rss"] / 1024
-        proportional[part] += kilobytes["Pss"] / 1024
+        if (size := size_of(pid)) is not None:
+            part = part_of(command_line(pid))
+            resident[part] += size.resident
+            proportional[part] += size.proportional
     return resident, proportional
 
 

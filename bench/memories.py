@@ -14,7 +14,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.milvus.connection import MilvusAddress
-from memory.adapters.milvus.store import MilvusStore
+from memory.adapters.milvus.store import MilvusStore, MilvusTimeouts
 from memory.model import Change, ChangeKind, Memory
 from memory.ports import Embedder
 from memory.runtime.metrics import Metrics
@@ -23,6 +23,7 @@ from memory.settings import Settings
 SENTENCES = 2_000  # different ones; users with more memories say them again, on another day
 ROWS_AT_ONCE = 1_000
 DAYS = 700
+PATIENT = MilvusTimeouts(search=10.0, read=60.0, write=120.0)  # Milvus Lite with 100,000 rows on a busy machine
 
 VERBS = "planted painted repaired sold bought borrowed measured washed photographed forgot".split()
 THINGS = (
@@ -67,7 +68,7 @@ async def fill(milvus_uri: str, embedder: Embedder, users: Mapping[str, int], co
     vectors = np.asarray(await embedder.embed(said, is_urgent=False), dtype=np.float32)
     settings = Settings().memory.milvus
     address = MilvusAddress(milvus_uri, collection or settings.collection, settings.dimension)
-    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
+    async with MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as store:
         for place, (user, count) in enumerate(users.items()):
             picked = (np.arange(count) * 7 + place * 131) % SENTENCES  # 7 and 2,000 share no factor: each once
             for start in range(0, count, ROWS_AT_ONCE):

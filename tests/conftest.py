@@ -25,6 +25,10 @@ WITH_REASON = ("slow", "alone")
 SERVER_ALONE = "a Milvus server keeps both cores busy: beside it, other tests miss their times, and it misses its own"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="parts fail for minutes, and not for seconds")
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest begins first: the product, then modules that hold something slow."""

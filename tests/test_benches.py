@@ -15,7 +15,10 @@ import pytest
 BENCH = Path(__file__).parent.parent / "bench"
 sys.path.insert(0, str(BENCH))
 try:
+    import scale
+    import soak
     from chats import Chats, chat, grown, samples
+    from curves import Curve, CurvePanel, drawn_curves, top_of_axis
     from footprint import START_METRIC, memory_of
     from memories import new_questions, sentences
     from report import Bar, Report, Sheet, judged, percentiles
@@ -87,6 +90,27 @@ async def test_a_call_that_fails_is_counted_and_the_next_one_opens_a_new_connect
     assert failures == {"chat: answered 503": 1, "chat: IncompleteReadError": 2}
 
 
+@pytest.mark.parametrize(("end", "is_failed"), [(b"e\r\ndata: [DONE]\n\n\r\n", False), (b"", True)])
+async def test_a_stream_is_read_to_its_end_and_one_that_breaks_off_is_a_failed_call(
+    end: bytes, is_failed: bool
+) -> None:
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: x\n\n\r\n"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(1_000):
+            writer.write(head + end + b"0\r\n\r\n")
+        writer.close()
+
+    failures: Counter[str] = Counter()
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        chats = Chats(server.sockets[0].getsockname()[1], failures)
+        answers = [await chats.ask(chat("a")) for _ in range(2)]  # what one left unread would be the other's answer
+        chats.close()
+        await asyncio.sleep(0.05)  # until the server has closed as well
+    assert [bool(answer.failure) for answer in answers] == [is_failed, is_failed]
+    assert failures.total() == 2 * is_failed
+
+
 async def test_nobody_who_listens_is_a_failed_call_too() -> None:
     failures: Counter[str] = Counter()
     port = free_port()
@@ -149,3 +173,43 @@ def test_the_start_of_a_part_is_read_from_the_metrics(label: str, part: str) -> 
     found = START_METRIC.match(f'memproxy_part_start_seconds{{part="{label}"}}')
     assert found is not None
     assert found[1] == part
+
+
+def test_a_soak_compares_each_process_after_the_warm_up_with_the_end_and_counts_those_that_died() -> None:
+    own, gone = os.getpid(), 1 << 30
+
+    def size(resident: float, descriptors: int) -> soak.ProcessSize:
+        return soak.ProcessSize(resident, resident, descriptors)
+
+    taken = [(float(at), {own: size(100 + at, 5 + at % 3), gone: size(1, 1)}) for at in range(100)]
+    taken += [(100.0, {own: size(200, 7)})]
+    [one], died = soak.grown(taken, warm_seconds=20.0)
+    assert (one.before.resident, one.after.resident) == (130.0, 190.0)
+    assert one.percent == pytest.approx(100 * 60 / 130)
+    assert (one.before.descriptors, one.descriptors, died) == (5, 0, 1)
+
+
+def test_curves_stand_in_the_picture_with_their_names_and_values() -> None:
+    panel = CurvePanel("users < all", ["1", "20"], [Curve("chats", [3.0, 40.0]), Curve("turns", [0.0, 7.0])])
+    drawn = drawn_curves("Scale", [panel])
+    assert all(f">{word}<" in drawn for word in ("users &lt; all", "20", "chats", "turns", "40", "7"))
+    assert [top_of_axis(value) for value in (0.0, 40.0, 41.0, 1_300.0)] == [1.0, 40.0, 60.0, 1_600.0]
+
+
+def test_the_table_of_the_scaling_page_is_replaced_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, image = tmp_path / "scaling.md", tmp_path / "scale.svg"
+    page.write_text(f"before\n{scale.BEGIN}old\n{scale.END}after\n")
+    monkeypatch.setattr(scale, "PAGE", page)
+    monkeypatch.setattr(scale, "IMAGE", image)
+    rate = scale.Rate(a_second=120.0, share=1.0, median_ms=3.0, filter_cpu_ms=2.5, failed=0)
+    points = {setup: scale.Point(setup, rate, rate, 60.0, 14.0, 0.0) for setup in scale.SETUPS}
+    for _ in range(2):
+        scale.write_docs(points)
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    assert text.count("| 1 | 20 | 5,000 | 120 | 120 | 2.5 ms | 2.5 ms | 60 | 14 ms |") == 1
+    assert image.read_text().startswith("<svg")

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from api_shapes import ASKED_COMPLETIONS, SHAPES, AskedShape
+from kept_things import kept_thing
 from product import READY_SECONDS_MAX, Product, eventually, sentences, with_pid
 from upstream import RecordingUpstream
 
@@ -136,7 +137,7 @@ def test_kill_nine_of_everything_loses_and_doubles_nothing(upstream: RecordingUp
         product.start()
         for i in range(22):
             number = cycle * 22 + i
-            statement = f"My {SUBJECTS[number]} is {PLACES[number % len(PLACES)]} since {1950 + number}."
+            statement = kept_thing(number)
             told.append(statement)
             shape, is_streamed = SHAPES[number // 2 % 2], bool(number % 2)
             answer = product.chat(statement, "survivor", shape=shape, session_id=f"s{number}", stream=is_streamed)
@@ -151,13 +152,3 @@ def test_kill_nine_of_everything_loses_and_doubles_nothing(upstream: RecordingUp
         assert product.stop() == 0
     assert sentences(told) - sentences(stored) == set(), "lost"
     assert len(stored) == len(told), "doubled"
-
-
-SUBJECTS = (
-    "bicycle, harp, kayak, violin, tent, drone, loom, telescope, piano, canoe, anvil, kiln, sextant, "
-    "lathe, easel, typewriter, gramophone, barometer, hammock, toboggan, wheelbarrow, chandelier, "
-    "accordion, surfboard, printing press, rocking chair, fishing rod, chess set, stamp album, coin jar, "
-    "spare key, raincoat, ladder, generator, beehive, greenhouse, sundial, weather vane, wine rack, tool "
-    "chest, sewing machine, coffee grinder, record player, microscope, umbrella stand"
-).split(", ")
-PLACES = ("in the cellar", "at the lake house", "with my aunt in Porto", "behind the garage", "in storage unit 9")

@@ -18,12 +18,11 @@ from pathlib import Path
 import httpx
 import pytest
 from chat_load import ChatLoad, chatting
-from product import Product, eventually, running_product, with_pid
+from product import Product, eventually, with_pid
+from two_of_each import TURN_LOGS, is_whole, running_two_of_each
 from upstream import RecordingUpstream, running_upstream
 
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
-TURN_LOGS: dict[str, tuple[str, ...]] = {"sqlite": ()}
-"""What each turn log adds to the arguments of `up`."""
 FACT = "My locker at the pool has the number 117."
 QUESTION = "What number has my locker at the pool?"
 USERS = tuple(f"swimmer-{number}" for number in range(4))
@@ -45,25 +44,17 @@ def upstream() -> Iterator[RecordingUpstream]:
 def product(
     request: pytest.FixtureRequest, upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Product]:
-    arguments = ("--filters", "2", "--workers", "2", *TURN_LOGS[request.param])
-    with running_product(tmp_path_factory.mktemp("two") / "data", *arguments, upstream=upstream.url) as started:
+    data_dir = tmp_path_factory.mktemp("two") / "data"
+    with running_two_of_each(request.param, data_dir, upstream=upstream.url) as started:
         for user in USERS:
             assert started.chat(FACT, user).status_code == 200
             assert started.flush(user)["pending"] == 0
         yield started
 
 
-def whole(product: Product) -> bool:
-    """Whether Envoy sees two filters in both roles."""
-    page = httpx.get(
-        f"http://127.0.0.1:{product.ports['envoy_admin']}/stats", params={"filter": "membership_healthy"}, timeout=10
-    )
-    return all(f"cluster.memory_{role}.membership_healthy: 2" in page.text for role in ("inject", "observe"))
-
-
 def warm(product: Product) -> None:
     """Both filters hold the users, as they do when these talk."""
-    eventually(lambda: whole(product), seconds=60)
+    eventually(lambda: is_whole(product), seconds=60)
     for user in USERS:
         for _ in range(6):
             assert product.ask(QUESTION, user).headers["x-memory-status"] == "used"
@@ -150,7 +141,7 @@ def test_a_killed_filter_costs_memory_only_for_what_it_was_working_on(product: P
         with_pid(victim, signal.SIGKILL)
         killed = time.monotonic()
         time.sleep(2 * LOAD_SECONDS)
-        eventually(lambda: whole(product), seconds=60)
+        eventually(lambda: is_whole(product), seconds=60)
     is_remembering(load, none_max=len(USERS))
     assert all(abs(chat.began - killed) < 1 for chat in load.without_memory() if chat.memory == "none")
 
@@ -168,7 +159,7 @@ def test_a_part_that_stands_still_fails_no_chat(product: Product, part: str) -> 
             time.sleep(STILL_SECONDS)
         finally:
             with_pid(stopped, signal.SIGCONT)
-        eventually(lambda: whole(product), seconds=60)
+        eventually(lambda: is_whole(product), seconds=60)
         time.sleep(LOAD_SECONDS)
     assert load.failures == {}
     without = [chat for chat in load.without_memory() if chat.memory != "unavailable"]
@@ -182,7 +173,7 @@ def test_a_part_that_stands_still_fails_no_chat(product: Product, part: str) -> 
 @pytest.mark.stack
 def test_what_one_filter_recorded_is_learnt_and_seen_by_the_other_within_two_seconds(product: Product) -> None:
     """Chats go to both filters in turn: so do the questions, some of which have to meet the one that knew nothing."""
-    eventually(lambda: whole(product), seconds=60)
+    eventually(lambda: is_whole(product), seconds=60)
     user, question = "traveller", "Which city do I fly to in May?"
     for _ in range(6):
         product.chat(question, user)  # both filters know this user, without the fact

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -23,6 +25,7 @@ class Chat:
     began: float
     ended: float
     user: str
+    said: str
     is_streamed: bool
     failure: str
     memory: str
@@ -46,19 +49,37 @@ class ChatLoad:
         return Counter(chat.memory for chat in self.chats)
 
 
+@dataclass(frozen=True, slots=True)
+class Talker:
+    """One client of a user, in a session where one is named. `says`: the text of each of its chats, by number."""
+
+    user: str
+    says: Callable[[int], str]
+    session_id: str = ""
+
+
 @contextmanager
 def chatting(
     product: Product, question: str, users: Sequence[str], *, pause_seconds: float = 0.05
 ) -> Iterator[ChatLoad]:
     """Each user asks again and again, every second one for streamed answers. Ends when all chats are answered."""
+    with talking(product, [Talker(user, lambda _: question) for user in users], pause_seconds=pause_seconds) as load:
+        yield load
+
+
+@contextmanager
+def talking(product: Product, talkers: Sequence[Talker], *, pause_seconds: float) -> Iterator[ChatLoad]:
+    """The talkers at once, every second one with streamed answers. Pauses differ, or all would talk in step."""
     load, stop = ChatLoad(), threading.Event()
 
-    def talk(user: str, is_streamed: bool) -> None:
+    def talk(number: int, talker: Talker) -> None:
+        chance, numbers = random.Random(number), itertools.count()
         with httpx.Client(timeout=CHAT_SECONDS_MAX, trust_env=False) as client:
-            while not stop.wait(pause_seconds):
-                load.chats.append(_asked(client, product, question, user, is_streamed=is_streamed))
+            while not stop.wait(chance.uniform(0.5, 1.5) * pause_seconds):
+                said = talker.says(next(numbers))
+                load.chats.append(_asked(client, product, talker, said, is_streamed=bool(number % 2)))
 
-    threads = [threading.Thread(target=talk, args=(user, bool(number % 2))) for number, user in enumerate(users)]
+    threads = [threading.Thread(target=talk, args=each) for each in enumerate(talkers)]
     for thread in threads:
         thread.start()
     try:
@@ -69,9 +90,10 @@ def chatting(
             thread.join()
 
 
-def _asked(client: httpx.Client, product: Product, question: str, user: str, *, is_streamed: bool) -> Chat:
-    messages = [{"role": "user", "content": question}]
-    body = {"model": "m", "stream": is_streamed, "messages": messages, "memory_context": {"user_id": user}}
+def _asked(client: httpx.Client, product: Product, talker: Talker, said: str, *, is_streamed: bool) -> Chat:
+    context = {"user_id": talker.user, **({"session_id": talker.session_id} if talker.session_id else {})}
+    messages = [{"role": "user", "content": said}]
+    body = {"model": "m", "stream": is_streamed, "messages": messages, "memory_context": context}
     began, failure, memory = time.monotonic(), "", ""
     try:
         with client.stream("POST", f"{product.url}/v1/chat/completions", json=body) as answer:
@@ -83,4 +105,4 @@ def _asked(client: httpx.Client, product: Product, question: str, user: str, *, 
                 failure = "incomplete stream"
     except httpx.HTTPError as error:
         failure = type(error).__name__
-    return Chat(began, time.monotonic(), user, is_streamed, failure, memory)
+    return Chat(began, time.monotonic(), talker.user, said, is_streamed, failure, memory)

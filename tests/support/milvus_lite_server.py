@@ -20,11 +20,9 @@ START_SECONDS_MAX = 30.0
 class MilvusLiteServer:
     """`start` may be called again after `kill`: same port, same data."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, *, port: int = 0) -> None:
         self._data_dir = data_dir
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port: int = probe.getsockname()[1]
+        self._port = port or free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -66,3 +64,9 @@ class MilvusLiteServer:
     def thaw(self) -> None:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,7 +1,7 @@
 """A real `/v1/chat/completions` server whose manners depend on what it is asked about.
 
 Asked to read, it claims every unit; asked about pairs, it keeps them apart. `moods` says, by the town of the first
-"My budget for the … trip" that it is shown, how it behaves instead.
+"My budget for the … trip" that it is shown, how it behaves instead; "" where there is none.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MoodyModel:
         if pairs := PAIR.findall(question):
             return _said(verdicts(*(a_verdict(int(number), "unrelated", sure="low") for number, *_ in pairs)))
         units = UNIT.findall(question)
-        town = next(found[1] for _, unit in units if (found := TRIP.search(unit)))
+        town = next((found[1] for _, unit in units if (found := TRIP.search(unit))), "")
         self.reads[town] += 1
         return await self._manners(self.moods.get(town, Mood.WELL), request, [int(number) for number, _ in units])
 

@@ -1,0 +1,295 @@
+"""Measures what minutes of mixed load leave behind: memory and file descriptors of every process of the product.
+
+`python bench/soak.py [--minutes 10] [--clients 8] [--users 20] [--memories 300] [--filters 2] [--workers 2]`. Plain and
+streamed chats that search, that are skipped, without identity, with a tool, and statements, which are learnt beside
+them: always the same ones, so that the store does not grow. Sizes are compared between the time after the warm-up and
+the end: medians of resident memory, and the fewest descriptors, since connections come and go. A process that was
+started again counts as one that died.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import uvloop
+from chats import Chats, connected, samples
+from memories import fill, new_questions
+from prometheus_client import CollectorRegistry
+from report import Bar, Report, Sheet, bench_parser, ratio
+from rich.progress import Progress
+from rig import Rig, command_line, descendants, part_of, running_rig
+
+from kept_things import SUBJECTS, kept_thing  # isort: skip - on the path since `rig`
+from process_sizes import ProcessSize, size_of  # isort: skip
+
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.store import MilvusStore
+from memory.ports import MemoryFilter
+from memory.processes.composition import open_embedder
+from memory.runtime.metrics import Metrics
+from memory.settings import Settings
+from memory.settings.loader import from_process
+
+# Milvus Lite has all rows in memory, and each write apart until it compacts some: 70 KB a row over a few minutes.
+STORE_KB_A_ROW_MAX = 100.0
+BARS = (
+    Bar("growth of resident memory, worst process but the store", "%", at_most=5.0),
+    Bar("growth of the store, for each new row", "KB", at_most=STORE_KB_A_ROW_MAX),
+    Bar("growth of descriptors, worst process", at_most=0),
+    Bar("failed chats", at_most=0),
+    Bar("processes that died", at_most=0),
+    Bar("turns lost or not learnt", at_most=0),
+)
+WARM_SHARE, WARM_SECONDS_MIN = 0.3, 40.0  # of the time, before sizes count
+WINDOW_SHARE = 0.25  # of the time that counts: at its beginning, and at its end
+SAMPLE_SECONDS = 3.0
+ROWS_EVERY = 10  # samples
+PAUSE_SECONDS = 0.4  # of each client between two chats
+SESSION_CHATS = 6
+DRAIN_SECONDS_MAX = 120.0
+KINDS = {"searched": 30, "streamed": 15, "skipped": 20, "anonymous": 10, "tool": 10, "statement": 15}  # weights
+TOOL = {"type": "function", "function": {"name": "clock", "parameters": {"type": "object", "properties": {}}}}
+CALL = {"id": "call-1", "type": "function", "function": {"name": "clock", "arguments": "{}"}}
+
+Sizes = dict[int, ProcessSize]
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """One process: after the warm-up and at the end."""
+
+    part: str
+    before: ProcessSize
+    after: ProcessSize
+
+    @property
+    def is_store(self) -> bool:
+        return self.part.startswith("milvus")
+
+    @property
+    def percent(self) -> float:
+        return 100 * (ratio(self.after.resident, self.before.resident) - 1)
+
+    @property
+    def descriptors(self) -> int:
+        return self.after.descriptors - self.before.descriptors
+
+    def row(self) -> tuple[object, ...]:
+        sizes = (self.before.resident, self.after.resident, self.percent)
+        shared = (self.before.proportional, self.after.proportional)
+        return self.part, *sizes, *shared, self.before.descriptors, self.after.descriptors
+
+
+class Talk:
+    """What clients say. Each conversation has a session of its own, and each question is a new text."""
+
+    def __init__(self, users: list[str]) -> None:
+        self.users, self._questions = users, new_questions()
+        self.kinds = Counter[str]()
+
+    def long_answer(self) -> bytes:
+        context = {"user_id": self.users[0], "session_id": "first"}
+        return compact(self._chat("streamed", context, random.Random(0))[0])
+
+    def bodies(self, client: int) -> Iterator[list[bytes]]:
+        """Without end: the requests of one chat; a tool loop has two."""
+        chance = random.Random(client)
+        for number in itertools.count():
+            kind = chance.choices(list(KINDS), list(KINDS.values()))[0]
+            context = {"user_id": chance.choice(self.users), "session_id": f"{client}-{number // SESSION_CHATS}"}
+            self.kinds[kind] += 1
+            yield [compact(body) for body in self._chat(kind, context, chance)]
+
+    def _chat(self, kind: str, context: dict[str, str], chance: random.Random) -> list[dict[str, Any]]:
+        texts = {"skipped": "Thank you very much!", "statement": kept_thing(chance.randrange(len(SUBJECTS)))}
+        said = [{"role": "user", "content": texts.get(kind) or next(self._questions)}]
+        body: dict[str, Any] = {"model": "m", "messages": said, "memory_context": context}
+        match kind:
+            case "anonymous":
+                del body["memory_context"]
+            case "streamed":
+                body["stream"] = True
+            case "tool":
+                answered = [{"role": "assistant", "content": None, "tool_calls": [CALL]}]
+                answered.append({"role": "tool", "tool_call_id": CALL["id"], "content": "It is noon."})
+                return [{**body, "tools": [TOOL]}, {**body, "tools": [TOOL], "messages": [*said, *answered]}]
+            case _:
+                pass
+        return [body]
+
+
+def compact(body: Mapping[str, Any]) -> bytes:
+    """As the upstream of benches recognises that it has to stream."""
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+class Soak:
+    def __init__(self, rig: Rig, talk: Talk, store: MilvusStore, failures: Counter[str]) -> None:
+        self._rig, self._talk, self._store, self._failures = rig, talk, store, failures
+        self.statuses = Counter[str]()
+        self.samples: list[tuple[float, Sizes]] = []
+        self.rows: list[tuple[float, int]] = []
+
+    async def run(self, clients: int, seconds: float) -> None:
+        async with connected(self._rig.port, clients, self._failures) as every:
+            # Envoy keeps the connections that it once needed: first it needs as many as it ever will.
+            await asyncio.gather(*(chats.ask(self._talk.long_answer()) for chats in every))
+            await self._all(every, until=time.monotonic() + seconds)
+
+    async def _all(self, every: list[Chats], *, until: float) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._sample(until))
+            for number, chats in enumerate(every):
+                tasks.create_task(self._talk_on(number, chats, until))
+
+    async def _talk_on(self, client: int, chats: Chats, until: float) -> None:
+        for bodies in self._talk.bodies(client):
+            for body in bodies:
+                answer = await chats.ask(body)
+                self.statuses["failed" if answer.failure else answer.memory_status] += 1
+            await asyncio.sleep(PAUSE_SECONDS)
+            if time.monotonic() > until:
+                return
+
+    async def _sample(self, until: float) -> None:
+        while time.monotonic() < until:
+            self.samples.append((time.monotonic(), self.sizes()))
+            if len(self.samples) % ROWS_EVERY == 1:
+                self.rows.append((time.monotonic(), await self.rows_of_the_store()))
+            await asyncio.sleep(SAMPLE_SECONDS)
+
+    def sizes(self) -> Sizes:
+        assert self._rig.product.process is not None
+        root = self._rig.product.process.pid
+        found = {pid: size_of(pid) for pid in [root, *descendants(root)]}
+        return {pid: size for pid, size in found.items() if size is not None}
+
+    async def rows_of_the_store(self) -> int:
+        """Of any kind and status."""
+        places = [MemoryFilter(user, status=None, with_raw=True) for user in self._talk.users]
+        return sum([await self._store.count(place) for place in places])
+
+    async def left_over(self) -> float:
+        """Turns that were lost, and that are not learnt after so long."""
+        until, waiting = time.monotonic() + DRAIN_SECONDS_MAX, float("nan")
+        while time.monotonic() < until:
+            page = await samples(self._rig.product.ports["metrics"], self._failures) or {}
+            lost = sum(value for name, value in page.items() if name.startswith("memproxy_turns_lost_total"))
+            states = [f'memproxy_queue_turns{{state="{state}"}}' for state in ("opened", "due", "leased")]
+            if states[1] in page:
+                waiting = lost + sum(page.get(state, 0.0) for state in states)
+                if waiting == lost:
+                    break
+            await asyncio.sleep(1.0)
+        return waiting
+
+
+def grown(taken: list[tuple[float, Sizes]], *, warm_seconds: float) -> tuple[list[Grown], int]:
+    """Of each process that ran from the warm-up's end to the end; and how many ended or began between."""
+    start, end = taken[0][0] + warm_seconds, taken[-1][0]
+    window = (end - start) * WINDOW_SHARE
+    first = [sizes for at, sizes in taken if start <= at <= start + window]
+    last = [sizes for at, sizes in taken if at >= end - window]
+    if not first or not last:
+        raise ValueError("the run is too short for its warm-up")
+    pids = set.intersection(*(set(sizes) for sizes in [*first, *last]))
+    died = set.union(*(set(sizes) for sizes in [*first, *last])) - pids
+    rows = [Grown(f"{part_of(command_line(pid))} {pid}", middle(first, pid), middle(last, pid)) for pid in sorted(pids)]
+    return rows, len(died)
+
+
+def store_kb_a_row(found: list[Grown], rows: list[tuple[float, int]], *, warm_seconds: float) -> float:
+    """Growth of the store's process since the warm-up, by the rows that came since; no less than 0."""
+    counts = [count for at, count in rows if at >= rows[0][0] + warm_seconds]
+    more = sum(one.after.resident - one.before.resident for one in found if one.is_store)
+    return max(0.0, 1024 * more) / max(1, counts[-1] - counts[0])
+
+
+def middle(taken: list[Sizes], pid: int) -> ProcessSize:
+    """Medians of memory; the fewest descriptors."""
+    sizes = [one[pid] for one in taken]
+    return ProcessSize(
+        median(size.resident for size in sizes),
+        median(size.proportional for size in sizes),
+        min(size.descriptors for size in sizes),
+    )
+
+
+async def measure(
+    rig: Rig, options: argparse.Namespace, failures: Counter[str], progress: Progress
+) -> tuple[Soak, float]:
+    users = [f"soak-{number}" for number in range(options.users)]
+    stages = progress.add_task("filling", total=None)
+    settings, milvus = Settings().memory.milvus, f"http://127.0.0.1:{rig.product.ports['milvus']}"
+    async with open_embedder(from_process(None, {})) as embedder:
+        await fill(milvus, embedder, dict.fromkeys(users, options.memories))
+    progress.update(stages, description=f"{options.minutes:g} minutes of chats")
+    address = MilvusAddress(milvus, settings.collection, settings.dimension)
+    async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
+        soak = Soak(rig, Talk(users), store, failures)
+        await soak.run(options.clients, 60 * options.minutes)
+    return soak, await soak.left_over()
+
+
+def main() -> int:
+    parser = bench_parser("soak", __doc__)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--users", type=int, default=20)
+    parser.add_argument("--memories", type=int, default=300, help="of each user, before anything is learnt")
+    parser.add_argument("--filters", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    report = Report("soak", BARS, options.json)
+    parts = ("--filters", str(options.filters), "--workers", str(options.workers))
+    with running_rig(*parts) as rig, Progress(transient=True) as progress:
+        soak, left_over = uvloop.run(measure(rig, options, report.failures, progress))
+        warm_seconds = max(WARM_SECONDS_MIN, WARM_SHARE * 60 * options.minutes)
+        found, died = grown(soak.samples, warm_seconds=warm_seconds)  # while the command lines are there
+    figures = {
+        "growth of resident memory, worst process but the store": max(one.percent for one in found if not one.is_store),
+        "growth of the store, for each new row": store_kb_a_row(found, soak.rows, warm_seconds=warm_seconds),
+        "growth of descriptors, worst process": max(one.descriptors for one in found),
+        "failed chats": soak.statuses["failed"],
+        "processes that died": died,
+        "turns lost or not learnt": left_over,
+    }
+    began = soak.samples[0][0]
+    columns = ("process", "resident, MB", "at the end", "growth, %", "proportional, MB", "at the end", "descriptors")
+    sheets = [
+        Sheet(f"after {warm_seconds:g} s and at the end", (*columns, "at the end"), [one.row() for one in found]),
+        Sheet("chats by memory status", ("", "chats"), soak.statuses.most_common()),
+        Sheet("rows of the store", ("after, s", "rows"), [(round(at - began), count) for at, count in soak.rows]),
+    ]
+    result = {
+        "settings": {name: value for name, value in vars(options).items() if name != "json"},
+        "statuses": dict(soak.statuses),
+        "processes": [dict(zip(("process", *SIZES), one.row(), strict=True)) for one in found],
+        "rows_of_the_store": [(round(at - began, 1), count) for at, count in soak.rows],
+        "resident_mb": [
+            {"seconds": round(at - began, 1), **{str(pid): round(size.resident, 1) for pid, size in sizes.items()}}
+            for at, sizes in soak.samples
+        ],
+    }
+    return report.finish(result, sheets, figures)
+
+
+SIZES = (
+    *("resident_mb", "resident_mb_at_the_end", "growth_percent", "proportional_mb", "proportional_mb_at_the_end"),
+    *("descriptors", "descriptors_at_the_end"),
+)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

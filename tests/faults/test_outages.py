@@ -1,0 +1,186 @@
+"""What the product needs is down for a while, one at a time: the store, the model that reads, the server that embeds.
+
+No chat fails, learning catches up by itself, and no part keeps the outage in its memory. `--long`: a minute each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from chat_load import Talker, talking
+from foreign_embeddings import running_foreign_embeddings
+from kept_things import SUBJECTS, kept_thing
+from milvus_lite_server import MilvusLiteServer, free_port
+from misbehaving_model import running_moody_model
+from process_sizes import proportional_mb
+from product import Product, eventually, sentences
+from two_of_each import TURN_LOGS, is_whole, kept_of, running_two_of_each
+from upstream import running_upstream
+
+USERS = tuple(f"keeper-{number}" for number in range(8))
+PAUSE_SECONDS = 0.5
+CHATS_BETWEEN = 3  # statements come with as many chats that state nothing
+SHORT_SECONDS, LONG_SECONDS = 12.0, 60.0
+WARM_SECONDS = 15.0  # of the same load, so that sizes are compared under it
+RETRY_SECONDS_MAX = 4.0  # so that a test need not wait for the five minutes of a long outage
+CAUGHT_UP_SECONDS_MAX = 60.0
+GROWTH_MAX = 0.1  # of the memory of filters, workers and API
+PARTS = ("memproxy filter", "memproxy worker", "memproxy api")
+TURNS_LOST, TURNS_WAITING = "memproxy_turns_lost_total", "memproxy_queue_turns"
+
+
+@asynccontextmanager
+async def running_store(folder: Path, port: int) -> AsyncIterator[None]:
+    folder.mkdir(exist_ok=True)
+    server = MilvusLiteServer(folder / "store", port=port)
+    await asyncio.to_thread(server.start)
+    try:
+        yield
+    finally:
+        server.kill()
+
+
+NEEDED: dict[str, Callable[[Path, int], AbstractAsyncContextManager[Any]]] = {
+    "store": running_store,
+    "model": lambda _, port: running_moody_model(port=port),
+    "embedding": lambda _, port: running_foreign_embeddings(port),
+}
+"""What the product needs, each on a port that stays the same."""
+
+
+@dataclass
+class Needed:
+    """The servers that the product needs; each may be taken away and brought back."""
+
+    folder: Path
+    ports: dict[str, int] = field(default_factory=lambda: {name: free_port() for name in NEEDED})
+    running: dict[str, AsyncExitStack] = field(default_factory=dict)
+
+    async def start(self, name: str) -> None:
+        self.running[name] = AsyncExitStack()
+        await self.running[name].enter_async_context(NEEDED[name](self.folder, self.ports[name]))
+
+    async def stop(self, name: str) -> None:
+        await self.running.pop(name).aclose()
+
+    def config(self) -> Path:
+        model = {"model_role": "memory_extraction", "llm_model_name": "moody"}
+        endpoint = {"address": "127.0.0.1", "port": self.ports["model"]}
+        learn = {"reader": "model", "idle_seconds": 0.2, "retry_base_seconds": 0.5}
+        settings = {
+            "milvus_uri": f"http://127.0.0.1:{self.ports['store']}",
+            "external_models": [{**model, "llm_endpoint": endpoint, "llm_timeout_seconds": 5}],
+            "memory": {
+                "learn": {**learn, "retry_max_seconds": RETRY_SECONDS_MAX},
+                "embedding": {"endpoint": f"http://127.0.0.1:{self.ports['embedding']}", "model": "foreign"},
+            },
+        }
+        file = self.folder / "memproxy.yaml"
+        file.write_text(yaml.safe_dump(settings))
+        return file
+
+
+@asynccontextmanager
+async def running_product_that_needs(turn_log: str, folder: Path) -> AsyncIterator[tuple[Product, Needed]]:
+    needed = Needed(folder)
+    with running_upstream() as upstream:
+        for name in NEEDED:
+            await needed.start(name)
+        try:
+            started = running_two_of_each(turn_log, folder / "data", upstream=upstream.url, config=needed.config())
+            product = await asyncio.to_thread(started.__enter__)
+            try:
+                yield product, needed
+            finally:
+                await asyncio.to_thread(started.__exit__, None, None, None)
+        finally:
+            for name in list(needed.running):
+                await needed.stop(name)
+
+
+def talkers(prefix: str) -> list[Talker]:
+    """Each user states all things one after the other, with other words between."""
+
+    def says(number: int) -> str:
+        turn, other = divmod(number, CHATS_BETWEEN + 1)
+        if other or turn >= len(SUBJECTS):
+            return f"What do I have in my cellar, asked for the {number}th time?"
+        return kept_thing(turn)
+
+    return [Talker(f"{prefix}-{user}", says, "s1") for user in USERS]
+
+
+@pytest.mark.slow("something is down for some seconds, or a minute")
+@pytest.mark.stack
+@pytest.mark.parametrize("turn_log", sorted(TURN_LOGS))
+async def test_an_outage_fails_no_chat_is_caught_up_with_and_leaves_no_trace_in_memory(
+    tmp_path: Path, turn_log: str, pytestconfig: pytest.Config
+) -> None:
+    seconds = LONG_SECONDS if pytestconfig.getoption("--long") else SHORT_SECONDS
+    async with running_product_that_needs(turn_log, tmp_path) as (product, needed):
+        await asyncio.to_thread(eventually, lambda: is_whole(product), seconds=60)
+        await chats_are_learnt(product, "warm", seconds=WARM_SECONDS)
+        for name in NEEDED:
+            before = sizes(product)
+            await chats_are_learnt(product, name, seconds=seconds, needed=needed)
+            after = sizes(product)
+            sized = {part: (size, after[part]) for part, size in before.items()}
+            grown = {part: pair for part, pair in sized.items() if pair[1] > pair[0] * (1 + GROWTH_MAX)}
+            assert grown == {}, f"{name}: MB before and after"
+
+
+async def chats_are_learnt(product: Product, name: str, *, seconds: float, needed: Needed | None = None) -> None:
+    """Chats for so long, with what is `needed` away during them; then all that was stated is learnt."""
+    people = talkers(name)
+    with talking(product, people, pause_seconds=PAUSE_SECONDS) as load:
+        if needed is not None:
+            await needed.stop(name)
+        await asyncio.sleep(seconds)
+        if needed is not None:
+            await asyncio.to_thread(eventually, lambda: waiting_turns(product) > 0, seconds=10)
+            await needed.start(name)
+        await asyncio.sleep(1.0)
+    assert load.failures == {}
+    for user in {talker.user for talker in people}:
+        said = {chat.said for chat in load.chats if chat.user == user}
+        await asyncio.to_thread(is_caught_up_with, product, user, said)
+    assert counted(product, TURNS_LOST) == 0
+
+
+def is_caught_up_with(product: Product, user: str, said: set[str]) -> None:
+    """Wait until all that was stated is in memory, without a flush, which would ask for it."""
+    stated = sentences([text for text in said if text in THINGS])
+    eventually(
+        lambda: stated <= sentences(list(kept_of(product, user).memories)), seconds=CAUGHT_UP_SECONDS_MAX, every=0.5
+    )
+    eventually(lambda: product.flush(user)["pending"] == 0, seconds=CAUGHT_UP_SECONDS_MAX)
+    assert product.flush(user)["failed"] == 0
+    kept = kept_of(product, user)
+    assert kept.said == Counter(said), f"turns of {user} were lost or doubled"
+    assert {memory: times for memory, times in kept.memories.items() if times > 1} == {}
+
+
+def waiting_turns(product: Product) -> float:
+    return sum(counted(product, f'{TURNS_WAITING}{{state="{state}"}}') for state in ("due", "leased"))
+
+
+def counted(product: Product, name: str) -> float:
+    page = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=10).text
+    return sum(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(name))
+
+
+def sizes(product: Product) -> dict[str, float]:
+    """MB of all processes of each part."""
+    return {part: proportional_mb(product.children(part)) for part in PARTS}
+
+
+THINGS = {kept_thing(number) for number in range(len(SUBJECTS))}

@@ -1,0 +1,160 @@
+"""Of two filters, two workers, the API and the store, one after the other is killed or stopped while 200 sessions chat.
+
+No chat fails, each that was answered is in the record once, what it stated is in memory once, and next to all get a
+note. `--long` does it for three minutes. Envoy is the door itself: with it, the connections of the clients end.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pytest
+from chat_load import Chat, ChatLoad, Talker, talking
+from kept_things import SUBJECTS, kept_thing
+from product import Product, eventually, in_time, sentences, with_pid
+from two_of_each import TURN_LOGS, Kept, is_whole, kept_of, running_two_of_each
+from upstream import RecordingUpstream, running_upstream
+
+USERS, SESSIONS = 25, 8  # of each: 200 sessions
+PAUSE_SECONDS = 8.0  # 25 chats a second
+ASKED_BETWEEN = 2  # questions of a session after each statement
+EVERY_SECONDS = 3.0
+STILL_SECONDS = 3.0
+SHORT_SECONDS, LONG_SECONDS = 20.0, 180.0
+SEED = 20_261
+FACT = "My locker at the pool has the number 117."
+PARTS = ("memproxy filter", "memproxy worker", "memproxy api", "milvus-lite server")
+WITH_A_NOTE_MIN = 0.99  # of those that asked for one
+ACKNOWLEDGED_SECONDS = 1.0  # after its answer, a turn is in the log, on a busy machine as well
+NOTICED_SECONDS = 1.5  # until Envoy sends nothing more to a filter that is gone: its health checks are 0.5 s apart
+STANDSTILL_SECONDS = 3.0  # the same for one that stands still, whose answers Envoy awaits
+
+
+@dataclass(frozen=True, slots=True)
+class Blow:
+    """What happened to a part, on the monotonic clock."""
+
+    part: str
+    sign: signal.Signals
+    at: float
+    until: float
+
+    def may_have_cost_the_turn_of(self, chat: Chat) -> bool:
+        """Whether this chat may have been shown to a filter that was hit before it wrote the turn, or gone already."""
+        is_filter = self.part == PARTS[0]
+        return is_filter and self.at - ACKNOWLEDGED_SECONDS < chat.ended and chat.began < self.until + NOTICED_SECONDS
+
+    def is_why_without_a_note(self, chat: Chat) -> bool:
+        """Whether Envoy did not know yet that the filter stands still: it waits for it, and then goes on alone."""
+        is_stopped_filter = self.part == PARTS[0] and self.sign is signal.SIGSTOP
+        return is_stopped_filter and self.at - NOTICED_SECONDS < chat.began < self.at + STANDSTILL_SECONDS
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[RecordingUpstream]:
+    with running_upstream() as server:
+        server.chunk_seconds, server.chunk_count = 0.1, 5
+        yield server
+
+
+@pytest.fixture(params=sorted(TURN_LOGS))
+def product(
+    request: pytest.FixtureRequest, upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Product]:
+    data_dir = tmp_path_factory.mktemp("dying") / "data"
+    with running_two_of_each(request.param, data_dir, upstream=upstream.url) as started:
+        eventually(lambda: is_whole(started), seconds=60)
+        for user in users():
+            assert started.chat(FACT, user).status_code == 200
+        for user in users():
+            assert started.flush(user) == {"pending": 0, "failed": 0}
+            for _ in range(2):  # each filter loads what it knows of the user
+                in_time(lambda user=user: started.chat(question(0), user, memory_config={"auto_store": False}))
+        yield started
+
+
+def users() -> list[str]:
+    return [f"swimmer-{number}" for number in range(USERS)]
+
+
+def question(number: int) -> str:
+    """No two alike, so that each is found in the record."""
+    return f"For form {number}: what number has my locker at the pool?"
+
+
+def talkers() -> list[Talker]:
+    """Each session states things of its own, and asks between them; together the sessions of a user state all once."""
+    return [
+        Talker(user, lambda number, session=session: said_in(session, number), f"s{session}")
+        for user in users()
+        for session in range(SESSIONS)
+    ]
+
+
+def said_in(session: int, number: int) -> str:
+    turn, asked = divmod(number, ASKED_BETWEEN + 1)
+    subject = turn * SESSIONS + session
+    if asked or subject >= len(SUBJECTS):
+        return question(number * SESSIONS + session + 1)
+    return kept_thing(subject)
+
+
+@pytest.mark.slow("parts are killed for 20 s, or three minutes")
+@pytest.mark.stack
+@pytest.mark.parametrize("signs", [(signal.SIGKILL,), (signal.SIGSTOP,)], ids=["killed", "stopped"])
+def test_parts_that_keep_dying_fail_no_chat_and_lose_and_double_nothing(
+    product: Product, signs: Sequence[signal.Signals], pytestconfig: pytest.Config
+) -> None:
+    seconds = LONG_SECONDS if pytestconfig.getoption("--long") else SHORT_SECONDS
+    with talking(product, talkers(), pause_seconds=PAUSE_SECONDS) as load:
+        blows = strike(product, signs, seconds=seconds)
+    assert {blow.part for blow in blows} == set(PARTS), "not all were hit: the test shows little"
+    assert load.failures == {}
+    assert_noted(load, blows)
+    for user in users():
+        eventually(lambda user=user: product.flush(user)["pending"] == 0, seconds=120)
+        assert product.flush(user)["failed"] == 0
+        assert_kept_once(user, [chat for chat in load.chats if chat.user == user], blows, kept_of(product, user))
+
+
+def strike(product: Product, signs: Sequence[signal.Signals], *, seconds: float) -> list[Blow]:
+    """One process after the other, of any part; the next one once Envoy sees both filters again."""
+    chance, until, blows = random.Random(SEED), time.monotonic() + seconds, list[Blow]()
+    for part, sign in zip(itertools.cycle(PARTS), itertools.cycle(signs)):
+        time.sleep(EVERY_SECONDS)
+        eventually(lambda: is_whole(product), seconds=90)
+        if time.monotonic() > until and len(blows) >= len(PARTS):
+            return blows
+        victim = chance.choice(eventually(lambda part=part: product.children(part), seconds=60))
+        at = time.monotonic()
+        with_pid(victim, sign)
+        if sign is signal.SIGSTOP:
+            time.sleep(STILL_SECONDS)
+            with_pid(victim, signal.SIGCONT)
+        blows.append(Blow(part, sign, at, time.monotonic()))
+    raise AssertionError("a cycle has no end")
+
+
+def assert_noted(load: ChatLoad, blows: Sequence[Blow]) -> None:
+    asked = [chat for chat in load.chats if "locker" in chat.said]
+    judged = [chat for chat in asked if not any(blow.is_why_without_a_note(chat) for blow in blows)]
+    assert len(judged) > len(asked) // 2, "too few are left to judge by"
+    without = [chat for chat in judged if chat.memory != "used"]
+    assert len(without) <= (1 - WITH_A_NOTE_MIN) * len(judged), f"{len(without)} of {len(judged)}: {load.memory_of()}"
+
+
+def assert_kept_once(user: str, chats: Sequence[Chat], blows: Sequence[Blow], kept: Kept) -> None:
+    due = [chat for chat in chats if not any(blow.may_have_cost_the_turn_of(chat) for blow in blows)]
+    lost = [chat for chat in due if chat.said not in kept.closed]
+    assert lost == [], [(blow.part, round(blow.at - lost[0].began, 2)) for blow in blows]
+    assert len(due) > len(chats) // 2, "too few are left to judge by"
+    assert {said: times for said, times in kept.said.items() if times > 1} == {}, f"turns of {user} twice"
+    stated = sentences([said for said in kept.closed if "locker" not in said])
+    memories = [memory for memory in kept.memories.elements() if "locker" not in memory]
+    assert stated - sentences(memories) == set(), f"statements of {user} were not learnt"
+    assert len(memories) == len(sentences(memories)), f"memories of {user} twice"

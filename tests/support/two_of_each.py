@@ -1,0 +1,61 @@
+"""A product with two filters and two workers on each turn log, for tests that restart, kill or stop its parts."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+from product import Product, running_product
+
+TURN_LOGS: dict[str, tuple[str, ...]] = {"sqlite": ()}
+"""What each turn log adds to the arguments of `up`."""
+
+
+@contextmanager
+def running_two_of_each(
+    turn_log: str, data_dir: Path, *, upstream: str, config: Path | None = None
+) -> Iterator[Product]:
+    arguments = ("--filters", "2", "--workers", "2", *TURN_LOGS[turn_log])
+    with running_product(data_dir, *arguments, upstream=upstream, config=config) as product:
+        yield product
+
+
+def is_whole(product: Product) -> bool:
+    """Whether Envoy sees two filters in both roles."""
+    page = httpx.get(
+        f"http://127.0.0.1:{product.ports['envoy_admin']}/stats", params={"filter": "membership_healthy"}, timeout=10
+    )
+    return all(f"cluster.memory_{role}.membership_healthy: 2" in page.text for role in ("inject", "observe"))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a user said in the turns of the record, each text with how often, and what stands in memory.
+
+    `closed`: what was said in turns whose answer is there in full.
+    """
+
+    said: Counter[str] = field(default_factory=Counter)
+    closed: set[str] = field(default_factory=set)
+    memories: Counter[str] = field(default_factory=Counter)
+
+
+def kept_of(product: Product, user: str) -> Kept:
+    """From an export, the same whatever keeps the turns."""
+    answer = httpx.get(f"{product.api}/v1/memory/export", params={"user_id": user}, timeout=60).raise_for_status()
+    kept = Kept()
+    for line in map(json.loads, answer.text.splitlines()):
+        match line:
+            case {"kind": "turn", "copy": {"turn": turn}}:
+                said = turn["messages"][-1]["content"]
+                kept.said[said] += 1
+                if turn["status"] == "closed":
+                    kept.closed.add(said)
+            case {"kind": "memory", "memory": memory}:
+                kept.memories[memory["content"]] += 1
+    return kept
