@@ -9,7 +9,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
+from redis.asyncio import Redis
+from redis_server import redis_server
+
+from memory.adapters.redis.ledger import RedisUserLedger
+from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.owners import RedisOwners
+from memory.adapters.redis.whole_log import RedisTurnLog
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
@@ -98,7 +106,25 @@ def sqlite_deployment(folder: Path) -> Deployment:
     return Deployment(open_process)
 
 
+def redis_deployment(_: Path) -> Deployment:
+    """On an empty server. Only turn log and ledger: the other parts are not written for it yet."""
+    server = redis_server()
+    server.empty()
+
+    @asynccontextmanager
+    async def open_process(clock: ManualClock) -> AsyncIterator[Process]:
+        async with Redis(port=server.port) as connected:
+            client = LogClient(connected)
+            async with RedisOwners(client) as owners:
+                ledger = RedisUserLedger(client, owners, clock=clock, lock_seconds=30.0, wait_seconds=0.3)
+                log = cast(TurnLog, RedisTurnLog(client, owners, clock=clock))
+                yield Process(log, ledger, *cast(Any, (None,) * 6))
+
+    return Deployment(open_process)
+
+
 DEPLOYMENTS = {"sqlite": sqlite_deployment}  # one line per adapter: the suites run on each
+QUEUE_DEPLOYMENTS = DEPLOYMENTS | {"redis": redis_deployment}  # for the suites of queue and ledger
 
 
 def a_turn(

@@ -1,4 +1,4 @@
-"""Loads and commits the ledger entry of one user, and frees the locks of the dead. See `ledger_values` for the rules."""
+"""Loads and commits the ledger entry of one user, and frees the locks of the dead. The rules: `ledger_values`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A user's revision and lock as one value, and its rules as pure functions. See `memory.ports.UserLedger`.
 
-A revision is odd from the time the lock is taken until it is released. A lock whose holder is dead, or took too long, is
-repaired: the number advances, and since nobody knows what was written, all earlier readers have to load everything.
+A revision is odd from the time the lock is taken until it is released. A lock whose holder is dead, or took too long,
+is repaired: the number advances, and since nobody knows what was written, all earlier readers have to load everything.
 
 - A holder that touched nothing returns the previous, even number, under which nothing that a reader holds has changed.
 - If the holder dies, or loses the lock, the number advances as ever: it may have been about to touch something.
