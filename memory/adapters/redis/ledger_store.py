@@ -117,7 +117,7 @@ class LedgerStore:
         for command in commands:
             words += [len(command), *command]
         touched = list(dict.fromkeys(str(command[1]) for command in commands))
-        arguments = [version, int(version or 0) + 1, *words]
+        arguments = [version, secrets.token_hex(8), *words]
         return bool(await self._client.run(COMMIT_IF_UNCHANGED, touched, arguments))
 
 

@@ -46,14 +46,23 @@ class LogClient:
 
 
 async def _answered(awaitable: Awaitable[Result]) -> Result:
-    """The message of an error names its kind only: an error of the library may quote a command, and so a user."""
+    """The message of an error names its kind only: an error of the library may quote a command, and so a user.
+
+    redis-py 8.1 swallows a cancellation that arrives while it connects: it is raised here.
+    """
+    task = asyncio.current_task()
+    assert task is not None  # a coroutine runs in one
+    cancelled_before = task.cancelling()
     try:
         async with asyncio.timeout(CALL_SECONDS_MAX):
-            return await awaitable
+            answer = await awaitable
     except TimeoutError as error:
         raise Unavailable("turn_log", f"Redis did not answer within {CALL_SECONDS_MAX:.0f} s") from error
     except (RedisError, OSError) as error:
         raise Unavailable("turn_log", f"Redis failed: {type(error).__name__}") from None
+    if task.cancelling() > cancelled_before:
+        raise asyncio.CancelledError
+    return answer
 
 
 async def to_its_end(awaitable: Awaitable[Result]) -> Result:

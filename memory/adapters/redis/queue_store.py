@@ -24,10 +24,13 @@ from memory.model import TurnStatus
 COMMIT_TRIES_MAX = 50  # of one change; each loss means that somebody else's change of the same user was written
 PAUSE_SECONDS_MAX = 0.02  # before another try, times a random share
 
-# KEYS[1] is a hash whose field "v" is the version. ARGV: the version that was read, the one to write, then commands,
-# each as the number of its words and the words. 0 if the version is another one by now.
+# KEYS[1] is a hash whose field "v" is the version, drawn at random for each commit. ARGV: the version that was read, the
+# one to write, then commands, each as the number of its words and the words. 0 if the version is another one by now; a
+# commit that the library sends again, because the answer was lost, is done already.
 COMMIT_IF_UNCHANGED = """
-if (redis.call('HGET', KEYS[1], 'v') or '') ~= ARGV[1] then return 0 end
+local version = redis.call('HGET', KEYS[1], 'v') or ''
+if version == ARGV[2] then return 1 end
+if version ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'v', ARGV[2])
 local at = 3
 while at <= #ARGV do
@@ -108,7 +111,7 @@ class QueueStore:
         for command in commands:
             words += [len(command), *command]
         touched = list(dict.fromkeys([keys.queue, *(str(command[1]) for command in commands)]))
-        is_done = await self._client.run(COMMIT_IF_UNCHANGED, touched, [version, int(version or 0) + 1, *words])
+        is_done = await self._client.run(COMMIT_IF_UNCHANGED, touched, [version, secrets.token_hex(8), *words])
         if is_done:
             await self._mark(user_id)
         return bool(is_done)
