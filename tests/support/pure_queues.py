@@ -53,8 +53,8 @@ class PureQueues:
             self._commit(queue.user_id, user_queue.mark(queue, urgencies))
 
     async def lease(self, *, now: float, seconds: float, due: LearnDue) -> Lease | None:
-        views = [queue_choice.view_of(queue) for queue in self.queues]
-        work = queue_choice.find_due(views, now=now, due=due)
+        summaries = [queue_choice.summary_of(queue) for queue in self.queues]
+        work = queue_choice.find_due(summaries, now=now, due=due)
         if work is None:
             return None
         holder = Holder(f"token {next(self._tokens)}", "a worker", now + seconds)

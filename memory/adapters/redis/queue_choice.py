@@ -53,7 +53,7 @@ class WindowPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueView:
+class QueueSummary:
     """What choices need of a queue, summed up once per change of it: looking for work never reads turns again."""
 
     queue: UserQueue
@@ -61,7 +61,7 @@ class QueueView:
     windows: tuple[WindowPlace, ...]
 
 
-def view_of(queue: UserQueue) -> QueueView:
+def summary_of(queue: UserQueue) -> QueueSummary:
     ready: dict[str, list[WaitingTurn]] = {}
     first: dict[str, int] = {}
     for turn in queue.turns:
@@ -71,7 +71,7 @@ def view_of(queue: UserQueue) -> QueueView:
             first.setdefault(turn.window_id, turn.seq)
     sessions = (_summed(queue, session_id, turns) for session_id, turns in ready.items())
     windows = (WindowPlace(window, first[window.id]) for window in queue.windows)
-    return QueueView(queue, tuple(sessions), tuple(windows))
+    return QueueSummary(queue, tuple(sessions), tuple(windows))
 
 
 def _summed(queue: UserQueue, session_id: str, turns: Sequence[WaitingTurn]) -> ReadySession:
@@ -87,21 +87,21 @@ def _summed(queue: UserQueue, session_id: str, turns: Sequence[WaitingTurn]) -> 
     )
 
 
-def find_due(views: Iterable[QueueView], *, now: float, due: LearnDue) -> DueChoice | None:
+def find_due(summaries: Iterable[QueueSummary], *, now: float, due: LearnDue) -> DueChoice | None:
     """Urgent turns, else the oldest due window or session, of a user without a live lease."""
-    return min((work for view in views if (work := due_of(view, now=now, due=due))), default=None)
+    return min((work for summary in summaries if (work := due_of(summary, now=now, due=due))), default=None)
 
 
-def due_of(view: QueueView, *, now: float, due: LearnDue) -> DueChoice | None:
+def due_of(summary: QueueSummary, *, now: float, due: LearnDue) -> DueChoice | None:
     """The next work of one user. None while somebody works for the user."""
-    if any(place.window.state == "leased" and place.window.due_at > now for place in view.windows):
+    if any(place.window.state == "leased" and place.window.due_at > now for place in summary.windows):
         return None
-    return min((*_due_windows(view, now), *_due_sessions(view, now, due)), default=None)
+    return min((*_due_windows(summary, now), *_due_sessions(summary, now, due)), default=None)
 
 
-def _due_windows(view: QueueView, now: float) -> Iterator[DueChoice]:
+def _due_windows(summary: QueueSummary, now: float) -> Iterator[DueChoice]:
     """Windows wait for earlier ones of their session, unless they ask something of memory."""
-    live = [place for place in view.windows if place.window.state in LIVE]
+    live = [place for place in summary.windows if place.window.state in LIVE]
     for place in live:
         window = place.window
         if window.due_at > now:
@@ -109,16 +109,16 @@ def _due_windows(view: QueueView, now: float) -> Iterator[DueChoice]:
         if window.is_asked or not any(
             other.window.session_id == window.session_id and other.first_seq < place.first_seq for other in live
         ):
-            yield DueChoice(GATHERED, place.first_seq, view.queue.user_id, window.session_id, window.id)
+            yield DueChoice(GATHERED, place.first_seq, summary.queue.user_id, window.session_id, window.id)
 
 
-def _due_sessions(view: QueueView, now: float, due: LearnDue) -> Iterator[DueChoice]:
+def _due_sessions(summary: QueueSummary, now: float, due: LearnDue) -> Iterator[DueChoice]:
     """Sessions without a window on its way. For what is asked of memory, one that waits for its time is not."""
-    live = [place.window for place in view.windows if place.window.state in LIVE]
+    live = [place.window for place in summary.windows if place.window.state in LIVE]
     behind_any = {window.session_id for window in live}
     behind_due = {window.session_id for window in live if window.due_at <= now}
-    for session in view.sessions:
-        choice = (session.first_seq, view.queue.user_id, session.session_id, "")
+    for session in summary.sessions:
+        choice = (session.first_seq, summary.queue.user_id, session.session_id, "")
         is_urgent = session.first_seq <= session.urgent_seq
         if session.session_id not in behind_any:
             if is_urgent:
@@ -221,7 +221,7 @@ def dead_letters(queues: Iterable[UserQueue], *, limit: int) -> list[DeadLetter]
         (window.buried_at, place.first_seq, queue, window)
         for queue in queues
         if queue.windows
-        for place in view_of(queue).windows
+        for place in summary_of(queue).windows
         if (window := place.window).state in GIVEN_UP
     ]
     return [

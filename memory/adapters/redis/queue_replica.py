@@ -12,9 +12,8 @@ from itertools import islice
 
 from memory.adapters.redis import log_keys
 from memory.adapters.redis.log_client import LogClient
-from memory.adapters.redis.queue_choice import QueueView, view_of
+from memory.adapters.redis.queue_choice import QueueSummary, summary_of
 from memory.adapters.redis.queue_store import QueueStore
-from memory.adapters.redis.queue_values import UserQueue
 
 RESCAN_SECONDS = 30.0
 LEAVES_AFTER_SECONDS = 120.0  # without a change: more than any replica goes on without a rescan
@@ -42,21 +41,13 @@ class QueueReplica:
     def __init__(self, client: LogClient, store: QueueStore) -> None:
         self._client = client
         self._store = store
-        self._views: dict[str, QueueView] = {}
+        self._summaries: dict[str, QueueSummary] = {}
         self._number = 0  # of the last change that was read
         self._scanned_at = -RESCAN_SECONDS
         self._past_numbers: list[tuple[float, int]] = []  # of earlier rescans, with their times
         self._refreshing = asyncio.Lock()
 
-    @property
-    def views(self) -> Collection[QueueView]:
-        return self._views.values()
-
-    @property
-    def queues(self) -> list[UserQueue]:
-        return [view.queue for view in self._views.values()]
-
-    async def refreshed(self) -> Collection[QueueView]:
+    async def refreshed(self) -> Collection[QueueSummary]:
         """All queues with turns or windows, with every change that was complete before the call."""
         async with self._refreshing:
             now = asyncio.get_running_loop().time()
@@ -69,7 +60,7 @@ class QueueReplica:
                 else:
                     await self._load(changed)
                     self._number = number
-            return self._views.values()
+            return self._summaries.values()
 
     async def reload(self, user_id: str) -> None:
         """A choice was made from an outdated queue."""
@@ -77,11 +68,11 @@ class QueueReplica:
 
     async def _rescan(self, now: float) -> None:
         number, users = await self._changed_since(0)
-        for user_id in self._views.keys() - set(users):
-            del self._views[user_id]
+        for user_id in self._summaries.keys() - set(users):
+            del self._summaries[user_id]
         await self._load(users)
         self._number, self._scanned_at = number, now
-        await self._remove_empty([user_id for user_id in users if user_id not in self._views], now)
+        await self._remove_empty([user_id for user_id in users if user_id not in self._summaries], now)
         self._past_numbers.append((now, number))
 
     async def _changed_since(self, number: int) -> tuple[int, list[str]]:
@@ -94,9 +85,9 @@ class QueueReplica:
         while batch := list(islice(remaining, USERS_READ_MAX)):
             for queue in await self._store.read_many(batch):
                 if queue.is_empty:
-                    self._views.pop(queue.user_id, None)
+                    self._summaries.pop(queue.user_id, None)
                 else:
-                    self._views[queue.user_id] = view_of(queue)
+                    self._summaries[queue.user_id] = summary_of(queue)
 
     async def _remove_empty(self, user_ids: Collection[str], now: float) -> None:
         """Those whose last change is as old as a rescan of long ago."""

@@ -24,8 +24,8 @@ from memory.model import TurnStatus
 COMMIT_TRIES_MAX = 50  # of one change; each loss means that somebody else's change of the same user was written
 PAUSE_SECONDS_MAX = 0.02  # before another try, times a random share
 
-# KEYS[1] is a hash whose field "v" is the version, drawn at random for each commit. ARGV: the version that was read, the
-# one to write, then commands, each as the number of its words and the words. 0 if the version is another one by now; a
+# KEYS[1] is a hash whose field "v" is the version, drawn at random for each commit. ARGV: the version that was read,
+# the one to write, then commands, each as the number of its words and the words. 0 if the version is another by now; a
 # commit that the library sends again, because the answer was lost, is done already.
 COMMIT_IF_UNCHANGED = """
 local version = redis.call('HGET', KEYS[1], 'v') or ''

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from weakref import WeakValueDictionary
 
 from memory.adapters.redis import log_keys, queue_choice, user_queue
 from memory.adapters.redis.ledger_store import LedgerStore
@@ -34,6 +35,7 @@ from memory.model import Turn, TurnStatus
 from memory.ports import Clock, LearnDue, Lease
 
 LEASE_TRIES_MAX = 100  # each loss means that another process took that user's work
+KNOWN_AS = "redis.call('SET', KEYS[1], ARGV[1], 'NX') return redis.call('GET', KEYS[1])"
 
 
 class RedisTurnRecording:
@@ -44,43 +46,55 @@ class RedisTurnRecording:
         self._store = store
         self._owners = owners
         self._clock = clock
+        self._in_order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def open(self, turn: Turn) -> None:
         if turn.status is not TurnStatus.OPENED:
             raise BadInput(f"only a turn of status opened can be opened; this one is {turn.status.value}: append it")
-        await self._owners.note(turn.scope.user_id)
-        await self._insert(turn, owner=self._owners.name)
+        async with self._order_of(turn.id):
+            await self._owners.note(turn.scope.user_id)
+            await self._insert(turn, owner=self._owners.name)
 
     async def append(self, turn: Turn) -> None:
         if turn.status is TurnStatus.OPENED:
             raise BadInput("a turn to append must have ended: give it the status closed, failed, aborted or unknown")
-        await self._insert(turn, owner="")
+        async with self._order_of(turn.id):
+            await self._insert(turn, owner="")
 
     async def finish(
         self, turn_id: str, *, status: TurnStatus, answer: str, answered_at: float, receipt_id: str = ""
     ) -> None:
         if status is TurnStatus.OPENED:
             raise BadInput("a turn cannot finish as opened: say how it ended")
-        user_id = await self._user_of(turn_id)
-        if user_id is not None:
-            end = end_of(status, answer=answer, answered_at=answered_at, receipt_id=receipt_id)
-            await self._store.change(user_id, partial(_finish, turn_id=turn_id, end=end, now=self._clock()))
+        end = end_of(status, answer=answer, answered_at=answered_at, receipt_id=receipt_id)
+        async with self._order_of(turn_id):
+            user_id = await self._user_of(turn_id)
+            if user_id is not None:
+                await self._store.change(user_id, partial(_finish, turn_id=turn_id, end=end, now=self._clock()))
 
     async def complete(self, turn_id: str, *, answer: str, answered_at: float) -> None:
-        user_id = await self._user_of(turn_id)
-        if user_id is not None:
-            end = end_of(TurnStatus.CLOSED, answer=answer, answered_at=answered_at)
-            rule = partial(_complete, turn_id=turn_id, end=end)
-            await self._store.change(user_id, rule, reading=[read_command(UserKeys(user_id), turn_id)])
+        end = end_of(TurnStatus.CLOSED, answer=answer, answered_at=answered_at)
+        async with self._order_of(turn_id):
+            user_id = await self._user_of(turn_id)
+            if user_id is not None:
+                reading = [read_command(UserKeys(user_id), turn_id)]
+                await self._store.change(user_id, partial(_complete, turn_id=turn_id, end=end), reading=reading)
+
+    def _order_of(self, turn_id: str) -> asyncio.Lock:
+        """Calls for one turn take effect in the order in which they were made, although nobody waits for the first."""
+        lock = self._in_order.get(turn_id)
+        if lock is None:
+            lock = self._in_order[turn_id] = asyncio.Lock()
+        return lock
 
     async def _insert(self, turn: Turn, *, owner: str) -> None:
         """A known id changes nothing, whoever's it is."""
         user_id = turn.scope.user_id
         keys = UserKeys(user_id)
         known_as, seq = await self._client.calls(
-            [("SET", log_keys.user_of_turn(turn.id), user_id, "NX", "GET"), ("INCR", log_keys.QUEUE_SEQ)]
+            [("EVAL", KNOWN_AS, 1, log_keys.user_of_turn(turn.id), user_id), ("INCR", log_keys.QUEUE_SEQ)]
         )
-        if known_as is not None and known_as.decode() != user_id:
+        if known_as.decode() != user_id:
             return
         rule = partial(_insert, turn=turn, seq=int(seq), owner=owner, now=self._clock())
         await self._store.change(user_id, rule, reading=[("EXISTS", keys.turn(turn.id))])
@@ -246,7 +260,7 @@ def _release(queue: UserQueue, _: Sequence[Reply], *, owner: str, now: float) ->
 def _take(
     queue: UserQueue, _: Sequence[Reply], *, holder: Holder, now: float, due: LearnDue
 ) -> Planned[tuple[UserQueue, str] | None]:
-    work = queue_choice.due_of(queue_choice.view_of(queue), now=now, due=due)
+    work = queue_choice.due_of(queue_choice.summary_of(queue), now=now, due=due)
     if work is None:
         return Planned(None)
     change, window_id = user_queue.take(queue, work, turns_max=due.batch_turns_max, holder=holder)

@@ -97,7 +97,7 @@ class RedisTurnTriage:
         return total
 
     async def _queues(self) -> list[UserQueue]:
-        return [view.queue for view in await self._replica.refreshed()]
+        return [summary.queue for summary in await self._replica.refreshed()]
 
     @asynccontextmanager
     async def _shed_lock(self) -> AsyncIterator[bool]:

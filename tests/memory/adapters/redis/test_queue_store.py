@@ -58,9 +58,9 @@ async def test_a_replica_sees_what_was_complete_before_it_looked(client: LogClie
     assert list(await replica.refreshed()) == []
     await add(store, 1)
     await add(store, 2, user="bob")
-    assert {view.queue.user_id for view in await replica.refreshed()} == {"ann", "bob"}
+    assert {summary.queue.user_id for summary in await replica.refreshed()} == {"ann", "bob"}
     await end_all(store)
-    assert {view.queue.user_id for view in await replica.refreshed()} == {"bob"}
+    assert {summary.queue.user_id for summary in await replica.refreshed()} == {"bob"}
 
 
 async def test_a_replica_notices_a_server_that_lost_everything(client: LogClient) -> None:
@@ -71,4 +71,4 @@ async def test_a_replica_notices_a_server_that_lost_everything(client: LogClient
     redis_server().empty()
     assert list(await replica.refreshed()) == []
     await add(store, 1, user="bob")
-    assert [view.queue.user_id for view in await replica.refreshed()] == ["bob"]
+    assert [summary.queue.user_id for summary in await replica.refreshed()] == ["bob"]
