@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
 from redis_server import redis_server
 
 from memory.adapters.redis.ledger import RedisUserLedger
@@ -106,14 +108,15 @@ def sqlite_deployment(folder: Path) -> Deployment:
     return Deployment(open_process)
 
 
-def redis_deployment(_: Path) -> Deployment:
+def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
     """On an empty server. Only turn log and ledger: the other parts are not written for it yet."""
-    server = redis_server()
+    server = redis_server(is_cluster=is_cluster)
     server.empty()
 
     @asynccontextmanager
     async def open_process(clock: ManualClock) -> AsyncIterator[Process]:
-        async with Redis(port=server.port) as connected:
+        connecting = RedisCluster("127.0.0.1", server.port) if is_cluster else Redis(port=server.port)
+        async with connecting as connected:
             client = LogClient(connected)
             async with RedisOwners(client) as owners:
                 ledger = RedisUserLedger(client, owners, clock=clock, lock_seconds=30.0, wait_seconds=0.3)
@@ -124,7 +127,10 @@ def redis_deployment(_: Path) -> Deployment:
 
 
 DEPLOYMENTS = {"sqlite": sqlite_deployment}  # one line per adapter: the suites run on each
-QUEUE_DEPLOYMENTS = DEPLOYMENTS | {"redis": redis_deployment}  # for the suites of queue and ledger
+QUEUE_DEPLOYMENTS = DEPLOYMENTS | {  # for the suites of queue and ledger
+    "redis": redis_deployment,
+    "redis cluster": partial(redis_deployment, is_cluster=True),
+}
 
 
 def a_turn(

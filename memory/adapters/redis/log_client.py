@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
 from redis.exceptions import RedisError
 
 from memory.errors import Unavailable
@@ -24,7 +25,7 @@ Result = TypeVar("Result")
 class LogClient:
     """Of an open client, which may be shared. Replies are bytes."""
 
-    def __init__(self, client: Redis) -> None:
+    def __init__(self, client: Redis | RedisCluster) -> None:
         self._client = client
 
     async def call(self, *command: str | bytes | float) -> Reply:
@@ -38,7 +39,7 @@ class LogClient:
         pipeline = self._client.pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
-        return await _answered(pipeline.execute())
+        return await to_its_end(_answered(pipeline.execute()))
 
     async def run(self, script: str, keys: Sequence[str], arguments: Sequence[str | bytes | int | float]) -> Reply:
         """Run a script as one step of the server."""
@@ -46,27 +47,22 @@ class LogClient:
 
 
 async def _answered(awaitable: Awaitable[Result]) -> Result:
-    """The message of an error names its kind only: an error of the library may quote a command, and so a user.
-
-    redis-py 8.1 swallows a cancellation that arrives while it connects: it is raised here.
-    """
-    task = asyncio.current_task()
-    assert task is not None  # a coroutine runs in one
-    cancelled_before = task.cancelling()
+    """The message of an error names its kind only: an error of the library may quote a command, and so a user."""
     try:
         async with asyncio.timeout(CALL_SECONDS_MAX):
-            answer = await awaitable
+            return await awaitable
     except TimeoutError as error:
         raise Unavailable("turn_log", f"Redis did not answer within {CALL_SECONDS_MAX:.0f} s") from error
     except (RedisError, OSError) as error:
         raise Unavailable("turn_log", f"Redis failed: {type(error).__name__}") from None
-    if task.cancelling() > cancelled_before:
-        raise asyncio.CancelledError
-    return answer
 
 
 async def to_its_end(awaitable: Awaitable[Result]) -> Result:
-    """Let a commit run to its end although its caller is cancelled: what it did can then be undone in order."""
+    """Let a call run to its end although its caller is cancelled: what it did can then be undone in order.
+
+    redis-py 8.1 must not be cancelled within a call: while it connects, it swallows that, and its client of a cluster
+    keeps a connection on which the answer is still to come.
+    """
     has_ended = asyncio.Event()
 
     async def run() -> Result:
