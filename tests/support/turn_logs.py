@@ -46,6 +46,7 @@ from memory.ports import (
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
 LEASE_SECONDS = 30.0
+REDIS_WAIT_SECONDS = 1.5  # for a lock: taking and releasing it costs seven round trips, four of them with an fsync
 
 
 class ManualClock:
@@ -119,7 +120,9 @@ def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
         async with connecting as connected:
             client = LogClient(connected)
             async with RedisOwners(client) as owners:
-                ledger = RedisUserLedger(client, owners, clock=clock, lock_seconds=30.0, wait_seconds=0.3)
+                ledger = RedisUserLedger(
+                    client, owners, clock=clock, lock_seconds=30.0, wait_seconds=REDIS_WAIT_SECONDS
+                )
                 log = cast(TurnLog, RedisTurnLog(client, owners, clock=clock))
                 yield Process(log, ledger, *cast(Any, (None,) * 6))
 
