@@ -61,7 +61,10 @@ class RedisConversationRecord:
         keys = UserKeys(lease.user_id)
         own = {turn.id for turn in lease.turns}
         filled_in = [turn.at for turn in lease.turns if turn.status is TurnStatus.FILLED_IN]
-        (first,) = await self._records(keys, [lease.turns[0].id])
+        beginning = await self._records(keys, [lease.turns[0].id])
+        if not beginning:  # it was deleted meanwhile
+            return []
+        first = beginning[0]
 
         def is_wanted(record: TurnRecord) -> bool:
             is_later = record.seq > first.seq or (bool(filled_in) and record.beginning.said_at > min(filled_in))
@@ -92,7 +95,10 @@ class RedisConversationRecord:
         self, lease: Lease, turn_id: str, limit: int, statuses: Collection[TurnStatus]
     ) -> list[Turn]:
         keys = UserKeys(lease.user_id)
-        (last,) = await self._records(keys, [turn_id])
+        ending = await self._records(keys, [turn_id])
+        if not ending:  # it was deleted meanwhile
+            return []
+        last = ending[0]
         found = await self._newest(
             keys,
             keys.session(lease.session_id),
