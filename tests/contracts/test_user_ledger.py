@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from turn_logs import Deployment
+from turn_logs import QUEUE_DEPLOYMENTS, Deployment
 
 from memory.errors import Conflict, Unavailable
 from memory.ports import UserLedger
+
+ADAPTERS = QUEUE_DEPLOYMENTS
 
 
 @pytest.fixture

@@ -8,8 +8,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
+from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
+from redis_server import redis_server
+
+from memory.adapters.redis.ledger import RedisUserLedger
+from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.owners import RedisOwners
+from memory.adapters.redis.whole_log import RedisTurnLog
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
@@ -36,6 +46,7 @@ from memory.ports import (
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
 LEASE_SECONDS = 30.0
+REDIS_WAIT_SECONDS = 1.5  # for a lock: taking and releasing it costs seven round trips, four of them with an fsync
 
 
 class ManualClock:
@@ -98,7 +109,31 @@ def sqlite_deployment(folder: Path) -> Deployment:
     return Deployment(open_process)
 
 
+def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
+    """On an empty server. Only turn log and ledger: the other parts are not written for it yet."""
+    server = redis_server(is_cluster=is_cluster)
+    server.empty()
+
+    @asynccontextmanager
+    async def open_process(clock: ManualClock) -> AsyncIterator[Process]:
+        connecting = RedisCluster("127.0.0.1", server.port) if is_cluster else Redis(port=server.port)
+        async with connecting as connected:
+            client = LogClient(connected)
+            async with RedisOwners(client) as owners:
+                ledger = RedisUserLedger(
+                    client, owners, clock=clock, lock_seconds=30.0, wait_seconds=REDIS_WAIT_SECONDS
+                )
+                log = cast(TurnLog, RedisTurnLog(client, owners, clock=clock))
+                yield Process(log, ledger, *cast(Any, (None,) * 6))
+
+    return Deployment(open_process)
+
+
 DEPLOYMENTS = {"sqlite": sqlite_deployment}  # one line per adapter: the suites run on each
+QUEUE_DEPLOYMENTS = DEPLOYMENTS | {  # for the suites of queue and ledger
+    "redis": redis_deployment,
+    "redis cluster": partial(redis_deployment, is_cluster=True),
+}
 
 
 def a_turn(

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory.adapters.sqlite.turns_rows import messages_of, to_text
+from memory.adapters.turn_texts import messages_of, to_text
 from memory.model import SentConversation, SentExchange, Turn
 from memory.model.exchanges import folded, is_distinctive, words_of
 

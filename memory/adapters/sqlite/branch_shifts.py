@@ -11,9 +11,9 @@ import sqlite3
 from collections.abc import Collection, Sequence
 
 from memory.adapters.sqlite.branch_positions import BranchNode
-from memory.adapters.sqlite.turns_opening import TAUGHT
 from memory.adapters.sqlite.turns_queue import make_ready
 from memory.adapters.sqlite.turns_upkeep import take_out
+from memory.adapters.turn_rules import TAUGHT
 from memory.model import BranchShift, BranchTurn, Turn, TurnStatus
 
 SHIFT_TURNS_MAX = 500  # of one kind, settled at a time

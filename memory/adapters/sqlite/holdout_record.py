@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.turns_rows import to_text
+from memory.adapters.turn_texts import to_text
 from memory.chat.token_estimate import estimated_tokens
 from memory.model import Receipt
 from memory.model.arms import ARM, CORRECTIONS, NOTE_TOKENS, REPEATED_FACTS, Arm, ComparedTurn

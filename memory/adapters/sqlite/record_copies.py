@@ -11,8 +11,9 @@ from typing import Protocol, TypeVar
 from memory.adapters.sqlite import known_exchanges, recorded_changes
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.recorded_rows import MESSAGE_COLUMNS, message_of
-from memory.adapters.sqlite.turns_opening import TAUGHT, insert_turn
+from memory.adapters.sqlite.turns_opening import insert_turn
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
+from memory.adapters.turn_rules import TAUGHT
 from memory.adapters.well_formed import well_formed
 from memory.errors import BadInput
 from memory.model import Message, RecordedMessage, Scope, Turn, TurnStatus

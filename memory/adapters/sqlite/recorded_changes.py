@@ -15,7 +15,8 @@ from collections.abc import Callable, Collection, Sequence
 from memory.adapters.sqlite import recorded_rows, turns_upkeep
 from memory.adapters.sqlite.removed_words import forget_removed
 from memory.adapters.sqlite.session_summaries import let_rest
-from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, to_bytes, to_text, turn_of
+from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
+from memory.adapters.turn_texts import to_bytes, to_text
 from memory.model import (
     MessageDirection,
     Party,

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memory.adapters import pages
-from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, to_bytes, to_text, turn_of
+from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
+from memory.adapters.turn_texts import to_bytes, to_text
 from memory.errors import BadInput
 from memory.model import MessageDirection, MessageFilter, Party, PartyType, RecordedMessage, Session, Visibility
 from memory.model.recorded import ADDED_SEQ, ANSWER_ORDINAL, TOOLS_ORDINAL, Position, agent_view, messages_of_turn

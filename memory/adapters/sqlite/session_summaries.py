@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.turns_opening import TAUGHT
-from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, messages_of, to_bytes, to_text, turn_of
+from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
+from memory.adapters.turn_rules import TAUGHT
+from memory.adapters.turn_texts import messages_of, to_bytes, to_text
 from memory.model import DueSession, Role, SaidTurn, SessionSummary, StoredSummary, Turn, Vector, WithdrawnSummary
 
 TURN_BYTES_MAX = 256 << 10  # of one turn; a larger one is a pasted document

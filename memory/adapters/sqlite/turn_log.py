@@ -21,14 +21,10 @@ from memory.adapters.sqlite.record_copies import SqliteRecordCopies
 from memory.adapters.sqlite.recorded_messages import SqliteRecordedMessages
 from memory.adapters.sqlite.recording_times import SqliteRecordingTimes
 from memory.adapters.sqlite.removed_words import SqliteRemovedWords
-from memory.adapters.sqlite.turns_opening import TAUGHT, insert_turn, stage_after
-from memory.adapters.sqlite.turns_rows import (
-    ANSWER_BYTES_MAX,
-    TURN_COLUMNS,
-    cut,
-    to_bytes,
-    turn_of,
-)
+from memory.adapters.sqlite.turns_opening import insert_turn
+from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
+from memory.adapters.turn_rules import BROKEN, TAUGHT, Holder, stage_after
+from memory.adapters.turn_texts import ANSWER_BYTES_MAX, cut, to_bytes
 from memory.errors import BadInput, Unavailable
 from memory.model import Turn, TurnStatus, Urgency
 from memory.ports import (
@@ -49,8 +45,6 @@ from memory.ports import (
 )
 
 PAGE_TURNS = 50  # read at a time from the record; a turn may have 2 MiB
-
-BROKEN = {TurnStatus.FAILED, TurnStatus.ABORTED}
 
 
 class SqliteTurnLog:
@@ -104,7 +98,7 @@ class SqliteTurnLog:
         """Checks with a read first: polling costs no transaction, and may be done every 50 ms."""
         if await self._database.read(partial(turns_queue.find_due, now=now, due=due)) is None:
             return None
-        holder = turns_queue.Holder(secrets.token_hex(16), self._database.owners.name, now + seconds)
+        holder = Holder(secrets.token_hex(16), self._database.owners.name, now + seconds)
         try:
             return await self._database.write(partial(turns_queue.take, now=now, due=due, holder=holder))
         except (asyncio.CancelledError, Unavailable):  # the lease may exist by now without its caller knowing

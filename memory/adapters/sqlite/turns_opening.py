@@ -7,10 +7,8 @@ import sqlite3
 from memory.adapters.sqlite import known_exchanges
 from memory.adapters.sqlite.turns_queue import make_ready
 from memory.adapters.sqlite.turns_rows import INSERT_TURN, values_of
+from memory.adapters.turn_rules import stage_after
 from memory.model import Turn, TurnStatus
-
-# turns of other statuses are recorded but not learnt
-TAUGHT = {TurnStatus.CLOSED, TurnStatus.UNKNOWN, TurnStatus.FILLED_IN}
 
 
 def insert_turn(connection: sqlite3.Connection, *, turn: Turn, now: float, owner: str, stage: str = "") -> None:
@@ -27,7 +25,3 @@ def insert_turn(connection: sqlite3.Connection, *, turn: Turn, now: float, owner
     if stage == "ready":
         assert seq is not None  # an insert that took place has a rowid
         make_ready(connection, seq, turn.scope.user_id, turn.scope.session_id, now)
-
-
-def stage_after(status: TurnStatus) -> str:
-    return "ready" if status in TAUGHT else "nothing"

@@ -11,19 +11,15 @@ commits, sleeps or asks a clock. Two rules carry the rest:
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
+from memory.adapters.turn_rules import REASON_CHARACTERS_MAX, TOKEN_BYTES, WINDOW_BYTES_MAX, Holder, window_id_of
 from memory.errors import Conflict
 from memory.ports import LearnDue, Lease
-
-TOKEN_BYTES = 4  # approximate UTF-8 bytes per token, to estimate how much is waiting
-WINDOW_BYTES_MAX = 4 << 20  # of text in one window; a single turn is always included, however large
-REASON_CHARACTERS_MAX = 500  # of the reason of a retry or dead letter
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +43,6 @@ class ReadyTurn:
     id: str
     finished_at: float
     size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Who takes the lease, and until when."""
-
-    token: str
-    owner: str
-    until: float
 
 
 def make_ready(connection: sqlite3.Connection, seq: int, user_id: str, session_id: str, finished_at: float) -> None:
@@ -192,12 +179,6 @@ def make_window(connection: sqlite3.Connection, user_id: str, session_id: str, t
     )
     recount_session(connection, user_id, session_id, turns=len(turns), size=sum(turn.size for turn in turns))
     return window_id
-
-
-def window_id_of(user_id: str, session_id: str, turn_ids: Iterable[str]) -> str:
-    """The same turns of a session always give the same id, on every machine; ids of memories are derived from it."""
-    seed = "\x1f".join((user_id, session_id, *turn_ids))
-    return "w-" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def recount_session(connection: sqlite3.Connection, user_id: str, session_id: str, *, turns: int, size: int) -> None:

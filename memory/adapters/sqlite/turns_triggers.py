@@ -13,13 +13,9 @@ from itertools import groupby
 
 from memory.adapters.sqlite.turns_queue import ReadyTurn, assert_held, make_window
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
+from memory.adapters.turn_rules import EARLIER_BYTES_MAX, EARLIER_TURNS, LOOK_BYTES_MAX, SHED_REASON
 from memory.model import Turn, TurnStatus, Urgency
 from memory.ports import ForgetRequestTurn, FreshTurn, Lease
-
-LOOK_BYTES_MAX = 8 << 20  # of turns read at a time; a single one is always read, however large
-EARLIER_TURNS = 3  # of the waiting session, with which a new turn is compared
-EARLIER_BYTES_MAX = 64 << 10  # larger earlier turns are left out: pasted text says little about the topic
-SHED_REASON = "shed: too many turns were waiting to be learnt, and these promised the least"
 
 
 def unexamined(connection: sqlite3.Connection, limit: int) -> list[FreshTurn]:

@@ -10,7 +10,8 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
-from memory.adapters.sqlite.turns_queue import end_window, make_ready, recount_session, turn_ids_of, window_id_of
+from memory.adapters.sqlite.turns_queue import end_window, make_ready, recount_session, turn_ids_of
+from memory.adapters.turn_rules import window_id_of
 from memory.ports import Backlog, DeadLetter, QueueDepth
 
 GIVEN_UP = ("dead", "shed")  # states of a window that only operators can revert

@@ -1,0 +1,234 @@
+"""Locks and revisions per user on Redis: a sequence lock visible to every process of the deployment.
+
+This module only turns calls into loads, rules (`ledger_values`) and commits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+
+from memory.adapters.redis import ledger_values
+from memory.adapters.redis.ledger_store import LedgerPlan, LedgerRead, LedgerStore, encoded_erasure, first_entry
+from memory.adapters.redis.ledger_values import UserLock
+from memory.adapters.redis.log_client import CALL_SECONDS_MAX, Command, LogClient
+from memory.adapters.redis.log_keys import UserKeys
+from memory.adapters.redis.owners import RedisOwners
+from memory.errors import Conflict, Unavailable
+from memory.ports import Clock, LedgerWrite, Revision
+
+LOCK_SECONDS = 30.0  # since the last `renew`, which comes right before each write
+SENT_WITHIN_SHARE = 0.6  # of a term: by then the rows are sent, for the store may take long
+assert 2 * CALL_SECONDS_MAX + 5.0 <= SENT_WITHIN_SHARE * LOCK_SECONDS <= LOCK_SECONDS - 10.0
+WAIT_SECONDS_MAX = 5.0  # for a lock held by somebody else
+PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.002, 0.05  # between two checks of a held lock
+CHANGES_MAX = 1_000  # ids per user: a reader that is further behind loads everything
+IDS_PER_COMMAND = 1_000  # Lua takes about 8,000 words
+
+
+class RedisUserLedger:
+    """`memory.ports.UserLedger`. `owners`: this process, as the turn log knows it."""
+
+    def __init__(
+        self,
+        client: LogClient,
+        owners: RedisOwners,
+        *,
+        clock: Clock,
+        lock_seconds: float = LOCK_SECONDS,
+        wait_seconds: float = WAIT_SECONDS_MAX,
+    ) -> None:
+        self._client = client
+        self._store = LedgerStore(client)
+        self._owners = owners
+        self._clock = clock
+        self._lock_seconds = lock_seconds
+        self._wait_seconds = wait_seconds
+
+    def write(self, user_id: str) -> AbstractAsyncContextManager[LedgerWrite]:
+        """As the port says. Raises `Conflict` on exit if the lock was lost meanwhile, and makes all readers reload."""
+        return self._held(user_id)
+
+    async def revision(self, user_id: str) -> Revision:
+        return Revision((await self._store.read(user_id)).entry.revision)
+
+    async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
+        """The entry is read before the changes and again after them: both must be of one revision."""
+        reading = ("ZRANGE", UserKeys(user_id).changes, f"({number}", "+inf", "BYSCORE")
+        before = await self._store.read(user_id)
+        after = await self._store.read(user_id, reading=[reading])
+        while before.entry.known_since != after.entry.known_since:
+            before, after = after, await self._store.read(user_id, reading=[reading])
+        if not ledger_values.is_known(after.entry, number):
+            return None
+        return frozenset(memory_id.decode("utf-8", "surrogatepass") for memory_id in after.replies[0])
+
+    @asynccontextmanager
+    async def _held(self, user_id: str) -> AsyncIterator[LedgerWrite]:
+        lock = UserLock(secrets.token_hex(16), self._owners.name, self._clock() + self._lock_seconds)
+        await self._acquire(user_id, lock)
+        held = HeldUserLock(self._client, user_id, lock, self._clock, self._lock_seconds)
+        try:
+            yield held
+        finally:  # also after an error: part of it may have been written
+            self._owners.check_alive()
+            touched = held.touched if held.is_touched else None
+            is_ours = held.is_ended or await self._let_go(user_id, lock.token, touched)
+            await self._store.forget_lock(user_id, expires_at=lock.expires_at)
+            if not is_ours:  # raised after the commit: readers have to notice in any case
+                raise Conflict("the user's lock was lost while it was held: it took too long")
+
+    async def _acquire(self, user_id: str, lock: UserLock) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._wait_seconds
+        pause = PAUSE_SECONDS_MIN
+        await self._owners.note(user_id)
+        try:
+            while not await self._is_acquired(user_id, lock):
+                if loop.time() >= deadline:
+                    raise Unavailable("turn_log", f"the user's lock was held for {self._wait_seconds:.0f} s")
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, PAUSE_SECONDS_MAX)
+        except (asyncio.CancelledError, Unavailable):  # we may hold the lock by now without knowing
+            with suppress(Unavailable):  # then it ends by itself
+                await self._take_back(user_id, lock.token)
+            raise
+
+    async def _is_acquired(self, user_id: str, mine: UserLock) -> bool:
+        stale = (await self._store.read(user_id)).entry.lock
+        if stale is not None and stale.expires_at > self._clock() and not await self._owners.is_dead(stale.owner):
+            return False
+        await self._store.note_lock(user_id, expires_at=mine.expires_at)
+
+        def taking(read: LedgerRead) -> LedgerPlan[bool]:
+            taken = ledger_values.take(read.entry, mine, stale=stale)
+            return LedgerPlan(taken is not None, taken)
+
+        return await self._store.change(user_id, taking)
+
+    async def _let_go(self, user_id: str, token: str, touched: Collection[str] | None) -> bool:
+        """Make the revision even and record the changes; the oldest are deleted beyond the limit.
+
+        `touched`: None if nothing was, so that the revision is again what it was.
+        """
+        keys, ids = UserKeys(user_id), sorted(touched or ())
+        place = CHANGES_MAX - len(ids)  # from the newest: the first for which there is no room
+
+        def letting_go(read: LedgerRead) -> LedgerPlan[bool]:
+            entry, is_ours = ledger_values.let_go(read.entry, token, is_touched=touched is not None)
+            if not is_ours or not ids:
+                return LedgerPlan(is_ours, entry)
+            surplus = _surplus(read, entry.revision, place)
+            added = [*_additions(keys.changes, entry.revision, ids)]
+            if surplus is None:
+                return LedgerPlan(True, entry, added)
+            removing: Command = ("ZREMRANGEBYSCORE", keys.changes, "-inf", surplus)
+            return LedgerPlan(True, ledger_values.trimmed(entry, surplus), [*added, removing])
+
+        reading: list[Command] = [("EVAL", _SCORE_AT, 1, keys.changes, max(place, 0))]
+        return await self._store.change(user_id, letting_go, reading=reading if ids else ())
+
+    async def _take_back(self, user_id: str, token: str) -> None:
+        """Undo taking the lock for a caller that left before it got the result. Nothing was written under it."""
+
+        def taking_back(read: LedgerRead) -> LedgerPlan[None]:
+            if read.entry.lock is None or read.entry.lock.token != token:
+                return LedgerPlan(None)
+            return LedgerPlan(None, ledger_values.let_go(read.entry, token, is_touched=False)[0])
+
+        await self._store.change(user_id, taking_back)
+
+
+_SCORE_AT = "return redis.call('ZREVRANGE', KEYS[1], ARGV[1], ARGV[1], 'WITHSCORES')[2]"
+
+
+def _surplus(read: LedgerRead, revision: int, place: int) -> int | None:
+    """The revision up to which changes have to be deleted; None if there is room for all."""
+    if place < 0:
+        return revision
+    (score,) = read.replies
+    return None if score is None else int(float(score))
+
+
+def _additions(key: str, revision: int, ids: Sequence[str]) -> list[Command]:
+    """Ids beyond the limit need not be written: they are among those that are deleted."""
+    additions: list[Command] = []
+    for start in range(0, min(len(ids), CHANGES_MAX), IDS_PER_COMMAND):
+        words: list[str | bytes | int | float] = []
+        for memory_id in ids[start : start + IDS_PER_COMMAND]:
+            words += [revision, memory_id.encode("utf-8", "surrogatepass")]
+        additions.append(("ZADD", key, *words))
+    return additions
+
+
+class HeldUserLock:
+    """`memory.ports.LedgerWrite`."""
+
+    def __init__(self, client: LogClient, user_id: str, lock: UserLock, clock: Clock, lock_seconds: float) -> None:
+        self.touched: set[str] = set()
+        self.is_touched = False
+        self.is_ended = False
+        self._client = client
+        self._store = LedgerStore(client)
+        self._user_id = user_id
+        self._token = lock.token
+        self._clock = clock
+        self._lock_seconds = lock_seconds
+        self._renewed_at = clock()  # or a little later: `check_term` requires a renewal before it anyway
+
+    def touch(self, memory_ids: Collection[str]) -> None:
+        self.is_touched = True
+        self.touched.update(memory_ids)
+
+    async def renew(self) -> None:
+        began_at = self._clock()
+        await self._renew(began_at, [])
+        self._renewed_at = began_at
+
+    def check_term(self) -> None:
+        if self._clock() - self._renewed_at > self._lock_seconds * SENT_WITHIN_SHARE:
+            raise Conflict("the user's lock is about to be lost, or is: nothing more may be written under it")
+
+    async def forgotten(self, memory_ids: Collection[str]) -> frozenset[str]:
+        asked = list(memory_ids)
+        key = UserKeys(self._user_id).forgotten
+        replies = await self._client.calls([("SISMEMBER", key, _bytes_of(memory_id)) for memory_id in asked])
+        return frozenset(memory_id for memory_id, is_known in zip(asked, replies, strict=True) if is_known)
+
+    async def forget(self, memory_ids: Collection[str], *, raw_ids: Collection[str] = ()) -> None:
+        if memory_ids:
+            self.touch(memory_ids)
+        ids = [_bytes_of(memory_id) for memory_id in (*memory_ids, *raw_ids)]
+        key, began_at = UserKeys(self._user_id).forgotten, self._clock()
+        parts = [ids[start : start + IDS_PER_COMMAND] for start in range(0, len(ids), IDS_PER_COMMAND)]
+        await self._renew(began_at, [("SADD", key, *part) for part in parts])
+        self._renewed_at = began_at
+
+    async def end_life(self) -> None:
+        now, keys = self._clock(), UserKeys(self._user_id)
+
+        def ending(read: LedgerRead) -> LedgerPlan[bool]:
+            if ledger_values.renew(read.entry, self._token, until=now) is None:
+                return LedgerPlan(False)
+            erased = ledger_values.erased(read.entry, read.erased, now=now)
+            writing: list[Command] = [("SET", keys.erased, encoded_erasure(erased)), ("HDEL", keys.ledger, "l")]
+            deleting: list[Command] = [("DEL", key) for key in (keys.changes, keys.forgotten)]
+            return LedgerPlan(True, first_entry(erased), [*writing, *deleting])
+
+        if not await self._store.change(self._user_id, ending):
+            raise Conflict("the user's lock was lost while it was held: the erasure has to be repeated")
+        self.is_ended = True
+
+    async def _renew(self, began_at: float, commands: Sequence[Command]) -> None:
+        def renewing(read: LedgerRead) -> LedgerPlan[bool]:
+            renewed = ledger_values.renew(read.entry, self._token, until=began_at + self._lock_seconds)
+            return LedgerPlan(renewed is not None, renewed, commands)
+
+        if not await self._store.change(self._user_id, renewing):
+            raise Conflict("the user's lock was lost while it was held: nothing more may be written under it")
+
+
+def _bytes_of(memory_id: str) -> bytes:
+    return memory_id.encode("utf-8", "surrogatepass")

@@ -1,0 +1,136 @@
+"""Loads and commits the ledger entry of one user, and frees the locks of the dead. The rules: `ledger_values`."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from memory.adapters.redis import ledger_values, log_keys
+from memory.adapters.redis.ledger_values import ErasedUser, LedgerEntry
+from memory.adapters.redis.log_client import Command, LogClient, Reply, to_its_end
+from memory.adapters.redis.log_keys import UserKeys
+from memory.adapters.redis.queue_store import COMMIT_IF_UNCHANGED, COMMIT_TRIES_MAX, PAUSE_SECONDS_MAX
+from memory.errors import Unavailable
+
+STALE_LOCKS_MAX = 1_000  # freed in one call of `recover`; the rest in the next
+REMOVE_IF_UNCHANGED = """
+if tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '-1') == tonumber(ARGV[2]) then
+  return redis.call('ZREM', KEYS[1], ARGV[1])
+end
+return 0
+"""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRead:
+    """What a rule decides on."""
+
+    entry: LedgerEntry
+    erased: ErasedUser | None
+    replies: Sequence[Reply] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerPlan(Generic[Result]):
+    """What it decided: the entry to write, or None, with commands on other keys of the user, and the result."""
+
+    result: Result
+    entry: LedgerEntry | None = None
+    commands: Sequence[Command] = ()
+
+
+class LedgerStore:
+    """The ledger entries of all users."""
+
+    def __init__(self, client: LogClient) -> None:
+        self._client = client
+
+    async def read(self, user_id: str, *, reading: Sequence[Command] = ()) -> LedgerRead:
+        _, read = await self._read(user_id, reading)
+        return read
+
+    async def change(
+        self, user_id: str, rule: Callable[[LedgerRead], LedgerPlan[Result]], *, reading: Sequence[Command] = ()
+    ) -> Result:
+        """Apply the rule as often as somebody else is faster. Runs to its end if the caller is cancelled."""
+        for _ in range(COMMIT_TRIES_MAX):
+            version, read = await self._read(user_id, reading)
+            plan = rule(read)
+            if plan.entry is None or await to_its_end(self._commit(user_id, version, read, plan)):
+                return plan.result
+            await asyncio.sleep(secrets.randbelow(1000) / 1000 * PAUSE_SECONDS_MAX)
+        raise Unavailable("turn_log", f"others changed this user's ledger {COMMIT_TRIES_MAX} times meanwhile")
+
+    async def note_lock(self, user_id: str, *, expires_at: float) -> None:
+        """Before a lock is taken, so that whoever looks for expired ones finds it."""
+        await self._client.call("ZADD", log_keys.LOCKED_USERS, expires_at, user_id)
+
+    async def forget_lock(self, user_id: str, *, expires_at: float) -> None:
+        """After it was released. A later lock of the user stays noted."""
+        await self._client.run(REMOVE_IF_UNCHANGED, [log_keys.LOCKED_USERS], [user_id, repr(expires_at)])
+
+    async def repair(self, user_id: str, dead_owner: str, *, now: float) -> None:
+        """Free the user's lock if its holder is dead, or held it for too long."""
+
+        def repairing(read: LedgerRead) -> LedgerPlan[None]:
+            return LedgerPlan(None, ledger_values.repair(read.entry, dead_owner, now=now))
+
+        await self.change(user_id, repairing)
+
+    async def repair_expired(self, *, now: float) -> None:
+        """Free all locks that were held for too long. Costs one round trip where there are none."""
+        found = await self._client.run(
+            "return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'WITHSCORES', 'LIMIT', 0, ARGV[2])",
+            [log_keys.LOCKED_USERS],
+            [repr(now), STALE_LOCKS_MAX],
+        )
+        for user, noted in zip(found[::2], found[1::2], strict=True):
+            user_id = user.decode()
+            await self.repair(user_id, "", now=now)
+            lock = (await self.read(user_id)).entry.lock
+            if lock is None:
+                await self.forget_lock(user_id, expires_at=float(noted))
+            else:  # it was renewed: look again when it ends
+                await self.note_lock(user_id, expires_at=lock.expires_at)
+
+    async def _read(self, user_id: str, reading: Sequence[Command]) -> tuple[bytes, LedgerRead]:
+        keys = UserKeys(user_id)
+        (version, stored), erasure, *replies = await self._client.calls(
+            [("HMGET", keys.ledger, "v", "l"), ("GET", keys.erased), *reading]
+        )
+        erased = _ERASURES.decode(erasure) if erasure else None
+        entry = _ENTRIES.decode(stored) if stored else first_entry(erased)
+        return version or b"", LedgerRead(entry, erased, replies)
+
+    async def _commit(self, user_id: str, version: bytes, read: LedgerRead, plan: LedgerPlan[Result]) -> bool:
+        keys = UserKeys(user_id)
+        assert plan.entry is not None  # otherwise there is nothing to commit
+        commands = [("HSET", keys.ledger, "l", _ENCODER.encode(plan.entry)), *plan.commands]
+        words: list[str | bytes | int | float] = []
+        for command in commands:
+            words += [len(command), *command]
+        touched = list(dict.fromkeys(str(command[1]) for command in commands))
+        arguments = [version, secrets.token_hex(8), *words]
+        return bool(await self._client.run(COMMIT_IF_UNCHANGED, touched, arguments))
+
+
+def first_entry(erased: ErasedUser | None) -> LedgerEntry:
+    """That of a user whom the ledger does not know: revision 0, or after an erasure a higher, even one."""
+    first = 0 if erased is None else erased.revision
+    return LedgerEntry(revision=first, known_since=first)
+
+
+def encoded_erasure(erased: ErasedUser) -> bytes:
+    return _ENCODER.encode(erased)
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_ENTRIES = msgspec.msgpack.Decoder(LedgerEntry)
+_ERASURES = msgspec.msgpack.Decoder(ErasedUser)

@@ -1,0 +1,78 @@
+"""Calls of the Redis server that holds the turn log: time limits, and every failure as `Unavailable`.
+
+Commands of one call may concern keys on several nodes of a cluster; a script only keys of one hash tag.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
+from redis.exceptions import RedisError
+
+from memory.errors import Unavailable
+
+CALL_SECONDS_MAX = 5.0  # one round trip: with `appendfsync always` a write waits for the disk
+
+Command: TypeAlias = tuple[str | bytes | int | float, ...]
+Reply: TypeAlias = Any  # bytes, a number, a list of replies, or None
+Result = TypeVar("Result")
+
+
+class LogClient:
+    """Of an open client, which may be shared. Replies are bytes."""
+
+    def __init__(self, client: Redis | RedisCluster) -> None:
+        self._client = client
+
+    async def call(self, *command: str | bytes | float) -> Reply:
+        (reply,) = await self.calls([command])
+        return reply
+
+    async def calls(self, commands: Sequence[Command]) -> list[Reply]:
+        """Replies in order, of one round trip; not a transaction."""
+        if not commands:
+            return []
+        pipeline = self._client.pipeline(transaction=False)
+        for command in commands:
+            pipeline.execute_command(*command)
+        return await to_its_end(_answered(pipeline.execute()))
+
+    async def run(self, script: str, keys: Sequence[str], arguments: Sequence[str | bytes | int | float]) -> Reply:
+        """Run a script as one step of the server."""
+        return await self.call("EVAL", script, len(keys), *keys, *arguments)
+
+
+async def _answered(awaitable: Awaitable[Result]) -> Result:
+    """The message of an error names its kind only: an error of the library may quote a command, and so a user."""
+    try:
+        async with asyncio.timeout(CALL_SECONDS_MAX):
+            return await awaitable
+    except TimeoutError as error:
+        raise Unavailable("turn_log", f"Redis did not answer within {CALL_SECONDS_MAX:.0f} s") from error
+    except (RedisError, OSError) as error:
+        raise Unavailable("turn_log", f"Redis failed: {type(error).__name__}") from None
+
+
+async def to_its_end(awaitable: Awaitable[Result]) -> Result:
+    """Let a call run to its end although its caller is cancelled: what it did can then be undone in order.
+
+    redis-py 8.1 must not be cancelled within a call: while it connects, it swallows that, and its client of a cluster
+    keeps a connection on which the answer is still to come.
+    """
+    has_ended = asyncio.Event()
+
+    async def run() -> Result:
+        try:
+            return await awaitable
+        finally:
+            has_ended.set()
+
+    try:
+        return await asyncio.shield(run())
+    except asyncio.CancelledError:
+        await has_ended.wait()
+        raise

@@ -1,0 +1,105 @@
+"""Which processes that use a Redis server are alive: each renews a key of its own that expires.
+
+What a process may hold (open turns, leases, users' locks) is found by the set of its users, which is written before the
+first of them: nothing is held by a process of which nobody could know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from memory.adapters.redis import log_keys
+from memory.adapters.redis.log_client import LogClient
+from memory.errors import Unavailable
+
+ALIVE_SECONDS = 10.0  # after its last heartbeat a process counts as dead
+BEAT_SECONDS = 2.0  # between two heartbeats: four may fail
+NOTED_USERS_MAX = 50_000  # users that this process need not write down again; about 5 MB
+
+_log = structlog.get_logger(__name__)
+
+
+class RedisOwners:
+    """One instance is one owner. Open with `async with`; on exit it counts as dead at once.
+
+    Names are never reused. A process that was suspended for so long that others took it for dead goes on, and
+    writes its users down again.
+    """
+
+    def __init__(self, client: LogClient) -> None:
+        self.name = secrets.token_hex(16)
+        self._client = client
+        self._noted: set[str] = set()
+        self._is_open = False
+        self._beating = asyncio.TaskGroup()
+        self._beat_task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._beat()
+        self._is_open = True
+        await self._beating.__aenter__()
+        self._beat_task = self._beating.create_task(self._beat_forever())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._beat_task is not None  # set on entry
+        self._is_open = False
+        self._beat_task.cancel()
+        await self._beating.__aexit__(None, None, None)
+        try:
+            await self._client.call("DEL", log_keys.heartbeat(self.name))
+        except Unavailable as error_at_exit:  # the key expires by itself
+            _log.warning("redis.owner_left_without_notice", reason=str(error_at_exit))
+
+    def check_alive(self) -> None:
+        """Raises `Unavailable` once this owner was left: from then on others act as if it were dead."""
+        if not self._is_open:
+            raise Unavailable("turn_log", "the connection is closed")
+
+    async def note(self, user_id: str) -> None:
+        """From now on this process may hold something of the user. Durable on return."""
+        if user_id in self._noted:
+            return
+        await self._client.calls([("SADD", log_keys.OWNERS, self.name), ("SADD", log_keys.owned(self.name), user_id)])
+        if len(self._noted) >= NOTED_USERS_MAX:
+            self._noted.clear()
+        self._noted.add(user_id)
+
+    async def find_dead(self) -> list[str]:
+        """The dead among those that may hold something."""
+        names = sorted(name.decode() for name in await self._client.call("SMEMBERS", log_keys.OWNERS))
+        alive = await self._client.calls([("EXISTS", log_keys.heartbeat(name)) for name in names])
+        return [name for name, is_alive in zip(names, alive, strict=True) if not is_alive and name != self.name]
+
+    async def is_dead(self, owner: str) -> bool:
+        return owner != self.name and not await self._client.call("EXISTS", log_keys.heartbeat(owner))
+
+    async def users_of(self, owner: str) -> Sequence[str]:
+        return sorted(user.decode() for user in await self._client.call("SMEMBERS", log_keys.owned(owner)))
+
+    async def forget(self, owner: str) -> None:
+        """It holds nothing any more."""
+        await self._client.calls([("DEL", log_keys.owned(owner)), ("SREM", log_keys.OWNERS, owner)])
+
+    async def _beat_forever(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            try:
+                await self._beat()
+            except Unavailable as error:
+                _log.warning("redis.heartbeat_failed", reason=str(error))
+
+    async def _beat(self) -> None:
+        """Where the key had expired, others may have forgotten what we hold."""
+        milliseconds = int(ALIVE_SECONDS * 1000)
+        before = await self._client.call("SET", log_keys.heartbeat(self.name), 1, "PX", milliseconds, "GET")
+        if before is None:
+            self._noted.clear()

@@ -1,0 +1,130 @@
+"""Loads and commits the queue of one user: read, apply a rule, and write if nobody wrote meanwhile.
+
+What the change means for the user's other keys is written in the same step. Other processes learn of it from an index
+of users by their last change, in another hash tag: it is marked before the commit and again after it, so that nobody
+who reads the index once more can miss it, and whoever dies between the two leaves a mark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from memory.adapters.redis import log_keys, queue_values
+from memory.adapters.redis.log_client import Command, LogClient, Reply, to_its_end
+from memory.adapters.redis.log_keys import UserKeys
+from memory.adapters.redis.queue_values import QueueChange, UserQueue
+from memory.adapters.redis.turn_records import TurnEnd, encoded
+from memory.errors import Unavailable
+from memory.model import TurnStatus
+
+COMMIT_TRIES_MAX = 50  # of one change; each loss means that somebody else's change of the same user was written
+PAUSE_SECONDS_MAX = 0.02  # before another try, times a random share
+
+# KEYS[1] is a hash whose field "v" is the version, drawn at random for each commit. ARGV: the version that was read,
+# the one to write, then commands, each as the number of its words and the words. 0 if the version is another by now; a
+# commit that the library sends again, because the answer was lost, is done already.
+COMMIT_IF_UNCHANGED = """
+local version = redis.call('HGET', KEYS[1], 'v') or ''
+if version == ARGV[2] then return 1 end
+if version ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'v', ARGV[2])
+local at = 3
+while at <= #ARGV do
+  local words = tonumber(ARGV[at])
+  redis.call(unpack(ARGV, at + 1, at + words))
+  at = at + 1 + words
+end
+return 1
+"""
+MARK_CHANGED = """
+local number = redis.call('INCR', KEYS[1])
+redis.call('ZADD', KEYS[2], number, ARGV[1])
+return number
+"""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned(Generic[Result]):
+    """What a rule decided: the change of the queue, or None, commands on other keys of the user, and the result."""
+
+    result: Result
+    change: QueueChange | None = None
+    commands: Sequence[Command] = ()
+
+
+class QueueStore:
+    """The queues of all users."""
+
+    def __init__(self, client: LogClient) -> None:
+        self._client = client
+
+    async def read(self, user_id: str) -> UserQueue:
+        _, queue, _ = await self._read(user_id, ())
+        return queue
+
+    async def read_many(self, user_ids: Sequence[str]) -> list[UserQueue]:
+        replies = await self._client.calls([("HGET", UserKeys(user_id).queue, "q") for user_id in user_ids])
+        return [queue_values.decode(stored, user_id) for stored, user_id in zip(replies, user_ids, strict=True)]
+
+    async def change(
+        self,
+        user_id: str,
+        rule: Callable[[UserQueue, Sequence[Reply]], Planned[Result]],
+        *,
+        reading: Sequence[Command] = (),
+    ) -> Result:
+        """Apply the rule to the queue and to the replies of `reading`, as often as somebody else is faster.
+
+        Durable on return. Runs to its end if the caller is cancelled.
+        """
+        is_marked = False
+        for _ in range(COMMIT_TRIES_MAX):
+            version, queue, replies = await self._read(user_id, reading)
+            planned = rule(queue, replies)
+            if planned.change is None and not planned.commands:
+                return planned.result
+            if not is_marked:
+                await self._mark(user_id)
+                is_marked = True
+            if await to_its_end(self._commit(user_id, version, queue, planned)):
+                return planned.result
+            await asyncio.sleep(secrets.randbelow(1000) / 1000 * PAUSE_SECONDS_MAX)
+        raise Unavailable("turn_log", f"others changed this user's queue {COMMIT_TRIES_MAX} times meanwhile")
+
+    async def _read(self, user_id: str, reading: Sequence[Command]) -> tuple[bytes, UserQueue, list[Reply]]:
+        (version, stored), *replies = await self._client.calls([("HMGET", UserKeys(user_id).queue, "v", "q"), *reading])
+        return version or b"", queue_values.decode(stored, user_id), replies
+
+    async def _commit(self, user_id: str, version: bytes, before: UserQueue, planned: Planned[Result]) -> bool:
+        keys = UserKeys(user_id)
+        commands = [*planned.commands]
+        if planned.change is not None:
+            commands += [("HSET", keys.queue, "q", queue_values.encode(planned.change.queue))]
+            commands += _effects(keys, before, planned.change)
+        words: list[str | bytes | int | float] = []
+        for command in commands:
+            words += [len(command), *command]
+        touched = list(dict.fromkeys([keys.queue, *(str(command[1]) for command in commands)]))
+        is_done = await self._client.run(COMMIT_IF_UNCHANGED, touched, [version, secrets.token_hex(8), *words])
+        if is_done:
+            await self._mark(user_id)
+        return bool(is_done)
+
+    async def _mark(self, user_id: str) -> None:
+        await self._client.run(MARK_CHANGED, [log_keys.QUEUE_CHANGES, log_keys.QUEUE_USERS], [user_id])
+
+
+def _effects(keys: UserKeys, before: UserQueue, change: QueueChange) -> list[Command]:
+    effects = queue_values.effects_of(before, change)
+    unknown = encoded(TurnEnd(TurnStatus.UNKNOWN.value))
+    return [
+        *(("HSET", keys.turn(turn_id), "s", stage) for turn_id, stage in effects.stages.items()),
+        *(("HSET", keys.turn(turn_id), "e", unknown) for turn_id in effects.unknown),
+        *(("DEL", keys.plan(window_id)) for window_id in effects.plans_to_delete),
+    ]

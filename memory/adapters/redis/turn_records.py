@@ -1,0 +1,114 @@
+"""The record of one turn as the fields of a hash, and back. No decisions about learning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from memory.adapters.redis.log_keys import UserKeys
+from memory.adapters.turn_texts import ANSWER_BYTES_MAX, cut, messages_of, messages_to_bytes, to_bytes, to_text
+from memory.model import Scope, Turn, TurnStatus
+
+FIELDS = ("o", "e", "s", "f")  # began, ended, stage, claims of a request to forget
+
+
+class TurnBeginning(msgspec.Struct, frozen=True):
+    """What is known when a turn is opened; never changed afterwards. Texts are UTF-8 with lone surrogates."""
+
+    seq: int
+    id: str
+    user_id: str
+    project_id: str
+    session_id: str
+    agent_id: str
+    said_at: float
+    opened_at: float
+    messages: bytes
+    model: bytes
+    trace_id: bytes
+    receipt_id: bytes
+
+
+class TurnEnd(msgspec.Struct, frozen=True):
+    """How the reply ended."""
+
+    status: str
+    answer: bytes = b""
+    answered_at: float | None = None
+    receipt_id: bytes = b""
+
+
+class TurnRecord(msgspec.Struct, frozen=True):
+    """`stage`: where the turn left the queue; "" while it is in it. `claims`: None without a request to forget."""
+
+    beginning: TurnBeginning
+    end: TurnEnd
+    stage: str
+    claims: bytes | None
+
+    @property
+    def seq(self) -> int:
+        return self.beginning.seq
+
+    @property
+    def status(self) -> TurnStatus:
+        return TurnStatus(self.end.status)
+
+    def turn(self) -> Turn:
+        begun, end = self.beginning, self.end
+        return Turn(
+            id=begun.id,
+            scope=Scope(begun.user_id, begun.project_id, begun.session_id, begun.agent_id),
+            at=begun.said_at,
+            messages=messages_of(begun.messages),
+            status=self.status,
+            answer=to_text(end.answer),
+            answered_at=end.answered_at,
+            model=to_text(begun.model),
+            trace_id=to_text(begun.trace_id),
+            receipt_id=to_text(end.receipt_id or begun.receipt_id),
+        )
+
+
+def beginning_of(turn: Turn, *, seq: int, opened_at: float) -> TurnBeginning:
+    scope = turn.scope
+    return TurnBeginning(
+        seq,
+        turn.id,
+        scope.user_id,
+        scope.project_id,
+        scope.session_id,
+        scope.agent_id,
+        turn.at,
+        opened_at,
+        messages_to_bytes(turn.messages),
+        to_bytes(turn.model),
+        to_bytes(turn.trace_id),
+        to_bytes(turn.receipt_id),
+    )
+
+
+def end_of(status: TurnStatus, *, answer: str, answered_at: float | None, receipt_id: str = "") -> TurnEnd:
+    return TurnEnd(status.value, cut(to_bytes(answer), ANSWER_BYTES_MAX), answered_at, to_bytes(receipt_id))
+
+
+def encoded(value: TurnBeginning | TurnEnd) -> bytes:
+    return _ENCODER.encode(value)
+
+
+def read_command(keys: UserKeys, turn_id: str) -> tuple[str, ...]:
+    return ("HMGET", keys.turn(turn_id), *FIELDS)
+
+
+def record_of(fields: Sequence[bytes | None]) -> TurnRecord | None:
+    """The reply to `read_command`; None for a turn that is not recorded."""
+    began, ended, stage, claims = fields
+    if began is None or ended is None:
+        return None
+    return TurnRecord(_BEGINNINGS.decode(began), _ENDS.decode(ended), (stage or b"").decode(), claims)
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_BEGINNINGS = msgspec.msgpack.Decoder(TurnBeginning)
+_ENDS = msgspec.msgpack.Decoder(TurnEnd)

@@ -1,0 +1,24 @@
+"""The parts of the turn log on one Redis server, as far as they exist: recording, leases, triage and record."""
+
+from __future__ import annotations
+
+from memory.adapters.redis.conversation_record import RedisConversationRecord
+from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.owners import RedisOwners
+from memory.adapters.redis.queue_replica import QueueReplica
+from memory.adapters.redis.queue_store import QueueStore
+from memory.adapters.redis.turn_log import RedisTurnRecording, RedisWindowLeases
+from memory.adapters.redis.turn_triage import RedisTurnTriage
+from memory.ports import Clock
+
+
+class RedisTurnLog(RedisTurnRecording, RedisWindowLeases, RedisTurnTriage, RedisConversationRecord):
+    """`memory.ports.TurnLog` without messages, trees, chains, copies and times. `owners` must be open."""
+
+    def __init__(self, client: LogClient, owners: RedisOwners, *, clock: Clock) -> None:
+        store = QueueStore(client)
+        replica = QueueReplica(client, store)
+        RedisTurnRecording.__init__(self, client, store, owners, clock=clock)
+        RedisWindowLeases.__init__(self, client, store, owners, replica, clock=clock)
+        RedisTurnTriage.__init__(self, client, store, replica, clock=clock)
+        RedisConversationRecord.__init__(self, client, store)

@@ -1,0 +1,53 @@
+"""Calls of a Redis server: what a caller sees when it is cancelled, and when the server dies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from redis.asyncio import Redis
+from redis_server import redis_server
+
+from memory.adapters.redis.log_client import LogClient
+from memory.errors import Unavailable
+
+
+@pytest.fixture
+async def connected() -> AsyncIterator[Redis]:
+    server = redis_server()
+    server.empty()
+    async with Redis(port=server.port) as client:
+        yield client
+
+
+async def test_a_cancelled_call_ends_whatever_it_was_doing(connected: Redis) -> None:
+    """Also while the library connects, which it does for each call here."""
+    client = LogClient(connected)
+
+    async def ask_for_long() -> None:
+        await client.call("GET", "a")
+        await asyncio.sleep(60)
+
+    for moment in range(40):
+        await connected.connection_pool.disconnect()
+        asking = asyncio.ensure_future(ask_for_long())  # noqa: TID251  # the task is what gets cancelled
+        await asyncio.sleep(moment * 0.0001)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(asking, timeout=5)
+
+
+async def test_what_is_appended_survives_the_death_of_the_server_and_calls_resume_by_themselves(
+    connected: Redis,
+) -> None:
+    client, server = LogClient(connected), redis_server()
+    await client.call("SET", "kept", "words of a user")
+    server.kill()
+    try:
+        with pytest.raises(Unavailable) as refused:
+            await client.call("SET", "words of a user", "words of a user")
+    finally:
+        server.start()
+    assert "words" not in str(refused.value)
+    assert await client.call("GET", "kept") == b"words of a user"

@@ -1,0 +1,96 @@
+"""A real Redis server on a free loopback port, one per test process, that keeps every write as a deployment should."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from redis.exceptions import RedisError
+
+READY_SECONDS = 20.0
+
+
+@dataclass(slots=True)
+class RedisServer:
+    """A server that can be killed and started again on the same files.
+
+    A cluster of one node refuses what a larger one would: scripts and transactions over several hash tags.
+    """
+
+    port: int
+    folder: Path
+    is_cluster: bool = False
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
+        durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
+        cluster = ["--cluster-enabled", "yes", "--cluster-port", str(_free_port())] if self.is_cluster else []
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen([*command, *durable, *cluster], stdout=log, stderr=log)
+        deadline = time.monotonic() + READY_SECONDS
+        while not self._answers():
+            assert time.monotonic() < deadline, f"redis-server does not answer: {self.folder / 'log'}"
+            time.sleep(0.02)
+        if self.is_cluster:
+            self._take_all_slots(deadline)
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def empty(self) -> None:
+        with Redis(port=self.port) as client:
+            client.flushall()
+
+    def _take_all_slots(self, deadline: float) -> None:
+        with Redis(port=self.port) as client:
+            if b"cluster_slots_assigned:0" in _state_of(client):
+                client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
+            while b"cluster_state:ok" not in _state_of(client):
+                assert time.monotonic() < deadline, f"the cluster does not begin: {self.folder / 'log'}"
+                time.sleep(0.02)
+
+    def _answers(self) -> bool:
+        try:
+            with Redis(port=self.port) as client:
+                return bool(client.ping())
+        except RedisError:
+            return False
+
+
+def _state_of(client: Redis) -> bytes:
+    return bytes(client.execute_command("EVAL", "return redis.call('CLUSTER', 'INFO')", 0))
+
+
+@cache
+def redis_server(*, is_cluster: bool = False) -> RedisServer:
+    """The server of this test process, of either kind. Skips the test where no `redis-server` is installed."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("NOT TESTED ON REDIS: there is no redis-server here (Debian: apt-get install redis-server)")
+    folder = Path(tempfile.mkdtemp(prefix="memproxy-redis-"))
+    server = RedisServer(_free_port(), folder, is_cluster=is_cluster)
+    server.start()
+
+    def stop() -> None:
+        server.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(stop)
+    return server
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
