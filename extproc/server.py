@@ -100,6 +100,7 @@ class EdgeTrust:
     rejects_mismatches: bool = False  # envoy.yaml then permits the filter to answer
     off_routes: tuple[OffRoute, ...] = ()
     secret: str = ""  # which calls must bring; "": none
+    places: int = 10_000  # how many chats Envoy lets in at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +131,9 @@ class Filter:
         instruments: Instruments,
         new_id: Callable[[], str],
         is_recording: bool = True,
-        places: int = 10_000,
     ) -> None:
-        """`new_id` generates turn ids; without `is_recording` nothing is recorded.
-
-        `places`: how many chats Envoy lets in at a time.
-        """
-        self._uploads = Uploads(places)
+        """`new_id` generates turn ids; without `is_recording` nothing is recorded."""
+        self._uploads = Uploads(trust.places)
         self._is_recording = is_recording
         self._recall = recall
         self._recorder = recorder
@@ -354,7 +351,6 @@ async def run(settings: Settings, until: asyncio.Event, *, target: str, secret: 
             instruments=parts.instruments,
             new_id=composition.new_id,
             is_recording=records,
-            places=settings.memory.filter_in_flight_max,
         )
         pace = DrainPace(grace=settings.drain_seconds)
         serving = serve(filter_, recorder, target=target, signs=signs, pace=pace)
@@ -370,6 +366,7 @@ def edge_trust(settings: Settings) -> EdgeTrust:
         claim_names(settings),
         rejects_mismatches=settings.memory.identity.on_mismatch == "reject",
         off_routes=tuple(map(OffRoute.parsed, settings.memory.off_routes)),
+        places=settings.memory.filter_in_flight_max,
     )
 
 

@@ -7,19 +7,20 @@ letters, digits and a few signs: no name leads out of the folder.
 from __future__ import annotations
 
 import asyncio
-import os
-import re
+import string
 import tempfile
 from pathlib import Path
 
 import msgspec
 
 from memory.errors import BadInput, Unavailable
-from memory.ports.evaluation_reports import EvaluationReport, ReportHead, ReportsPage
+from memory.model.evaluation_reports import EvaluationReport, ReportHead, ReportsPage
 
 SUFFIX = ".json"
 FILE_BYTES_MAX = 4 << 20  # a report has some KB; what is larger is none of ours
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+NAME_CHARACTERS_MAX = 100
+_BEGIN = frozenset(string.ascii_letters + string.digits)
+_NAME = _BEGIN | set("._-")
 
 
 class FolderOfReports:
@@ -48,15 +49,19 @@ class FolderOfReports:
         return await asyncio.to_thread(_read, self._path(name))
 
     def _path(self, name: str) -> Path:
-        if not _NAME.fullmatch(name):
+        if not _is_name(name):
             raise BadInput("a report's name has 1 to 100 letters, digits, '.', '_' and '-', and begins with no sign")
         return self._folder / (name + SUFFIX)
 
     def _heads(self) -> list[ReportHead]:
-        found = (_read(path) for path in self._folder.glob(f"*{SUFFIX}") if _NAME.fullmatch(path.stem))
+        found = (_read(path) for path in self._folder.glob(f"*{SUFFIX}") if _is_name(path.stem))
         return sorted(
             (one.head for one in found if one is not None), key=lambda head: (head.at, head.name), reverse=True
         )
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name) <= NAME_CHARACTERS_MAX and name[0] in _BEGIN and _NAME.issuperset(name)
 
 
 def _place(cursor: str) -> tuple[float, str]:
@@ -71,14 +76,10 @@ def _place(cursor: str) -> tuple[float, str]:
 
 def _written(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as beside:
+        whole = Path(beside) / path.name
+        whole.write_bytes(content)
+        whole.replace(path)
 
 
 def _read(path: Path) -> EvaluationReport | None:

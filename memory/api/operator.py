@@ -15,7 +15,7 @@ from memory.api.operations import OPERATES, PathId, TheLibrary, operation
 from memory.api.times import TimeText, time_text
 from memory.errors import NotFound
 from memory.model import CandidateVerdict, RecallStatus
-from memory.ports.evaluation_reports import ReportHead
+from memory.model.evaluation_reports import ReportHead
 from memory.service.operator import TracedRequest
 
 PAGE_REQUESTS_MAX = 200

@@ -2,44 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Protocol
 
-
-@dataclass(frozen=True, slots=True)
-class ReportTable:
-    """Figures as they are shown: each row has as many cells as there are columns."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReportHead:
-    """`name`: unique. `evaluation`: which command of `memproxy eval`; `file`: the name of its records, without folder.
-
-    `version`: of memproxy. `at`: when it ended, in Unix seconds.
-    """
-
-    name: str
-    evaluation: str
-    file: str
-    version: str
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationReport:
-    head: ReportHead
-    tables: tuple[ReportTable, ...] = field(default=())
-
-
-@dataclass(frozen=True, slots=True)
-class ReportsPage:
-    """Newest first. `next_cursor` is "" on the last page."""
-
-    heads: tuple[ReportHead, ...]
-    next_cursor: str
+from memory.model.evaluation_reports import EvaluationReport, ReportsPage
 
 
 class EvaluationReports(Protocol):
@@ -71,12 +36,4 @@ class NoReports:
 
 NO_REPORTS = NoReports()
 
-__all__ = [
-    "NO_REPORTS",
-    "EvaluationReport",
-    "EvaluationReports",
-    "NoReports",
-    "ReportHead",
-    "ReportTable",
-    "ReportsPage",
-]
+__all__ = ["NO_REPORTS", "EvaluationReports", "NoReports"]

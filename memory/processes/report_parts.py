@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memory.adapters.evaluation_reports import FolderOfReports
 from memory.evaluation.report import Table
-from memory.ports.evaluation_reports import EvaluationReport, ReportHead, ReportTable
+from memory.model.evaluation_reports import EvaluationReport, ReportHead, ReportTable
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.settings import Settings
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -93,16 +92,6 @@ class Searcher(Protocol):
     ) -> list[Candidate]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class FlushTiming:
-    """How `flush` waits, in seconds."""
-
-    reply_delay: float = 0.3  # the end of a reply may still be on its way to the log when the client calls
-    poll: float = 0.05
-    longest: float = 120.0
-    retry: float = 3.0  # also waited for: a store that has just started costs a retry of half a second
-
-
 class LibraryTurns(TurnRecording, TurnTriage, ConversationRecord, Protocol):
     """The part of the turn log that the library uses: it appends and reads turns, and manages the waiting ones."""
 
@@ -119,7 +108,6 @@ class Library:
         searcher: Searcher,
         intake: Intake,
         reports: EvaluationReports = NO_REPORTS,
-        flush_timing: FlushTiming = FlushTiming(),
     ) -> None:
         self._store = memories.store
         self._embedder = memories.embedder
@@ -152,7 +140,7 @@ class Library:
         self._repeatable = RepeatableCalls(traces.idempotency, clock=intake.clock, new_id=intake.new_id)
         self._redact = intake.redact
         self._tracer = intake.tracer
-        self._flush_timing = flush_timing
+        self._flush_timing = intake.flush_timing
 
     async def add(self, scope: Scope, items: Sequence[NewMemory], *, idempotency_key: str = "") -> list[str]:
         """Store each memory as given, one id per item, in order; search finds them on return."""

@@ -25,6 +25,16 @@ METADATA_DEPTH_MAX = 16  # far below the recursion limits here and in a store's 
 
 
 @dataclass(frozen=True, slots=True)
+class FlushTiming:
+    """How `flush` waits, in seconds."""
+
+    reply_delay: float = 0.3  # the end of a reply may still be on its way to the log when the client calls
+    poll: float = 0.05
+    longest: float = 120.0
+    retry: float = 3.0  # also waited for: a store that has just started costs a retry of half a second
+
+
+@dataclass(frozen=True, slots=True)
 class Intake:
     """How new memories and turns are prepared: `clock` gives their times, `new_id` generates unique ids, `redact`
     removes secrets from a message before it is stored, and `tokens` counts the lines of profiles.
@@ -38,6 +48,7 @@ class Intake:
     session_end_seconds: float = 1_800.0
     tenancy: Tenancy = ONE_TENANT
     tracer: Tracer = NO_TRACER
+    flush_timing: FlushTiming = FlushTiming()
 
 
 @dataclass(frozen=True, slots=True)

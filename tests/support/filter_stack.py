@@ -172,10 +172,10 @@ class FilterStack:
                 self.claims,
                 rejects_mismatches=self.plan.filter_may_answer,
                 secret=secret,
+                places=self.plan.limits.filter_in_flight,
             ),
             instruments=Instruments(CLOCK, self.metrics),
             new_id=lambda: f"t-{next(self.ids)}",
-            places=self.plan.limits.filter_in_flight,
         )
         ready = asyncio.Event()
         if is_ready:

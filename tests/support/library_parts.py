@@ -28,12 +28,12 @@ from memory.adapters.sqlite.session_summaries import SqliteSummaries
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
+from memory.model.evaluation_reports import EvaluationReport, ReportHead, ReportTable
 from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter, RequestTraces
 from memory.ports.erasures import ErasureProof
-from memory.ports.evaluation_reports import EvaluationReport, ReportHead, ReportTable
 from memory.secrets.redaction import redact
-from memory.service.library import FlushTiming, Library
-from memory.service.requests import Intake
+from memory.service.library import Library
+from memory.service.requests import FlushTiming, Intake
 
 NOW = 1_750_000_000.0
 
@@ -146,9 +146,9 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
             searcher=searcher,
             reports=reports,
             intake=Intake(
-                clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]"), WordPieceTokens()
+                *(clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]"), WordPieceTokens()),
+                flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=flush_longest, retry=0.1),
             ),
-            flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=flush_longest, retry=0.1),
         )
         parts = Parts(
             embedder,

@@ -22,7 +22,7 @@ from eval_command import evaluated
 
 from extproc.cli import main
 from memory.adapters.evaluation_reports import FolderOfReports
-from memory.ports.evaluation_reports import EvaluationReport
+from memory.model.evaluation_reports import EvaluationReport
 from memory.runtime import logs
 
 DATA = Path(__file__).parents[2] / "data"
