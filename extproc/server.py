@@ -327,18 +327,18 @@ async def run(settings: Settings, until: asyncio.Event, *, target: str, secret: 
     async with composition.open_parts(settings, is_hurried=True, traced_as="filter") as parts:
         template_compatibility = parts.template_compatibility()
         recorder = TurnRecorder(
-            parts.turn_log,
+            parts.state.turn_log,
             parts.metrics,
             composition.SYSTEM_CLOCK,
             contained,
             RecordingPolicy(
-                recording(settings), settings.memory.turn_log.fill_in, parts.instruments.tracer, parts.opt_outs
+                recording(settings), settings.memory.turn_log.fill_in, parts.instruments.tracer, parts.state.opt_outs
             ),
             ModelLessons(template_compatibility, parts.windows),
         )
         compactor, records = parts.compactor(), is_recording(settings)
         traced = traced_recall(parts.recall(), parts.instruments)
-        recall = ConsentingRecall(traced, parts.opt_outs, parts.metrics)
+        recall = ConsentingRecall(traced, parts.state.opt_outs, parts.metrics)
         filter_ = Filter(
             recall=CompactingRecall(recall, compactor.prepare) if records else recall,
             recorder=recorder,
