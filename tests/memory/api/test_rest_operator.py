@@ -211,11 +211,20 @@ async def test_users_list_their_own_receipts_and_those_of_a_memory(api: httpx.As
 async def test_callers_learn_the_id_by_which_they_call_themselves(tmp_path: Path) -> None:
     async with library_parts(tmp_path) as parts:
         async with api_of(parts, headers=ANN) as api:
-            assert (await api.get("/v1/memory/caller")).json() == {"user_id": "ann", "projects": None}
+            assert (await api.get("/v1/memory/caller")).json() == {
+                "user_id": "ann",
+                "shown_as": "ann",
+                "projects": None,
+            }
         async with api_of(parts, identity_mode="jwt", rules=RULES) as api:
             edge = claims(sub="ann")
-            user_id = (await api.get("/v1/memory/caller", headers=edge)).json()["user_id"]
+            found = (await api.get("/v1/memory/caller", headers=edge)).json()
+            user_id = found["user_id"]
             assert user_id == "ann"  # the tenant is no part of it: calls that name the user take it
+            memory = {"content": "Ann likes green tea"}
+            [memory_id] = (await api.post("/v1/memory", json={"memories": [memory]}, headers=edge)).json()["ids"]
+            shown = (await api.get(f"/v1/memory/{memory_id}", headers=edge)).json()["user_id"]
+            assert (found["shown_as"], shown) == ("acme/ann", "acme/ann")
             answer = await api.delete("/v1/memory", params={"user_id": user_id}, headers=edge)
             assert answer.status_code == 200
             assert_refused(await api.get("/v1/memory/caller"), 401)
