@@ -33,7 +33,7 @@ class Members {
       const { members } = await call("GET", this.path());
       this.users = new Set(members.map((one) => one.user_id));
       const lines = members.map((one) => this.line(one));
-      this.place.replaceChildren(element("ul", { class: "lines" }, lines), ...(this.given.length ? [this.adding()] : []));
+      this.place.replaceChildren(element("ul", { class: "people" }, lines), ...(this.given.length ? [this.adding()] : []));
     } catch (error) {
       this.place.replaceChildren(failure(error, () => this.show()));
     }
