@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 import structlog
@@ -99,12 +99,12 @@ class SaveInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     ] = "semantic"
     project_id: _Project = ""
     visibility: Annotated[
-        MemoryVisibility,
+        Literal["owner_only", "members", "public"],
         Meta(
             description="owner_only: the user's own. In a shared project, and only if the user asks to share it: "
             "members, for its members; public, for whoever uses the project."
         ),
-    ] = MemoryVisibility.OWNER_ONLY
+    ] = "owner_only"
 
 
 class SearchInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -128,7 +128,8 @@ class StatsInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 async def save(library: Library, caller: Caller, given: SaveInput) -> dict[str, Any]:
     """Stores a memory as given; returns `{id}`."""
     project_id = bounded_project(caller, given.project_id)
-    item = NewMemory(given.content, given.memory_type, project_id=project_id, visibility=given.visibility)
+    visibility = MemoryVisibility(given.visibility)
+    item = NewMemory(given.content, given.memory_type, project_id=project_id, visibility=visibility)
     [memory_id] = await library.add(Scope(caller.user_id), [item])
     return {"id": memory_id}
 

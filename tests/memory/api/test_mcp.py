@@ -100,6 +100,7 @@ async def test_a_model_saves_finds_counts_and_forgets(url: str, path: str) -> No
         names = ("save", "search", "delete", "projects", "stats")
         assert [tool.name for tool in tools] == [f"memory_{name}" for name in names]
         assert all(len(tool.description or "") > 50 for tool in tools)
+        assert not any("$ref" in json.dumps(tool.input_schema) for tool in tools)  # to what is not sent along
         saved = await called(ann, "memory_save", content="User is allergic to penicillin")
         await called(ann, "memory_save", content="User went to Oslo", memory_type="episodic", project_id="trips")
         [best, *_] = (await called(ann, "memory_search", query="Which medicine am I allergic to?"))["memories"]
