@@ -13,6 +13,7 @@ from library_parts import Parts, library_parts
 
 from memory.model import Change, ChangeKind
 from memory.model.raw_words import raw_row_ids, rows_of
+from memory.service import profiles
 from memory.service.imported_ids import imported_id
 from memory.service.transfers import LINE_BYTES_MAX
 
@@ -53,6 +54,20 @@ def renamed(answer: httpx.Response, new_ids: dict[str, str]) -> Any:
     for new_id, old_id in new_ids.items():
         text = text.replace(new_id, old_id)
     return json.loads(text)
+
+
+async def test_an_import_sets_no_more_profiles_than_a_user_may_have(
+    api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profiles, "PROFILES_MAX", 2)
+    lines = [{"kind": "profile", "project_id": name, "pinned": ["Answer in German"]} for name in ("", "red", "blue")]
+    content = HEADER + b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    for _ in range(2):  # those that are set are no new ones
+        assert_refused(await api.post("/v1/memory/import", content=content, headers=LINES), 400, "line 4: a user may")
+    assert [(await api.get("/v1/profile", params={"project_id": name})).status_code for name in ("red", "blue")] == [
+        200,
+        404,
+    ]
 
 
 async def test_an_import_may_be_larger_than_other_bodies(api: httpx.AsyncClient, parts: Parts) -> None:
