@@ -1,4 +1,4 @@
-"""How much waits to be written to the turn log, by number and by bytes: a log that hangs must not fill the filter's memory."""
+"""How much waits for the turn log, by number and by bytes: a log that hangs must not fill the filter's memory."""
 
 from __future__ import annotations
 

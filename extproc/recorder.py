@@ -125,7 +125,7 @@ class TurnRecorder:
         return task
 
     def close(self, closing: CloseTurn, *, after: Opening) -> None:
-        """Start writing the end, after the beginning (`after`) is written: without its answer, if too much is pending."""
+        """Start writing the end, after the beginning (`after`): without its answer, if too much is pending."""
         size = text_bytes(closing)
         if not self._pending.has_room_for_bytes(size):
             self._metrics.turns_lost.labels("backlog").inc()
