@@ -45,8 +45,8 @@ def _texts(command: Observed) -> Iterator[str]:
         case OpenTurn(turn, _, sent):
             yield from (message.content for message in turn.messages)
             yield from _said(sent.earlier)
-        case LeaveOut(_, exchange, after):
-            yield from _said((exchange, *after))
+        case LeaveOut(_, exchange):
+            yield from _said((exchange,))
         case CloseTurn():
             yield command.answer
         case ContinueTurn():

@@ -26,10 +26,6 @@ class ConversationTrees(Protocol):
         """
         ...
 
-    async def owners(self, exchanges: Sequence[SentExchange]) -> frozenset[str]:
-        """The users whose record holds or held one of these with the same answer; only distinctive ones count."""
-        ...
-
     async def open(self, turn: Turn, sent: SentConversation) -> str:
         """Append the turn with status opened at its position, and return its session. One step, durable on return.
 

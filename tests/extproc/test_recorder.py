@@ -159,30 +159,6 @@ async def test_what_must_not_be_recorded_is_known_by_what_remains_of_it_without_
         assert [said for said, *_ in await turns(process)] == [SAID]
 
 
-@pytest.mark.parametrize("is_continued", [False, True])
-async def test_what_was_said_without_an_identity_within_a_conversation_is_not_filled_in(
-    tmp_path: Path, is_continued: bool
-) -> None:
-    """Somebody who says something else without an identity changes nothing."""
-    words, answer = "Something between us, please", "As you wish."
-    before = SentExchange("k1", (Message("user", SAID * 3),), "A very nice door.")
-    private = SentExchange("k2", (Message("user", words),), answer)
-    async with sqlite_deployment(tmp_path).start() as process:
-        async with asyncio.timeout(10), recorder_of(process, RecordingPolicy(str)) as recorder:
-            first = opening_after()
-            first = replace(first, turn=replace(first.turn, messages=before.said))
-            begun = recorder.open(first)
-            assert begun is not None
-            recorder.close(CloseTurn(first.turn.id, TurnStatus.CLOSED, before.answer, NOW), after=begun)
-        async with asyncio.timeout(10), recorder_of(process, RecordingPolicy(str)) as recorder:
-            after = before if is_continued else replace(before, answer="Another answer.")
-            recorder.leave_out(LeaveOut("", replace(private, answer=""), (after,)))
-        async with asyncio.timeout(10), recorder_of(process, RecordingPolicy(str)) as recorder:
-            last = opening_after(before, private)
-            recorder.open(replace(last, turn=replace(last.turn, id="last"), sent=replace(last.sent, keys=("k3",))))
-        assert (words in [said for said, *_ in await turns(process)]) is not is_continued
-
-
 def held_back(monkeypatch: pytest.MonkeyPatch, *, size: int) -> asyncio.Event:
     """A turn log that takes no turn before the event is set, and room for so many bytes in front of it."""
     may_open, conversation_trees = asyncio.Event(), SqliteConversationTrees.open

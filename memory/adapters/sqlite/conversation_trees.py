@@ -42,9 +42,6 @@ class SqliteConversationTrees:
     async def known(self, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
         return await self._database.read(partial(_known, user_id=user_id, exchanges=exchanges))
 
-    async def owners(self, exchanges: Sequence[SentExchange]) -> frozenset[str]:
-        return await self._database.read(partial(_owners, exchanges=exchanges))
-
     async def open(self, turn: Turn, sent: SentConversation) -> str:
         if turn.status is not TurnStatus.OPENED:
             raise BadInput(f"only a turn of status opened can be opened; this one is {turn.status.value}")
@@ -118,10 +115,6 @@ class _Opening:
 
 def _known(connection: sqlite3.Connection, *, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
     return [filling_in.is_known(connection, user_id, exchange) for exchange in exchanges]
-
-
-def _owners(connection: sqlite3.Connection, *, exchanges: Sequence[SentExchange]) -> frozenset[str]:
-    return frozenset().union(*(known_exchanges.owners(connection, exchange) for exchange in exchanges))
 
 
 def _leave_out(connection: sqlite3.Connection, *, user_id: str, exchange: SentExchange) -> None:
