@@ -199,6 +199,8 @@ class TurnRecorder:
             self._lost(error)
             return None
         self._recovered()
+        if not session_id:
+            return ChainLink("", "")  # of a user who was erased meanwhile
         return ChainLink(session_id, turn.id, earlier.note_keys if earlier else ())
 
     async def _close(self, closing: CloseTurn, after: Opening) -> bool:
@@ -208,7 +210,7 @@ class TurnRecorder:
         if link is None:
             return False
         if not link.turn_id:
-            return True  # of a user who has opted out
+            return True  # of a user who has opted out, or was erased
         answer = await self._redacted(closing.answer)
         try:
             writes = [self._finish(closing, answer)]

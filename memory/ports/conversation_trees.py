@@ -41,6 +41,8 @@ class ConversationTrees(Protocol):
 
         A conversation of which only the beginning is known, and that only from being sent again, is also a new one: its
         beginning may be examples in a prompt, which many conversations share.
+
+        Returns "", and records nothing, if the user was erased since `turn.at`.
         """
         ...
 

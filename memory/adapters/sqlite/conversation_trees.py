@@ -17,6 +17,7 @@ from memory.adapters.sqlite.branch_positions import (
     unknown,
 )
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.erased_users import was_erased_since
 from memory.adapters.sqlite.filling_in import FillingIn
 from memory.adapters.sqlite.turns_opening import insert_turn
 from memory.errors import BadInput
@@ -77,6 +78,8 @@ class _Opening:
         known = connection.execute("SELECT session_id FROM turn_branches WHERE turn_id = ?", (self.turn.id,)).fetchone()
         if known is not None:
             return str(known[0])
+        if was_erased_since(connection, self.turn.scope.user_id, self.turn.at):
+            return ""
         position = position_of(connection, self.turn, self.sent)
         parent = position.parent
         is_extension = parent is None or branch_shifts.is_extension(connection, parent)
