@@ -48,6 +48,10 @@ class Erasures(Protocol):
         """None if there is none, or it is somebody else's."""
         ...
 
+    async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
+        """Those of all users, the latest first."""
+        ...
+
     async def pending(self) -> Sequence[ErasureRequest]:
         """Those whose files wait to be rewritten, oldest first, some hundred at most."""
         ...
@@ -107,6 +111,9 @@ class NoErasures:
 
     async def get(self, user_id: str, erasure_id: str) -> ErasureRecord | None:
         return None
+
+    async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
+        return ()
 
     async def pending(self) -> Sequence[ErasureRequest]:
         return ()

@@ -71,6 +71,18 @@ async def test_those_whose_files_wait_come_in_the_order_in_which_they_began(proc
         assert [one.id for one in await erasures.pending()] == ["e2", "e3"]
 
 
+async def test_those_of_all_users_are_listed_latest_first(process: Opened) -> None:
+    async with process() as erasures:
+        assert await erasures.latest(limit=9) == []
+        for number, user in enumerate((ANN, "bob", ANN)):
+            await erasures.begun(user, asked(f"e{number}"))
+        await erasures.rewritten(["e1"], at=NOW + 5)
+        await erasures.scanned("e1", ScanReport(NOW + 9, 4, 10))
+        assert [one.request.id for one in await erasures.latest(limit=9)] == ["e2", "e1", "e0"]
+        assert (await erasures.latest(limit=2))[1] == await erasures.get("bob", "e1")
+        assert len(await erasures.latest(limit=2)) == 2
+
+
 async def test_of_very_many_that_wait_the_oldest_come_first(process: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_erasures, "PENDING_MAX", 2)
     async with process() as erasures:
@@ -124,4 +136,4 @@ async def test_where_none_are_recorded_none_waits() -> None:
     await erasures.begun(ANN, asked("e1"))
     await erasures.rewritten(["e1"], at=NOW)
     await erasures.scanned("e1", ScanReport(NOW, 1, 1))
-    assert (await erasures.pending(), await erasures.get(ANN, "e1")) == ((), None)
+    assert (await erasures.pending(), await erasures.latest(limit=9), await erasures.get(ANN, "e1")) == ((), (), None)
