@@ -26,6 +26,7 @@ from typing import Generic, Literal, Self, TypeAlias, TypeVar
 
 import msgspec
 
+from memory.adapters.sqlite.compacting import copy_of
 from memory.adapters.sqlite.owners import Owners, setting_up
 from memory.adapters.sqlite.schema import SQLITE_OLDEST, create_tables
 from memory.errors import BadSetting, MemproxyError, Unavailable
@@ -275,6 +276,7 @@ class SqliteDatabase:
     def _open_connections(self) -> None:
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         self.path.chmod(0o600)  # -wal and -shm take the mode of the file
+        copy_of(self.path).unlink(missing_ok=True)  # of a compaction that was killed
         writing = _connect(self.path)
         try:
             mode = writing.execute("PRAGMA journal_mode = WAL").fetchone()[0]
