@@ -66,6 +66,10 @@ class Erasures(Protocol):
 class FileRewriting(Protocol):
     """A part whose files keep the bytes of rows that were deleted."""
 
+    async def refuse_in_vain(self) -> None:
+        """Raises `Unavailable` if `rewrite` is known to be impossible, before other parts are rewritten for nothing."""
+        ...
+
     async def rewrite(self) -> None:
         """On return no file of it holds bytes of rows that were deleted before the call.
 

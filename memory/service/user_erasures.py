@@ -133,6 +133,8 @@ class FileRewriter:
             return 0.0
         began_at = self._clock()
         for part in self._parts:
+            await part.refuse_in_vain()
+        for part in self._parts:
             await part.rewrite()
         await self._erasures.rewritten([one.id for one in waiting], at=self._clock())
         self._metrics.erasures_waiting_seconds.set(0.0)

@@ -183,17 +183,21 @@ class SqliteDatabase:
         """
         if self._writer is None:
             raise Unavailable("turn_log", "it is closed")
+        await self.refuse_in_vain()
         await asyncio.shield(asyncio.wrap_future(self._writer.submit(self._rewrite)))
 
-    def _rewrite(self) -> None:
-        connection = self._write_connection
+    async def refuse_in_vain(self) -> None:
+        """Raises `Unavailable` for a file that is too large."""
         size = self.path.stat().st_size
         if size > self._rewrite_bytes_max:
             raise Unavailable(
                 "turn_log",
                 f"{self.path.name} has {size >> 20} MiB: writing it anew would block others for too long "
-                "(memory.erase.rewrite_mib_max)",
+                "(memory.erase.rewrite_mib_max); stop memproxy and call `memproxy compact`",
             )
+
+    def _rewrite(self) -> None:
+        connection = self._write_connection
         try:
             connection.execute("VACUUM")
             is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
