@@ -18,6 +18,7 @@ import structlog
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
 from extproc.observe import LengthRefusal, NoteOutcome, Observation
 from extproc.opted_out import left_out_instead
+from extproc.pending_writes import PendingWrites, text_bytes
 from extproc.recording_beats import RecordingBeats
 from extproc.sent_again import RecordingPolicy, leave_out, placed, to_fill_in
 from extproc.tool_recording import without_secrets
@@ -32,8 +33,6 @@ from memory.runtime.offload import run_offloaded
 from memory.runtime.tracing import SpanName
 
 log = structlog.get_logger(__name__)
-
-PENDING_MAX = 10_000  # a turn is some KB: beyond it, a hanging log would fill the filter's memory
 
 T = TypeVar("T")
 Seen: TypeAlias = Observed | None
@@ -73,7 +72,7 @@ class TurnRecorder:
         self._metrics = metrics
         self._contained = contained
         self._group = asyncio.TaskGroup()
-        self._pending = 0
+        self._pending = PendingWrites()
         self._probes: set[asyncio.Task[None]] = set()
         self._beats = RecordingBeats(turn_log.times, clock)
         self._beating: asyncio.Task[None] | None = None
@@ -104,11 +103,11 @@ class TurnRecorder:
         for task in self._probes:
             task.cancel()
 
-    def start(self, work: Coroutine[None, None, T]) -> asyncio.Task[T | None]:
-        """Run `work` independently of the stream that requested it."""
-        self._pending += 1
+    def start(self, work: Coroutine[None, None, T], *, size: int = 0) -> asyncio.Task[T | None]:
+        """Run `work` independently of the stream that requested it. `size`: bytes of texts that it keeps meanwhile."""
+        self._pending.add(size)
         task = self._group.create_task(self._contained(work))
-        task.add_done_callback(self._done)
+        task.add_done_callback(lambda _: self._pending.remove(size))
         return task
 
     def open(self, opening: OpenTurn) -> Opening | None:
@@ -116,47 +115,54 @@ class TurnRecorder:
 
         The task's result is the link that later requests may continue, or None if the turn could not be written.
         """
-        if self._pending >= PENDING_MAX:
+        size = text_bytes(opening)
+        if not self._pending.has_room(size):
             self._metrics.turns_lost.labels("backlog").inc()
             self._beats.miss()
             return None
-        task = self.start(self._open(opening))
+        task = self.start(self._open(opening), size=size)
         task.add_done_callback(self._count_failed)
         return task
 
     def close(self, closing: CloseTurn, *, after: Opening) -> None:
-        """Start writing the end, after the beginning (`after`) is written."""
-        self.start(self._close(closing, after)).add_done_callback(self._count_failed)
+        """Start writing the end, after the beginning (`after`): without its answer, if too much is pending."""
+        size = text_bytes(closing)
+        if not self._pending.has_room_for_bytes(size):
+            self._metrics.turns_lost.labels("backlog").inc()
+            closing, size = replace(closing, answer=""), 0
+        self.start(self._close(closing, after), size=size).add_done_callback(self._count_failed)
 
     def continue_turn(self, continuing: ContinueTurn) -> None:
         """Start adding the answer of a further call of a tool loop to its turn."""
-        if self._pending >= PENDING_MAX:
+        size = text_bytes(continuing)
+        if not self._pending.has_room(size):
             self._metrics.turns_lost.labels("backlog").inc()
             return
-        self.start(self._continue(continuing)).add_done_callback(self._count_failed)
+        self.start(self._continue(continuing), size=size).add_done_callback(self._count_failed)
 
     def leave_out(self, exchange: LeaveOut) -> None:
         """Start storing that this exchange must not be filled in later."""
-        if self._pending >= PENDING_MAX:
+        size = text_bytes(exchange)
+        if not self._pending.has_room(size):
             self._metrics.turns_lost.labels("backlog").inc()
             return
-        self.start(self._leave_out(exchange))
+        self.start(self._leave_out(exchange), size=size)
 
     def link_exchange(self, exchange: LinkExchange) -> None:
         """Start storing the link of an exchange that is not recorded."""
-        if self._pending < PENDING_MAX:
+        if self._pending.has_room():
             self.start(self._link(exchange))
 
     def probe_template(self, model: str) -> None:
         """Probe the template of a model seen for the first time, in the background."""
-        if self._pending < PENDING_MAX and self._lessons.templates.is_new(model):
+        if self._pending.has_room() and self._lessons.templates.is_new(model):
             self._start_probe(self._lessons.templates.probe(model))
 
     def record_note_outcome(self, note_outcome: NoteOutcome) -> None:
         """Report that the upstream accepted or refused a request with a note, in the background."""
         if not note_outcome.is_refused:
             self._lessons.templates.accepted(note_outcome.model, note_outcome.placement)
-        elif self._pending < PENDING_MAX:
+        elif self._pending.has_room():
             self._start_probe(self._lessons.templates.refused(note_outcome.model, note_outcome.placement))
 
     def record_length_refusal(self, refusal: LengthRefusal) -> None:
@@ -167,9 +173,6 @@ class TurnRecorder:
         task = self.start(probe)
         self._probes.add(task)
         task.add_done_callback(self._probes.discard)
-
-    def _done(self, _: asyncio.Task[T | None]) -> None:
-        self._pending -= 1
 
     def _count_failed(self, task: asyncio.Task[T | None]) -> None:
         """A task without a result failed and was logged: the turn, or its end, is lost."""
@@ -196,6 +199,8 @@ class TurnRecorder:
             self._lost(error)
             return None
         self._recovered()
+        if not session_id:
+            return ChainLink("", "")  # of a user who was erased meanwhile
         return ChainLink(session_id, turn.id, earlier.note_keys if earlier else ())
 
     async def _close(self, closing: CloseTurn, after: Opening) -> bool:
@@ -205,7 +210,7 @@ class TurnRecorder:
         if link is None:
             return False
         if not link.turn_id:
-            return True  # of a user who has opted out
+            return True  # of a user who has opted out, or was erased
         answer = await self._redacted(closing.answer)
         try:
             writes = [self._finish(closing, answer)]

@@ -24,6 +24,7 @@ from memory.service.profile_layout import (
 
 MEMORIES_MAX = 2_000  # of one user, the newest; with what the profile holds already
 PAGE_MEMORIES = 1_000
+PROFILES_MAX = 1_000  # of one user, by what they decide: each write of a memory reads all of them
 ROUNDS_MAX = 3  # of building for a caller, while somebody else writes
 
 
@@ -140,7 +141,10 @@ class ProfileService:
         if pinned is None and is_enabled is None:
             raise BadInput("nothing to change: give one of pinned, enabled")
         lines = None if pinned is None else self._checked(pinned)
-        before = (await self._profiles.get(user_id, [project_id])).get(project_id, Profile(user_id, project_id))
+        stored = (await self._profiles.get(user_id, [project_id])).get(project_id)
+        if stored is None:
+            await self._refuse_too_many(user_id)
+        before = stored or Profile(user_id, project_id)
         await self._profiles.set_own(user_id, project_id, pinned=lines, is_enabled=is_enabled, now=self._clock())
         if is_enabled is False or (lines is not None and not set(before.pinned) <= set(lines)):
             await self._notes.drop(user_id, (), now=self._clock())
@@ -157,6 +161,8 @@ class ProfileService:
         here = (await self._profiles.get(user_id, [own.project_id])).get(own.project_id)
         if not own.is_decided or (here is not None and _own_part(here).is_decided):
             return False
+        if here is None:
+            await self._refuse_too_many(user_id)
         await self._profiles.set_own(
             user_id, own.project_id, pinned=lines, is_enabled=own.is_enabled, now=self._clock()
         )
@@ -175,6 +181,11 @@ class ProfileService:
 
     async def refresh(self, user_id: str) -> None:
         await self._builder.build_if_stale(user_id)
+
+    async def _refuse_too_many(self, user_id: str) -> None:
+        """For a profile that is not there yet. Also empty ones count, which stay until they are deleted."""
+        if len(await self._profiles.all(user_id)) >= PROFILES_MAX:
+            raise BadInput(f"a user may have {PROFILES_MAX} profiles: delete those of projects that are over")
 
     def _checked(self, pinned: Sequence[str]) -> list[ProfileLine]:
         if len(pinned) > PINNED_LINES_MAX:

@@ -18,7 +18,7 @@ import msgspec
 
 from memory.errors import BadInput, MemoryRefused
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, is_valid_id
-from memory.ports import MemoryBank, MemoryFilter, RecordCopies
+from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RecordCopies
 from memory.service import imported_ids
 from memory.service.locked_writes import write_rows
 from memory.service.opt_outs import OptedOut, OptOutService
@@ -199,10 +199,11 @@ class MemoryTransfers:
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
         async with self._ledger.write(user_id) as held:
             await self._opt_outs.refuse_opted_out(user_id)  # embedding takes a while
-            possible = imported_ids.possible_ids(user_id, memories)
+            here = await self._with_turns(user_id, held, memories)
+            possible = imported_ids.possible_ids(user_id, here)
             stored = {memory.id for memory in await self._store.memories(user_id, possible)}
             forgotten = await held.forgotten(possible) - stored
-            rows = [imported_ids.renamed(user_id, one, own=stored | forgotten) for one in memories]
+            rows = [imported_ids.renamed(user_id, one, own=stored | forgotten) for one in here]
             kept = [index for index, row in enumerate(rows) if row.id not in stored | forgotten]
             changes = [Change(ChangeKind.CREATE, rows[index]) for index in kept]
             try:
@@ -215,6 +216,12 @@ class MemoryTransfers:
         present = {row.id for row in rows} & stored
         gone = {row.id for row in rows} - written - present
         return Imported(len(written - raw), len(present - raw), len(gone - raw), raw_words=len(written & raw))
+
+    async def _with_turns(self, user_id: str, held: LedgerWrite, memories: Sequence[Memory]) -> list[Memory]:
+        """The memories with their turns as this record calls them, also those that were deleted in it."""
+        turn_ids = set[str]().union(*map(imported_ids.turn_ids, memories))
+        own = await self._record.own_turns(user_id, turn_ids) | await held.forgotten(turn_ids)
+        return [imported_ids.with_turns(user_id, memory, own=own) for memory in memories]
 
 
 class _Batches:

@@ -74,21 +74,30 @@ class UserErasures:
         await self._proof.record.begun(user_id, request)
         return ErasureStatus(ErasureState.DELETED, ErasureRecord(request))
 
+    async def latest(self, *, limit: int) -> list[ErasureStatus]:
+        """Those of all users, the latest first, as they were when somebody last asked for the proof."""
+        found = await self._proof.record.latest(limit=limit)
+        return [ErasureStatus(_state_of(record), record) for record in found]
+
     async def status(self, user_id: str, erasure_id: str) -> ErasureStatus:
         """How far it is. Looks for the user's id in all files once they are rewritten, until a look found nothing."""
         found = await self._proof.record.get(user_id, erasure_id) if is_valid_id(erasure_id) else None
         if found is None:
             raise NotFound("this user has no such erasure")
-        files = self._proof.files
-        if found.rewritten_at is None:
-            return ErasureStatus(ErasureState.DELETED, found)
-        if files is not None and (found.scan is None or found.scan.found_in):
+        files, state = self._proof.files, _state_of(found)
+        if files is not None and state in (ErasureState.REWRITTEN, ErasureState.REMAINS):
             report = await files.scan([user_id])
             await self._proof.record.scanned(erasure_id, report)
             found = ErasureRecord(found.request, found.rewritten_at, report)
-        if found.scan is None:
-            return ErasureStatus(ErasureState.REWRITTEN, found)
-        return ErasureStatus(ErasureState.REMAINS if found.scan.found_in else ErasureState.PROVEN, found)
+        return ErasureStatus(_state_of(found), found)
+
+
+def _state_of(record: ErasureRecord) -> ErasureState:
+    if record.rewritten_at is None:
+        return ErasureState.DELETED
+    if record.scan is None:
+        return ErasureState.REWRITTEN
+    return ErasureState.REMAINS if record.scan.found_in else ErasureState.PROVEN
 
 
 class FileRewriter:
@@ -123,6 +132,8 @@ class FileRewriter:
         if not waiting:
             return 0.0
         began_at = self._clock()
+        for part in self._parts:
+            await part.refuse_in_vain()
         for part in self._parts:
             await part.rewrite()
         await self._erasures.rewritten([one.id for one in waiting], at=self._clock())

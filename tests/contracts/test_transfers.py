@@ -28,7 +28,7 @@ from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Tru
 from memory.model.derived import hanging_on
 from memory.model.withdrawn import withdrawn_of
 from memory.ports import MemoryBank, MemoryFilter, MemoryStore, RequestTraces
-from memory.service.imported_ids import imported_id
+from memory.service.imported_ids import imported_id, with_turns
 from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
 from memory.service.shared_rows import SharedRows
@@ -146,7 +146,8 @@ async def test_an_empty_system_gets_the_same_memories_and_finds_the_same(bank: S
 def as_imported(memory: Memory, user_id: str = "ann") -> Memory:
     """In a system that does not know it."""
     successor = imported_id(user_id, memory.superseded_by) if memory.superseded_by else ""
-    return replace(memory, id=imported_id(user_id, memory.id), user_id=user_id, superseded_by=successor)
+    here = with_turns(user_id, memory, own=())
+    return replace(here, id=imported_id(user_id, memory.id), user_id=user_id, superseded_by=successor)
 
 
 async def test_links_between_memories_are_kept(bank: System) -> None:

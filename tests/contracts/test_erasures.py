@@ -1,0 +1,139 @@
+"""Records of erasures: durable, seen by every process, and found only with the id of whom they concern."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from memory.adapters.sqlite import erasures as sqlite_erasures
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.erasures import SqliteErasures
+from memory.ports.erasures import ErasureRecord, ErasureRequest, Erasures, NoErasures, ScanReport
+
+ANN, NOW = "ann.lee@example.com", 1_750_000_000.0
+Opened: TypeAlias = Callable[[], AbstractAsyncContextManager[Erasures]]
+
+
+@asynccontextmanager
+async def sqlite_process(folder: Path) -> AsyncIterator[Erasures]:
+    async with SqliteDatabase(folder / "turns.sqlite") as database:
+        yield SqliteErasures(database)
+
+
+ADAPTERS = {"sqlite": sqlite_process}
+
+
+@pytest.fixture(params=sorted(ADAPTERS))
+def process(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
+    """Opens one more process on the same erasures."""
+    return partial(ADAPTERS[request.param], tmp_path)
+
+
+def asked(erasure_id: str, *, at: float = NOW) -> ErasureRequest:
+    return ErasureRequest(erasure_id, at, at + 0.5, {"memories": 3, "turns_withdrawn": 0})
+
+
+async def test_an_erasure_is_known_to_its_user_alone(process: Opened) -> None:
+    async with process() as erasures:
+        await erasures.begun(ANN, asked("e1"))
+        assert await erasures.get(ANN, "e1") == ErasureRecord(asked("e1"))
+        for user, erasure_id in (("bob", "e1"), (ANN.upper(), "e1"), (ANN, "e2"), (ANN, "")):
+            assert await erasures.get(user, erasure_id) is None
+
+
+async def test_it_is_seen_by_all_processes_and_survives_them(process: Opened) -> None:
+    report = ScanReport(NOW + 9, 4, 4_096, ("milvus/a", "turns.sqlite-wal"))
+    async with process() as one, process() as two:
+        await one.begun(ANN, asked("e1"))
+        assert await two.get(ANN, "e1") == ErasureRecord(asked("e1"))
+        assert await two.pending() == [asked("e1")]
+        await two.rewritten(["e1"], at=NOW + 5)
+        assert await one.pending() == []
+        await one.scanned("e1", report)
+    async with process() as third:
+        assert await third.get(ANN, "e1") == ErasureRecord(asked("e1"), NOW + 5, report)
+
+
+async def test_those_whose_files_wait_come_in_the_order_in_which_they_began(process: Opened) -> None:
+    async with process() as erasures:
+        assert await erasures.pending() == []
+        for erasure_id, at in (("e2", NOW + 9), ("e1", NOW), ("e3", NOW + 1)):
+            await erasures.begun(ANN if erasure_id == "e2" else "bob", asked(erasure_id, at=at))
+        assert [one.id for one in await erasures.pending()] == ["e2", "e1", "e3"]
+        await erasures.rewritten(["e1", "unknown"], at=NOW + 20)
+        assert [one.id for one in await erasures.pending()] == ["e2", "e3"]
+        await erasures.rewritten([], at=NOW + 21)
+        assert [one.id for one in await erasures.pending()] == ["e2", "e3"]
+
+
+async def test_those_of_all_users_are_listed_latest_first(process: Opened) -> None:
+    async with process() as erasures:
+        assert await erasures.latest(limit=9) == []
+        for number, user in enumerate((ANN, "bob", ANN)):
+            await erasures.begun(user, asked(f"e{number}"))
+        await erasures.rewritten(["e1"], at=NOW + 5)
+        await erasures.scanned("e1", ScanReport(NOW + 9, 4, 10))
+        assert [one.request.id for one in await erasures.latest(limit=9)] == ["e2", "e1", "e0"]
+        assert (await erasures.latest(limit=2))[1] == await erasures.get("bob", "e1")
+        assert len(await erasures.latest(limit=2)) == 2
+
+
+async def test_of_very_many_that_wait_the_oldest_come_first(process: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_erasures, "PENDING_MAX", 2)
+    async with process() as erasures:
+        for number in range(3):
+            await erasures.begun(ANN, asked(f"e{number}"))
+        first = await erasures.pending()
+        assert [one.id for one in first] == ["e0", "e1"]
+        await erasures.rewritten([one.id for one in first], at=NOW)
+        assert [one.id for one in await erasures.pending()] == ["e2"]
+
+
+async def test_a_rewriting_that_is_repeated_keeps_the_time_of_the_first(process: Opened) -> None:
+    async with process() as erasures:
+        await erasures.begun(ANN, asked("e1"))
+        for at in (NOW + 5, NOW + 50):
+            await erasures.rewritten(["e1"], at=at)
+        assert await erasures.get(ANN, "e1") == ErasureRecord(asked("e1"), NOW + 5)
+
+
+async def test_a_later_look_replaces_an_earlier_one(process: Opened) -> None:
+    async with process() as erasures:
+        await erasures.begun(ANN, asked("e1"))
+        await erasures.begun(ANN, asked("e2"))
+        for report in (ScanReport(NOW, 4, 10, ("a",)), ScanReport(NOW + 1, 5, 12)):
+            await erasures.scanned("e1", report)
+            found = await erasures.get(ANN, "e1")
+            assert found is not None
+            assert found.scan == report
+        assert await erasures.get(ANN, "e2") == ErasureRecord(asked("e2"))
+
+
+async def test_a_user_who_is_erased_again_has_both(process: Opened) -> None:
+    async with process() as erasures:
+        for number in (1, 2):
+            await erasures.begun(ANN, asked(f"e{number}", at=NOW + number))
+        for number in (1, 2):
+            assert await erasures.get(ANN, f"e{number}") == ErasureRecord(asked(f"e{number}", at=NOW + number))
+
+
+async def test_no_file_holds_the_user_s_id(process: Opened, tmp_path: Path) -> None:
+    async with process() as erasures:
+        await erasures.begun(ANN, asked("e1"))
+        await erasures.rewritten(["e1"], at=NOW)
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert any(b"e1" in path.read_bytes() for path in files)
+        assert not [path.name for path in files if ANN.encode() in path.read_bytes()]
+
+
+async def test_where_none_are_recorded_none_waits() -> None:
+    erasures = NoErasures()
+    await erasures.begun(ANN, asked("e1"))
+    await erasures.rewritten(["e1"], at=NOW)
+    await erasures.scanned("e1", ScanReport(NOW, 1, 1))
+    assert (await erasures.pending(), await erasures.latest(limit=9), await erasures.get(ANN, "e1")) == ((), (), None)
