@@ -19,6 +19,7 @@ from redis_server import redis_server
 from memory.adapters.redis.ledger import RedisUserLedger
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
+from memory.adapters.redis.profiles import RedisProfiles
 from memory.adapters.redis.whole_log import RedisTurnLog
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
@@ -124,7 +125,8 @@ def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
                     client, owners, clock=clock, lock_seconds=30.0, wait_seconds=REDIS_WAIT_SECONDS
                 )
                 log = cast(TurnLog, RedisTurnLog(client, owners, clock=clock))
-                yield Process(log, ledger, *cast(Any, (None,) * 6))
+                later = cast(Any, None)  # parts that are not written for Redis yet
+                yield Process(log, ledger, later, later, later, RedisProfiles(client), later, later)
 
     return Deployment(open_process)
 

@@ -15,7 +15,9 @@ from memory.adapters.redis.ledger_values import ErasedUser, LedgerEntry
 from memory.adapters.redis.log_client import Command, LogClient, Reply, to_its_end
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.queue_store import COMMIT_IF_UNCHANGED, COMMIT_TRIES_MAX, PAUSE_SECONDS_MAX
+from memory.adapters.redis.user_index import UserIndex
 from memory.errors import Unavailable
+from memory.model.identity import PROJECT_OWNER_PREFIX
 
 STALE_LOCKS_MAX = 1_000  # freed in one call of `recover`; the rest in the next
 REMOVE_IF_UNCHANGED = """
@@ -39,11 +41,15 @@ class LedgerRead:
 
 @dataclass(frozen=True, slots=True)
 class LedgerPlan(Generic[Result]):
-    """What it decided: the entry to write, or None, with commands on other keys of the user, and the result."""
+    """What it decided: the entry to write, or None, with commands on other keys of the user, and the result.
+
+    `marks`: in indexes of other hash tags, made before the commit and again after it.
+    """
 
     result: Result
     entry: LedgerEntry | None = None
     commands: Sequence[Command] = ()
+    marks: Sequence[Command] = ()
 
 
 class LedgerStore:
@@ -51,6 +57,7 @@ class LedgerStore:
 
     def __init__(self, client: LogClient) -> None:
         self._client = client
+        self._stale = UserIndex(client, log_keys.STALE_PROFILES)
 
     async def read(self, user_id: str, *, reading: Sequence[Command] = ()) -> LedgerRead:
         _, read = await self._read(user_id, reading)
@@ -63,7 +70,9 @@ class LedgerStore:
         for _ in range(COMMIT_TRIES_MAX):
             version, read = await self._read(user_id, reading)
             plan = rule(read)
-            if plan.entry is None or await to_its_end(self._commit(user_id, version, read, plan)):
+            if plan.entry is None and not plan.commands:
+                return plan.result
+            if await to_its_end(self._commit(user_id, version, read, plan)):
                 return plan.result
             await asyncio.sleep(secrets.randbelow(1000) / 1000 * PAUSE_SECONDS_MAX)
         raise Unavailable("turn_log", f"others changed this user's ledger {COMMIT_TRIES_MAX} times meanwhile")
@@ -102,23 +111,39 @@ class LedgerStore:
 
     async def _read(self, user_id: str, reading: Sequence[Command]) -> tuple[bytes, LedgerRead]:
         keys = UserKeys(user_id)
-        (version, stored), erasure, *replies = await self._client.calls(
-            [("HMGET", keys.ledger, "v", "l"), ("GET", keys.erased), *reading]
-        )
-        erased = _ERASURES.decode(erasure) if erasure else None
-        entry = _ENTRIES.decode(stored) if stored else first_entry(erased)
-        return version or b"", LedgerRead(entry, erased, replies)
+        (version, stored), erasure, *replies = await self._client.calls([*read_commands(keys), *reading])
+        return version or b"", read_of(stored, erasure, replies)
 
     async def _commit(self, user_id: str, version: bytes, read: LedgerRead, plan: LedgerPlan[Result]) -> bool:
         keys = UserKeys(user_id)
-        assert plan.entry is not None  # otherwise there is nothing to commit
-        commands = [("HSET", keys.ledger, "l", _ENCODER.encode(plan.entry)), *plan.commands]
+        commands = [*plan.commands]
+        if plan.entry is not None:
+            commands.insert(0, ("HSET", keys.ledger, "l", _ENCODER.encode(plan.entry), "u", user_id))
         words: list[str | bytes | int | float] = []
         for command in commands:
             words += [len(command), *command]
-        touched = list(dict.fromkeys(str(command[1]) for command in commands))
-        arguments = [version, secrets.token_hex(8), *words]
-        return bool(await self._client.run(COMMIT_IF_UNCHANGED, touched, arguments))
+        touched = list(dict.fromkeys([keys.ledger, *(str(command[1]) for command in commands)]))
+        marks = [*plan.marks, *self._staleness(user_id, read, plan)]
+        await self._client.calls(marks)
+        is_done = bool(await self._client.run(COMMIT_IF_UNCHANGED, touched, [version, secrets.token_hex(8), *words]))
+        if is_done:
+            await self._client.calls(marks)
+        return is_done
+
+    def _staleness(self, user_id: str, read: LedgerRead, plan: LedgerPlan[Result]) -> list[Command]:
+        """A write has ended: the user's profiles have to be built again."""
+        if plan.entry is None or not ledger_values.has_written(read.entry, plan.entry):
+            return []
+        return [] if user_id.startswith(PROJECT_OWNER_PREFIX) else [self._stale.marking(UserKeys(user_id).digest)]
+
+
+def read_commands(keys: UserKeys) -> list[Command]:
+    return [("HMGET", keys.ledger, "v", "l"), ("GET", keys.erased)]
+
+
+def read_of(stored: bytes | None, erasure: bytes | None, replies: Sequence[Reply] = ()) -> LedgerRead:
+    erased = _ERASURES.decode(erasure) if erasure else None
+    return LedgerRead(_ENTRIES.decode(stored) if stored else first_entry(erased), erased, replies)
 
 
 def first_entry(erased: ErasedUser | None) -> LedgerEntry:

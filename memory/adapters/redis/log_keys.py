@@ -6,6 +6,7 @@ A user's tag is a digest: ids may be long, and may hold braces. Global keys have
 from __future__ import annotations
 
 import hashlib
+from typing import Self
 
 QUEUE_SEQ = "memproxy:{queues}:seq"  # the order of opening, over all users
 QUEUE_CHANGES = "memproxy:{queues}:changes"  # numbers changes of queues
@@ -13,6 +14,9 @@ QUEUE_USERS = "memproxy:{queues}:users"  # sorted set: users by their last chang
 SHED_LOCK = "memproxy:{shed}:lock"
 OWNERS = "memproxy:{owners}:names"  # set: processes that hold something, or did when they died
 LOCKED_USERS = "memproxy:{locks}:users"  # sorted set: users by the end of their lock
+STALE_PROFILES = "stale_profiles"  # indexes of users, by their hash tags
+UNWRITTEN_PROFILES = "unwritten_profiles"
+NO_PROFILES = "memproxy:{stale_profiles}:off"  # there while the deployment builds none
 
 
 def heartbeat(owner: str) -> str:
@@ -28,12 +32,26 @@ def user_of_turn(turn_id: str) -> str:
     return f"memproxy:turn:{turn_id}"
 
 
+def digest_of(text: str) -> str:
+    """As much of SHA-256 as no two ids have in common by chance."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
 class UserKeys:
     """The keys of one user."""
 
     def __init__(self, user_id: str) -> None:
-        digest = hashlib.sha256(user_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        self._tag = f"memproxy:{{u:{digest}}}"
+        self.digest = digest_of(user_id)
+
+    @classmethod
+    def of_digest(cls, digest: str) -> Self:
+        keys = cls("")
+        keys.digest = digest
+        return keys
+
+    @property
+    def _tag(self) -> str:
+        return f"memproxy:{{u:{self.digest}}}"
 
     @property
     def queue(self) -> str:
@@ -63,7 +81,7 @@ class UserKeys:
 
     @property
     def ledger(self) -> str:
-        """Hash: `v` the version, `l` the revision and the lock."""
+        """Hash: `v` the version, `l` the revision and the lock, `u` the user's id."""
         return f"{self._tag}:ledger"
 
     @property
@@ -80,3 +98,13 @@ class UserKeys:
     def erased(self) -> str:
         """The erase epoch of a user, which outlives the user. It holds no id."""
         return f"{self._tag}:erased"
+
+    @property
+    def profiles(self) -> str:
+        """Hash: profiles by the digest of their project, and `b` the revision from which they were built."""
+        return f"{self._tag}:profiles"
+
+    @property
+    def of_one_life(self) -> tuple[str, ...]:
+        """What the end of a user's life deletes in one step, beside the entry of the ledger."""
+        return (self.changes, self.forgotten, self.profiles)
