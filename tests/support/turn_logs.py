@@ -21,6 +21,7 @@ from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.profiles import RedisProfiles
 from memory.adapters.redis.whole_log import RedisTurnLog
+from memory.adapters.redis.write_barrier import RedisWriteBarrier
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
@@ -30,6 +31,7 @@ from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.session_summaries import SqliteSummaries
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
+from memory.adapters.sqlite.write_barrier import SqliteWriteBarrier
 from memory.model import Message, Scope, Turn, TurnStatus
 from memory.ports import (
     LearnDue,
@@ -43,6 +45,7 @@ from memory.ports import (
     UsageCounts,
     UserLedger,
 )
+from memory.ports.erasures import WriteBarrier
 
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
@@ -72,6 +75,7 @@ class Process:
     profiles: Profiles
     summaries: SqliteSummaries
     opt_outs: OptOuts
+    barrier: WriteBarrier
 
     @property
     def traces(self) -> RequestTraces:
@@ -105,7 +109,8 @@ def sqlite_deployment(folder: Path) -> Deployment:
             async with SqliteUsageCounts(database) as usage_counts:
                 log, notes = SqliteTurnLog(database, clock=clock), SqliteNoteBook(database)
                 profiles, summaries = SqliteProfiles(database), SqliteSummaries(database, origin="a model")
-                yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, SqliteOptOuts(database))
+                opt_outs, barrier = SqliteOptOuts(database), SqliteWriteBarrier(database, clock=clock)
+                yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, opt_outs, barrier)
 
     return Deployment(open_process)
 
@@ -126,7 +131,8 @@ def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
                 )
                 log = cast(TurnLog, RedisTurnLog(client, owners, clock=clock))
                 later = cast(Any, None)  # parts that are not written for Redis yet
-                yield Process(log, ledger, later, later, later, RedisProfiles(client), later, later)
+                profiles, barrier = RedisProfiles(client), RedisWriteBarrier(client, owners, clock=clock)
+                yield Process(log, ledger, later, later, later, profiles, later, later, barrier)
 
     return Deployment(open_process)
 

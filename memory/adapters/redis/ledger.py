@@ -16,6 +16,7 @@ from memory.adapters.redis.ledger_values import UserLock
 from memory.adapters.redis.log_client import CALL_SECONDS_MAX, Command, LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.owners import RedisOwners
+from memory.adapters.redis.write_barrier import BARRIER_END, BarrierLook, is_closed
 from memory.errors import Conflict, Unavailable
 from memory.ports import Clock, LedgerWrite, Revision
 
@@ -42,6 +43,7 @@ class RedisUserLedger:
     ) -> None:
         self._client = client
         self._store = LedgerStore(client)
+        self._barriers = BarrierLook(client)
         self._owners = owners
         self._clock = clock
         self._lock_seconds = lock_seconds
@@ -74,8 +76,7 @@ class RedisUserLedger:
             yield held
         finally:  # also after an error: part of it may have been written
             self._owners.check_alive()
-            touched = held.touched if held.is_touched else None
-            is_ours = held.is_ended or await self._let_go(user_id, lock.token, touched)
+            is_ours = held.is_ended or await self._end(user_id, held, lock)
             await self._store.forget_lock(user_id, expires_at=lock.expires_at)
             if not is_ours:  # raised after the commit: readers have to notice in any case
                 raise Conflict("the user's lock was lost while it was held: it took too long")
@@ -97,7 +98,10 @@ class RedisUserLedger:
             raise
 
     async def _is_acquired(self, user_id: str, mine: UserLock) -> bool:
-        stale = (await self._store.read(user_id)).entry.lock
+        read = await self._store.read(user_id, reading=[BARRIER_END])
+        stale = read.entry.lock
+        if is_closed(read.replies[0], now=self._clock()):  # otherwise those who wait would keep it from closing
+            return False
         if stale is not None and stale.expires_at > self._clock() and not await self._owners.is_dead(stale.owner):
             return False
         await self._store.note_lock(user_id, expires_at=mine.expires_at)
@@ -106,7 +110,16 @@ class RedisUserLedger:
             taken = ledger_values.take(read.entry, mine, stale=stale)
             return LedgerPlan(taken is not None, taken)
 
-        return await self._store.change(user_id, taking)
+        if not await self._store.change(user_id, taking):
+            return False
+        if is_closed(await self._barriers.note_writer(user_id), now=self._clock()):
+            await self._take_back(user_id, mine.token)
+            return False
+        return True
+
+    async def _end(self, user_id: str, held: HeldUserLock, lock: UserLock) -> bool:
+        await self._barriers.note_writer(user_id)
+        return await self._let_go(user_id, lock.token, held.touched if held.is_touched else None)
 
     async def _let_go(self, user_id: str, token: str, touched: Collection[str] | None) -> bool:
         """Make the revision even and record the changes; the oldest are deleted beyond the limit.

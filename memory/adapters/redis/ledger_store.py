@@ -85,6 +85,13 @@ class LedgerStore:
         """After it was released. A later lock of the user stays noted."""
         await self._client.run(REMOVE_IF_UNCHANGED, [log_keys.LOCKED_USERS], [user_id, repr(expires_at)])
 
+    async def held_locks(self) -> list[tuple[str, float]]:
+        """The users whose locks are held, and until when. All that were taken before the call are among them."""
+        users = [user.decode() for user in await self._client.call("ZRANGE", log_keys.LOCKED_USERS, 0, -1)]
+        values = await self._client.calls([("HGET", UserKeys(user_id).ledger, "l") for user_id in users])
+        locks = [_ENTRIES.decode(value).lock if value else None for value in values]
+        return [(user, lock.expires_at) for user, lock in zip(users, locks, strict=True) if lock is not None]
+
     async def repair(self, user_id: str, dead_owner: str, *, now: float) -> None:
         """Free the user's lock if its holder is dead, or held it for too long."""
 
