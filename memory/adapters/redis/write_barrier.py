@@ -89,7 +89,13 @@ class RedisWriteBarrier:
         if standing is not None and await self._owners.is_dead(owner.decode()):
             await self._lower(barrier, standing.decode())
         milliseconds = int((seconds + LEFT_SECONDS) * 1000)
-        words = [token, self._owners.name, repr(now), repr(now + seconds), milliseconds]
+        words: list[str | bytes | int | float] = [
+            token,
+            self._owners.name,
+            repr(now),
+            repr(now + seconds),
+            milliseconds,
+        ]
         try:
             if not await self._client.run(_RAISE, [barrier, _behind(barrier)], words):
                 raise Conflict("another process is at it")
