@@ -20,6 +20,7 @@ from memory.adapters.redis.ledger import RedisUserLedger
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.profiles import RedisProfiles
+from memory.adapters.redis.projects import RedisProjects
 from memory.adapters.redis.whole_log import RedisTurnLog
 from memory.adapters.redis.write_barrier import RedisWriteBarrier
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -27,6 +28,7 @@ from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.opt_outs import SqliteOptOuts
 from memory.adapters.sqlite.profiles import SqliteProfiles
+from memory.adapters.sqlite.projects import SqliteProjects
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.session_summaries import SqliteSummaries
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
@@ -46,6 +48,7 @@ from memory.ports import (
     UserLedger,
 )
 from memory.ports.erasures import WriteBarrier
+from memory.ports.projects import Projects
 
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
@@ -76,6 +79,7 @@ class Process:
     summaries: SqliteSummaries
     opt_outs: OptOuts
     barrier: WriteBarrier
+    projects: Projects
 
     @property
     def traces(self) -> RequestTraces:
@@ -109,8 +113,9 @@ def sqlite_deployment(folder: Path) -> Deployment:
             async with SqliteUsageCounts(database) as usage_counts:
                 log, notes = SqliteTurnLog(database, clock=clock), SqliteNoteBook(database)
                 profiles, summaries = SqliteProfiles(database), SqliteSummaries(database, origin="a model")
-                opt_outs, barrier = SqliteOptOuts(database), SqliteWriteBarrier(database, clock=clock)
-                yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, opt_outs, barrier)
+                barrier, projects = SqliteWriteBarrier(database, clock=clock), SqliteProjects(database)
+                others = (SqliteOptOuts(database), barrier, projects)
+                yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, *others)
 
     return Deployment(open_process)
 
@@ -132,7 +137,8 @@ def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
                 log = cast(TurnLog, RedisTurnLog(client, owners, clock=clock))
                 later = cast(Any, None)  # parts that are not written for Redis yet
                 profiles, barrier = RedisProfiles(client), RedisWriteBarrier(client, owners, clock=clock)
-                yield Process(log, ledger, later, later, later, profiles, later, later, barrier)
+                others = (later, barrier, RedisProjects(client))
+                yield Process(log, ledger, later, later, later, profiles, later, *others)
 
     return Deployment(open_process)
 

@@ -108,6 +108,21 @@ class UserKeys:
         return f"{self._tag}:profiles"
 
     @property
+    def projects(self) -> str:
+        """Set: keys of the shared projects of which the user may be a member."""
+        return f"{self._tag}:projects"
+
+    @property
+    def read_projects(self) -> str:
+        """Set: keys of the shared projects among whose readers the user may be."""
+        return f"{self._tag}:read_projects"
+
+    @property
+    def authored(self) -> str:
+        """Set: ids of memories of shared projects whose author the user may be."""
+        return f"{self._tag}:authored"
+
+    @property
     def of_one_life(self) -> tuple[str, ...]:
         """What the end of a user's life deletes in one step, beside the entry of the ledger."""
-        return (self.changes, self.forgotten, self.profiles)
+        return (self.changes, self.forgotten, self.profiles, self.projects, self.read_projects, self.authored)
