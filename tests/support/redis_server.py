@@ -73,9 +73,13 @@ def _state_of(client: Redis) -> bytes:
     return bytes(client.execute_command("EVAL", "return redis.call('CLUSTER', 'INFO')", 0))
 
 
-@cache
 def redis_server(*, is_cluster: bool = False) -> RedisServer:
     """The server of this test process, of either kind. Skips the test where no `redis-server` is installed."""
+    return _started(is_cluster)
+
+
+@cache
+def _started(is_cluster: bool) -> RedisServer:
     if shutil.which("redis-server") is None:
         pytest.skip("NOT TESTED ON REDIS: there is no redis-server here (Debian: apt-get install redis-server)")
     folder = Path(tempfile.mkdtemp(prefix="memproxy-redis-"))

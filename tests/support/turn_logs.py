@@ -21,6 +21,7 @@ from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.profiles import RedisProfiles
 from memory.adapters.redis.projects import RedisProjects
+from memory.adapters.redis.session_summaries import RedisSummaries
 from memory.adapters.redis.whole_log import RedisTurnLog
 from memory.adapters.redis.write_barrier import RedisWriteBarrier
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -76,7 +77,7 @@ class Process:
     receipts: Receipts
     usage_counts: UsageCounts
     profiles: Profiles
-    summaries: SqliteSummaries
+    summaries: SqliteSummaries | RedisSummaries
     opt_outs: OptOuts
     barrier: WriteBarrier
     projects: Projects
@@ -138,7 +139,9 @@ def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
                 later = cast(Any, None)  # parts that are not written for Redis yet
                 profiles, barrier = RedisProfiles(client), RedisWriteBarrier(client, owners, clock=clock)
                 others = (later, barrier, RedisProjects(client))
-                yield Process(log, ledger, later, later, later, profiles, later, *others)
+                yield Process(
+                    log, ledger, later, later, later, profiles, RedisSummaries(client, origin="a model"), *others
+                )
 
     return Deployment(open_process)
 

@@ -226,7 +226,7 @@ class HeldUserLock:
             if ledger_values.renew(read.entry, self._token, until=now) is None:
                 return LedgerPlan(False)
             erased = ledger_values.erased(read.entry, read.erased, now=now)
-            writing: list[Command] = [("SET", keys.erased, encoded_erasure(erased)), ("HDEL", keys.ledger, "l", "u")]
+            writing: list[Command] = [("SET", keys.erased, encoded_erasure(erased)), ("HDEL", keys.ledger, "l")]
             deleting: list[Command] = [("DEL", key) for key in keys.of_one_life]
             return LedgerPlan(True, first_entry(erased), [*writing, *deleting])
 

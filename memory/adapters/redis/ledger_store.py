@@ -123,9 +123,10 @@ class LedgerStore:
 
     async def _commit(self, user_id: str, version: bytes, read: LedgerRead, plan: LedgerPlan[Result]) -> bool:
         keys = UserKeys(user_id)
-        commands = [*plan.commands]
+        commands: list[Command] = [("SET", keys.user, user_id)]
         if plan.entry is not None:
-            commands.insert(0, ("HSET", keys.ledger, "l", _ENCODER.encode(plan.entry), "u", user_id))
+            commands += [("HSET", keys.ledger, "l", _ENCODER.encode(plan.entry))]
+        commands += plan.commands
         words: list[str | bytes | int | float] = []
         for command in commands:
             words += [len(command), *command]

@@ -19,6 +19,9 @@ BARRIER_ALONE = "memproxy:{barriers}:alone"  # hash: one process is at work that
 NOTED_WRITERS = "memproxy:{barriers}:noted"  # set: users whose locks were held meanwhile
 STALE_PROFILES = "stale_profiles"  # indexes of users, by their hash tags
 UNWRITTEN_PROFILES = "unwritten_profiles"
+DUE_SUMMARIES = "due_summaries"
+WITHDRAWN_SUMMARIES = "withdrawn_summaries"
+REMOVED_WORDS = "removed_words"
 NO_PROFILES = "memproxy:{stale_profiles}:off"  # there while the deployment builds none
 
 
@@ -57,6 +60,11 @@ class UserKeys:
         return f"memproxy:{{u:{self.digest}}}"
 
     @property
+    def user(self) -> str:
+        """The user's id: indexes of all users hold digests only."""
+        return f"{self._tag}:id"
+
+    @property
     def queue(self) -> str:
         """Hash: `v` the version, `q` the encoded queue. It stays when the queue is empty: versions never return."""
         return f"{self._tag}:queue"
@@ -84,7 +92,7 @@ class UserKeys:
 
     @property
     def ledger(self) -> str:
-        """Hash: `v` the version, `l` the revision and the lock, `u` the user's id."""
+        """Hash: `v` the version, `l` the revision and the lock."""
         return f"{self._tag}:ledger"
 
     @property
@@ -123,6 +131,55 @@ class UserKeys:
         return f"{self._tag}:authored"
 
     @property
+    def summaries(self) -> str:
+        """Hash: the current summaries by session."""
+        return f"{self._tag}:summaries"
+
+    @property
+    def summary_heads(self) -> str:
+        """Hash by session: which summary was made last, whether it is current or gone."""
+        return f"{self._tag}:summary_heads"
+
+    @property
+    def due_summaries(self) -> str:
+        """Hash: three fields for each session that has changed since its summary (`session_events`)."""
+        return f"{self._tag}:due_summaries"
+
+    @property
+    def withdrawn_summaries(self) -> str:
+        """Hash: versions of earlier summaries that are gone, by series and session."""
+        return f"{self._tag}:withdrawn_summaries"
+
+    @property
+    def in_no_summary(self) -> str:
+        """Set: turns that say what was forgotten or withheld, or that asked for that."""
+        return f"{self._tag}:in_no_summary"
+
+    @property
+    def removed_words(self) -> str:
+        """Set: turns whose words left the record while the store may hold rows with them."""
+        return f"{self._tag}:removed_words"
+
+    @property
+    def of_summaries(self) -> tuple[str, ...]:
+        return (
+            self.summaries,
+            self.summary_heads,
+            self.due_summaries,
+            self.withdrawn_summaries,
+            self.in_no_summary,
+        )
+
+    @property
     def of_one_life(self) -> tuple[str, ...]:
         """What the end of a user's life deletes in one step, beside the entry of the ledger."""
-        return (self.changes, self.forgotten, self.profiles, self.projects, self.read_projects, self.authored)
+        return (
+            self.user,
+            self.changes,
+            self.forgotten,
+            self.profiles,
+            self.projects,
+            self.read_projects,
+            self.authored,
+            self.removed_words,
+        )

@@ -134,7 +134,7 @@ class RedisProfiles:
         commands: list[Command] = []
         for marked in page:
             keys = UserKeys.of_digest(marked.member)
-            commands += [("HGET", keys.ledger, "u"), *_staleness_of(keys)]
+            commands += [("GET", keys.user), *_staleness_of(keys)]
         replies = await self._client.calls(commands)
         looks: list[Look[str]] = []
         for place, marked in enumerate(page):
