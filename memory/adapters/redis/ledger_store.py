@@ -79,18 +79,28 @@ class LedgerStore:
 
     async def note_lock(self, user_id: str, *, expires_at: float) -> None:
         """Before a lock is taken, so that whoever looks for expired ones finds it."""
-        await self._client.call("ZADD", log_keys.LOCKED_USERS, expires_at, user_id)
+        await self._client.call("ZADD", log_keys.LOCKED_USERS, expires_at, UserKeys(user_id).digest)
 
     async def forget_lock(self, user_id: str, *, expires_at: float) -> None:
         """After it was released. A later lock of the user stays noted."""
-        await self._client.run(REMOVE_IF_UNCHANGED, [log_keys.LOCKED_USERS], [user_id, repr(expires_at)])
+        await self._client.run(
+            REMOVE_IF_UNCHANGED, [log_keys.LOCKED_USERS], [UserKeys(user_id).digest, repr(expires_at)]
+        )
 
     async def held_locks(self) -> list[tuple[str, float]]:
         """The users whose locks are held, and until when. All that were taken before the call are among them."""
-        users = [user.decode() for user in await self._client.call("ZRANGE", log_keys.LOCKED_USERS, 0, -1)]
-        values = await self._client.calls([("HGET", UserKeys(user_id).ledger, "l") for user_id in users])
-        locks = [_ENTRIES.decode(value).lock if value else None for value in values]
-        return [(user, lock.expires_at) for user, lock in zip(users, locks, strict=True) if lock is not None]
+        digests = [digest.decode() for digest in await self._client.call("ZRANGE", log_keys.LOCKED_USERS, 0, -1)]
+        reading: list[Command] = []
+        for digest in digests:
+            keys = UserKeys.of_digest(digest)
+            reading += [("GET", keys.user), ("HGET", keys.ledger, "l")]
+        replies = await self._client.calls(reading)
+        locks = [_ENTRIES.decode(value).lock if value else None for value in replies[1::2]]
+        return [
+            (user.decode(), lock.expires_at)
+            for user, lock in zip(replies[::2], locks, strict=True)
+            if user is not None and lock is not None
+        ]
 
     async def repair(self, user_id: str, dead_owner: str, *, now: float) -> None:
         """Free the user's lock if its holder is dead, or held it for too long."""
@@ -107,14 +117,17 @@ class LedgerStore:
             [log_keys.LOCKED_USERS],
             [repr(now), STALE_LOCKS_MAX],
         )
-        for user, noted in zip(found[::2], found[1::2], strict=True):
-            user_id = user.decode()
-            await self.repair(user_id, "", now=now)
-            lock = (await self.read(user_id)).entry.lock
+        users = await self._client.calls([("GET", UserKeys.of_digest(one.decode()).user) for one in found[::2]])
+        for digest, noted, user in zip(found[::2], found[1::2], users, strict=True):
+            lock = None
+            if user is not None:  # otherwise the user was erased
+                await self.repair(user.decode(), "", now=now)
+                lock = (await self.read(user.decode())).entry.lock
             if lock is None:
-                await self.forget_lock(user_id, expires_at=float(noted))
+                words = [digest, repr(float(noted))]
+                await self._client.run(REMOVE_IF_UNCHANGED, [log_keys.LOCKED_USERS], words)
             else:  # it was renewed: look again when it ends
-                await self.note_lock(user_id, expires_at=lock.expires_at)
+                await self._client.call("ZADD", log_keys.LOCKED_USERS, lock.expires_at, digest)
 
     async def _read(self, user_id: str, reading: Sequence[Command]) -> tuple[bytes, LedgerRead]:
         keys = UserKeys(user_id)

@@ -1,6 +1,7 @@
 """The names of the keys of turn log and ledger. All keys of one user share a hash tag, so that a script may use them.
 
-A user's tag is a digest: ids may be long, and may hold braces. Global keys have tags of their own.
+A user's tag is a digest: ids may be long, and may hold braces. Global keys have tags of their own, and name users by
+the same digest: what is left in them of a user that was erased names nobody.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from typing import Self
 
 QUEUE_SEQ = "memproxy:{queues}:seq"  # the order of opening, over all users
 QUEUE_CHANGES = "memproxy:{queues}:changes"  # numbers changes of queues
-QUEUE_USERS = "memproxy:{queues}:users"  # sorted set: users by their last change
+QUEUE_USERS = "memproxy:{queues}:users"  # sorted set: digests of users by their last change
 SHED_LOCK = "memproxy:{shed}:lock"
 OWNERS = "memproxy:{owners}:names"  # set: processes that hold something, or did when they died
-LOCKED_USERS = "memproxy:{locks}:users"  # sorted set: users by the end of their lock
+LOCKED_USERS = "memproxy:{locks}:users"  # sorted set: digests of users by the end of their lock
 BARRIER_WRITERS = "memproxy:{barriers}:writers"  # hash: while it is there, nobody may take a user's lock
 BARRIER_ALONE = "memproxy:{barriers}:alone"  # hash: one process is at work that others must not do
 NOTED_WRITERS = "memproxy:{barriers}:noted"  # set: users whose locks were held meanwhile
@@ -30,7 +31,7 @@ def heartbeat(owner: str) -> str:
 
 
 def owned(owner: str) -> str:
-    """Set: users for whom that process holds, or held, an open turn, a lease or the lock."""
+    """Set: digests of users for whom that process holds, or held, an open turn, a lease or the lock."""
     return f"memproxy:owned:{owner}"
 
 

@@ -81,9 +81,10 @@ class QueueStore:
         _, queue, _ = await self._read(user_id, ())
         return queue
 
-    async def read_many(self, user_ids: Sequence[str]) -> list[UserQueue]:
-        replies = await self._client.calls([("HGET", UserKeys(user_id).queue, "q") for user_id in user_ids])
-        return [queue_values.decode(stored, user_id) for stored, user_id in zip(replies, user_ids, strict=True)]
+    async def read_many(self, digests: Sequence[str]) -> list[UserQueue]:
+        """By the digests of their users; an empty queue does not name its user."""
+        replies = await self._client.calls([("HGET", UserKeys.of_digest(digest).queue, "q") for digest in digests])
+        return [queue_values.decode(stored, "") for stored in replies]
 
     async def change(
         self,
@@ -135,7 +136,7 @@ class QueueStore:
         """In indexes of other hash tags, for those who look for something to do."""
         indexes, digest = self._indexes, UserKeys(user_id).digest
         events = _events(before, planned)
-        marks: list[Command] = [("EVAL", MARK_CHANGED, 2, log_keys.QUEUE_CHANGES, log_keys.QUEUE_USERS, user_id)]
+        marks: list[Command] = [("EVAL", MARK_CHANGED, 2, log_keys.QUEUE_CHANGES, log_keys.QUEUE_USERS, digest)]
         place = session_events.place_of(events, before, planned.change)
         if place is not None:
             marks.append(indexes.due_summaries.marking(digest, place))

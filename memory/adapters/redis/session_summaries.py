@@ -179,9 +179,10 @@ class RedisSummaries:
         looks: list[Look[DueSession]] = []
         for at in range(0, len(replies), 3):
             user, stored, fields = replies[at : at + 3]
-            user_id = (user or b"").decode()
-            held = summary_values.held_back(queue_values.decode(stored, user_id))
-            rows = await self._without_empty(user_id, summary_values.rows_of(fields), held, until=now - idle_seconds)
+            queue = queue_values.decode(stored, (user or b"").decode())
+            user_id, held = queue.user_id, summary_values.held_back(queue)
+            rows = summary_values.rows_of(fields) if user_id else []  # of an erased user nothing is left
+            rows = await self._without_empty(user_id, rows, held, until=now - idle_seconds)
             due = summary_values.due_of(rows, held, now=now, idle_seconds=idle_seconds)
             place = summary_values.place_of(rows, held, now=now, idle_seconds=idle_seconds)
             looks.append(Look(None if due is None else await self._due_session(user_id, due), place))

@@ -16,7 +16,7 @@ from memory.model import SessionSummary, StoredSummary, Vector, WithdrawnSummary
 HELD_BACK_SECONDS = 30.0  # until a session is looked at again whose turns are still to be learnt
 
 
-class StoredText(msgspec.Struct, frozen=True):
+class SummaryValue(msgspec.Struct, frozen=True):
     """A current summary. Title and text are UTF-8 with lone surrogates; the vector has 16 bits a number."""
 
     user_id: str
@@ -98,7 +98,7 @@ def _due_at(row: DueRow, idle_seconds: float) -> float:
 
 
 def encode_summary(summary: SessionSummary, vector: Vector | None, origin: str) -> bytes:
-    stored = StoredText(
+    stored = SummaryValue(
         summary.user_id,
         summary.session_id,
         summary.version,
@@ -176,6 +176,6 @@ def withdrawn_of(
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_TEXTS = msgspec.msgpack.Decoder(StoredText)
+_TEXTS = msgspec.msgpack.Decoder(SummaryValue)
 _HEADS = msgspec.msgpack.Decoder(SummaryHead)
 _ATTEMPTS = msgspec.msgpack.Decoder(Attempts)
