@@ -8,6 +8,8 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -92,6 +94,18 @@ def _started(is_cluster: bool) -> RedisServer:
 
     atexit.register(stop)
     return server
+
+
+@contextmanager
+def own_redis_server(folder: Path) -> Iterator[RedisServer]:
+    """A server for one test, which may change its settings."""
+    redis_server()  # skips where there is none
+    server = RedisServer(_free_port(), folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
 
 
 def _free_port() -> int:

@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
 from redis_server import redis_server
 
+from memory.adapters.redis.erasures import RedisErasures
 from memory.adapters.redis.ledger import RedisUserLedger
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
@@ -25,6 +26,7 @@ from memory.adapters.redis.session_summaries import RedisSummaries
 from memory.adapters.redis.whole_log import RedisTurnLog
 from memory.adapters.redis.write_barrier import RedisWriteBarrier
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.erasures import SqliteErasures
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.opt_outs import SqliteOptOuts
@@ -48,7 +50,7 @@ from memory.ports import (
     UsageCounts,
     UserLedger,
 )
-from memory.ports.erasures import WriteBarrier
+from memory.ports.erasures import Erasures, WriteBarrier
 from memory.ports.projects import Projects
 
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
@@ -81,6 +83,7 @@ class Process:
     opt_outs: OptOuts
     barrier: WriteBarrier
     projects: Projects
+    erasures: Erasures
 
     @property
     def traces(self) -> RequestTraces:
@@ -115,7 +118,7 @@ def sqlite_deployment(folder: Path) -> Deployment:
                 log, notes = SqliteTurnLog(database, clock=clock), SqliteNoteBook(database)
                 profiles, summaries = SqliteProfiles(database), SqliteSummaries(database, origin="a model")
                 barrier, projects = SqliteWriteBarrier(database, clock=clock), SqliteProjects(database)
-                others = (SqliteOptOuts(database), barrier, projects)
+                others = (SqliteOptOuts(database), barrier, projects, SqliteErasures(database))
                 yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, *others)
 
     return Deployment(open_process)
@@ -138,7 +141,7 @@ def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
                 log = cast(TurnLog, RedisTurnLog(client, owners, clock=clock))
                 later = cast(Any, None)  # parts that are not written for Redis yet
                 profiles, barrier = RedisProfiles(client), RedisWriteBarrier(client, owners, clock=clock)
-                others = (later, barrier, RedisProjects(client))
+                others = (later, barrier, RedisProjects(client), RedisErasures(client))
                 yield Process(
                     log, ledger, later, later, later, profiles, RedisSummaries(client, origin="a model"), *others
                 )

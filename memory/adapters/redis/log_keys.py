@@ -23,6 +23,7 @@ UNWRITTEN_PROFILES = "unwritten_profiles"
 DUE_SUMMARIES = "due_summaries"
 WITHDRAWN_SUMMARIES = "withdrawn_summaries"
 REMOVED_WORDS = "removed_words"
+PENDING_ERASURES = "pending_erasures"  # of erasures, whose files wait to be rewritten
 NO_PROFILES = "memproxy:{stale_profiles}:off"  # there while the deployment builds none
 
 
@@ -37,6 +38,11 @@ def owned(owner: str) -> str:
 
 def user_of_turn(turn_id: str) -> str:
     return f"memproxy:turn:{turn_id}"
+
+
+def erasure(erasure_id: str) -> str:
+    """Hash: four fields (`erasures`)."""
+    return f"memproxy:erasure:{erasure_id}"
 
 
 def digest_of(text: str) -> str:
