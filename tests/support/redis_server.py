@@ -36,9 +36,10 @@ class RedisServer:
     def start(self) -> None:
         command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
         durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
+        plain = ["--rdbcompression", "no"]  # what is looked for in its files is found
         cluster = ["--cluster-enabled", "yes", "--cluster-port", str(_free_port())] if self.is_cluster else []
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen([*command, *durable, *cluster], stdout=log, stderr=log)
+            self.process = subprocess.Popen([*command, *durable, *plain, *cluster], stdout=log, stderr=log)
         deadline = time.monotonic() + READY_SECONDS
         while not self._answers():
             assert time.monotonic() < deadline, f"redis-server does not answer: {self.folder / 'log'}"

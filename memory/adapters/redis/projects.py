@@ -56,6 +56,7 @@ class RedisProjects:
 
     async def create(self, project: SharedProject, owner_id: str) -> bool:
         """A name leads to a project only after that was written, and for a moment to one that is just deleted."""
+        await self._client.call("SADD", UserKeys(owner_id).projects, project.key)
         await self._client.call("SET", ProjectKeys(project.key).project, project_values.encode_project(project))
         await self.set_roles(project.key, {owner_id: ProjectRole.OWNER}, at=project.created_at)
         name = name_key(project.tenant, project.project_id)
@@ -78,12 +79,8 @@ class RedisProjects:
         return access
 
     async def joined(self, user_id: str) -> list[ProjectAccess]:
-        keys = await self._members_of(UserKeys(user_id).projects)
-        found = [one for one in await self._accesses(keys, user_id) if one is not None and one.role is not None]
-        projects = [one.project for one in found]
-        named = await self._client.calls([("GET", name_key(one.tenant, one.project_id)) for one in projects])
-        whole = [one for one, key in zip(found, named, strict=True) if key == one.project.key.encode()]
-        return sorted(whole, key=lambda one: (one.project.created_at, one.project.key))
+        joined, _ = await self._of_user(user_id)
+        return sorted(joined, key=lambda one: (one.project.created_at, one.project.key))
 
     async def members(self, key: str) -> list[ProjectMember]:
         keys = ProjectKeys(key)
@@ -154,6 +151,10 @@ class RedisProjects:
         return await self._members_of(ProjectKeys(key).readers)
 
     async def forget_reader(self, user_id: str) -> None:
+        """Also deletes projects of theirs whose creation was cut short, which nothing else finds."""
+        _, cut_short = await self._of_user(user_id)
+        for key in cut_short:
+            await self.delete(key)
         own = UserKeys(user_id).read_projects
         keys = await self._members_of(own)
         await self._client.calls([("SREM", ProjectKeys(key).readers, user_id) for key in keys])
@@ -162,6 +163,16 @@ class RedisProjects:
     async def authored(self, user_id: str) -> list[SharedMemory]:
         named = await self.entries(await self._members_of(UserKeys(user_id).authored))
         return sorted((one for one in named.values() if one.author_id == user_id), key=lambda one: one.memory_id)
+
+    async def _of_user(self, user_id: str) -> tuple[list[ProjectAccess], list[str]]:
+        """What they joined, and the keys of projects to which no name leads."""
+        keys = await self._members_of(UserKeys(user_id).projects)
+        found = [one for one in await self._accesses(keys, user_id) if one is not None]
+        projects = [one.project for one in found]
+        named = await self._client.calls([("GET", name_key(one.tenant, one.project_id)) for one in projects])
+        is_named = [key == one.key.encode() for one, key in zip(projects, named, strict=True)]
+        joined = [one for one, is_whole in zip(found, is_named, strict=True) if is_whole and one.role is not None]
+        return joined, [one.key for one, is_whole in zip(projects, is_named, strict=True) if not is_whole]
 
     async def _accesses(self, keys: Sequence[str], user_id: str) -> list[ProjectAccess | None]:
         reading: list[Command] = []

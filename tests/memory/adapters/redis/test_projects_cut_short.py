@@ -50,8 +50,12 @@ async def test_whoever_dies_while_creating_a_project_leaves_its_name_free_or_cre
         created += is_there
         assert [one.project for one in await projects.joined("ann")] == ([cut_short] if is_there else [])
         assert await projects.create(SharedProject(f"k{calls}", "", cut_short.project_id, AT), "bob") is not is_there
-        await projects.set_roles(cut_short.key, {"ann": None}, at=AT)
+        await projects.set_roles(cut_short.key, {"ann": None} if is_there else {}, at=AT)
     assert 0 < created < CALLS_MAX
+    left = [f"cut{calls}" for calls in range(CALLS_MAX)]
+    assert [key for key in left if await projects.access_by_key(key, "ann")] != left[-created:]
+    await projects.forget_reader("ann")  # she is erased
+    assert [key for key in left if await projects.access_by_key(key, "ann")] == left[-created:]
 
 
 async def test_whoever_dies_while_deleting_a_project_has_deleted_all_of_it_or_nothing(connected: Redis) -> None:

@@ -1,0 +1,120 @@
+"""A user who was erased is named by no key, and by no file of the server once its files are rewritten."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+from redis_server import redis_server
+from summarised_sessions import LATER, due, summarised, talk, whole
+from turn_logs import START, Deployment, Process, redis_deployment
+
+from memory.adapters.file_scan import scanned
+from memory.adapters.redis.deleted_keys import RedisDeletedKeys
+from memory.adapters.redis.log_client import LogClient
+from memory.model import ProfileLine
+from memory.model.projects import MemoryVisibility, ProjectRole, SharedMemory, SharedProject
+
+
+@pytest.fixture
+def deployment(tmp_path: Path) -> Deployment:
+    return redis_deployment(tmp_path)
+
+
+@pytest.fixture
+async def process(deployment: Deployment) -> AsyncIterator[Process]:
+    async with deployment.start() as one:
+        yield one
+
+
+@pytest.fixture
+async def client(process: Process) -> AsyncIterator[LogClient]:
+    async with Redis(port=redis_server().port) as connected:
+        yield LogClient(connected)
+
+
+@pytest.fixture
+def user() -> str:
+    return f"ann-{uuid.uuid4().hex[:12]}"
+
+
+async def keep_everything_of(process: Process, user: str) -> None:
+    """Without turns."""
+    async with process.ledger.write(user) as held:
+        held.touch(["m1"])
+        await held.forget(["m2"], raw_ids=["r1"])
+    revision = (await process.ledger.revision(user)).number
+    await process.profiles.put(user, {"": [ProfileLine("- I sail", 3, "m1")]}, revision=revision, now=START)
+    await process.projects.create(SharedProject(uuid.uuid4().hex, "", f"boats of {user}", START), "bob")
+    (joined,) = await process.projects.joined("bob")
+    key = joined.project.key
+    await process.projects.set_roles(key, {user: ProjectRole.EDITOR}, at=START)
+    await process.projects.put([SharedMemory(f"{key}.1", key, user, MemoryVisibility.MEMBERS, START)])
+    await process.projects.add_reader(key, user)
+
+
+async def erase(process: Process, user: str) -> None:
+    """As the erasure of the service does."""
+    await process.projects.drop([entry.memory_id for entry in await process.projects.authored(user)])
+    for access in await process.projects.joined(user):
+        await process.projects.set_roles(access.project.key, {user: None}, at=START)
+    await process.projects.forget_reader(user)
+    for access in await process.projects.joined("bob"):
+        await process.projects.delete(access.project.key)  # its name has the user's in it
+    await process.profiles.erase(user)
+    await process.summaries.erase(user)
+    async with process.ledger.write(user) as held:
+        await held.end_life()
+
+
+async def keys_with(client: LogClient, user: str) -> list[str]:
+    """Names and contents of all keys."""
+    found: list[str] = []
+    for key in await client.call("KEYS", "*"):
+        dump = await client.call("DUMP", key)
+        if user.encode() in key or user.encode() in (dump or b""):
+            found.append(key.decode())
+    return sorted(found)
+
+
+async def test_no_key_and_no_file_names_an_erased_user(process: Process, client: LogClient, user: str) -> None:
+    await keep_everything_of(process, user)
+    assert await keys_with(client, user) != []
+    await erase(process, user)
+    assert await keys_with(client, user) == []
+    assert scanned([redis_server().folder], [user])[2] != []
+    await RedisDeletedKeys(client).rewrite()
+    assert scanned([redis_server().folder], [user])[2] == []
+
+
+async def test_nor_are_turns_and_summaries_left(process: Process, client: LogClient, user: str) -> None:
+    log = whole(process.log)
+    await talk(process, "t1", "t2", user=user)
+    await summarised(process, "t1", "t2", user=user)
+    await keep_everything_of(process, user)
+    await log.messages.erase(user, before=LATER)
+    await log.trees.erase(user)
+    await erase(process, user)
+    assert await keys_with(client, user) == []
+    await RedisDeletedKeys(client).rewrite()
+    assert scanned([redis_server().folder], [user])[2] == []
+
+
+async def test_nobody_looks_for_an_erased_user_and_their_next_life_is_a_new_one(process: Process, user: str) -> None:
+    await talk(process, "t1", user=user)
+    await keep_everything_of(process, user)
+    before = (await process.ledger.revision(user)).number
+    await erase(process, user)
+    assert await process.profiles.stale(limit=9) == []
+    assert await process.profiles.unwritten(settled_before=LATER, limit=9) == []
+    assert await due(process) == []
+    assert not await process.profiles.is_stale(user)
+    assert (await process.ledger.revision(user)).number > before
+    await talk(process, "t3", session="s3", user=user)
+    async with process.ledger.write(user) as held:
+        held.touch(["m9"])
+    assert await process.profiles.stale(limit=9) == [user]
+    assert [one.session_id for one in await due(process)] == ["s3"]
