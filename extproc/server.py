@@ -38,7 +38,6 @@ from extproc.inject import (
 from extproc.observe import Observation
 from extproc.recorder import ModelLessons, ObservedStream, TurnRecorder
 from extproc.sent_again import RecordingPolicy
-from extproc.stream_waits import BEGAN_METADATA, StreamWaits
 from extproc.uploads import Uploads
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory.chat.completions import ChatRequest
@@ -83,10 +82,8 @@ Context: TypeAlias = "grpc.aio.ServicerContext[pb.ProcessingRequest, pb.Processi
 class Recaller(Protocol):
     """The interface of `memory.recall.pipeline.RecallPipeline`."""
 
-    async def recall(
-        self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals, *, waited: float
-    ) -> RecallOutcome:
-        """Never raises, and keeps its own deadline, of which the request has already spent `waited` seconds."""
+    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
+        """Never raises, and keeps its own deadline."""
         ...
 
 
@@ -141,7 +138,6 @@ class Filter:
         self._metrics = instruments.metrics
         self._tracer = instruments.tracer
         self._new_id = new_id
-        self._waits = StreamWaits()
         self._streams = 0
         self._is_settled = asyncio.Event()
         self._is_settled.set()
@@ -162,8 +158,7 @@ class Filter:
             if metadata.get("x-role") == "observe":
                 await contained(self._observe(requests, parent))
             else:
-                waited = self._waits.waited(metadata.get(BEGAN_METADATA, ""), now=self._recorder.clock())
-                await contained(self._inject(requests, context, parent, waited))
+                await contained(self._inject(requests, context, parent))
         finally:
             self._streams -= 1
             if not self._streams:
@@ -171,11 +166,11 @@ class Filter:
 
     # The request side
 
-    async def _inject(self, requests: Requests, context: Context, parent: str, waited: float) -> None:
+    async def _inject(self, requests: Requests, context: Context, parent: str) -> None:
         with self._tracer.span(SpanName.INJECT, parent=parent):
-            await self._injected(requests, context, waited)
+            await self._injected(requests, context)
 
-    async def _injected(self, requests: Requests, context: Context, waited: float) -> None:
+    async def _injected(self, requests: Requests, context: Context) -> None:
         trust = self._trust
         injection = Injection(
             trust.identity_mode,
@@ -188,13 +183,13 @@ class Filter:
             async for message in requests:
                 upload.arrived()
                 event = wire.injection_event(message)
-                if event is not None and not await self._answered(injection, event, context, waited):
+                if event is not None and not await self._answered(injection, event, context):
                     return  # the stream must not live as long as the generation
                 upload.wait()
         if upload.has_given_up:
             self._metrics.bodies_passed.labels("slow_upload").inc()
 
-    async def _answered(self, injection: Injection, event: Event, context: Context, waited: float) -> bool:
+    async def _answered(self, injection: Injection, event: Event, context: Context) -> bool:
         """Execute the state machine's commands; whether it expects further events."""
         for command in await self._decided(injection, event, context):
             match command:
@@ -209,11 +204,11 @@ class Filter:
                     return False
                 case RecallMemories(scope, request, upstream):
                     self._recorder.probe_template(request.conversation.model if request.conversation else "")
-                    found = await self._recall.recall(scope, request, upstream, waited=waited)
+                    found = await self._recall.recall(scope, request, upstream)
                     recalled = Recalled(
                         found.status, found.count, found.receipt_id, found.notes, found.compacted, found.note_keys
                     )
-                    return await self._answered(injection, recalled, context, waited)
+                    return await self._answered(injection, recalled, context)
                 case _:
                     self._count(command)
         return False
@@ -332,18 +327,18 @@ async def run(settings: Settings, until: asyncio.Event, *, target: str, secret: 
     async with composition.open_parts(settings, is_hurried=True, traced_as="filter") as parts:
         template_compatibility = parts.template_compatibility()
         recorder = TurnRecorder(
-            parts.turn_log,
+            parts.state.turn_log,
             parts.metrics,
             composition.SYSTEM_CLOCK,
             contained,
             RecordingPolicy(
-                recording(settings), settings.memory.turn_log.fill_in, parts.instruments.tracer, parts.opt_outs
+                recording(settings), settings.memory.turn_log.fill_in, parts.instruments.tracer, parts.state.opt_outs
             ),
             ModelLessons(template_compatibility, parts.windows),
         )
         compactor, records = parts.compactor(), is_recording(settings)
         traced = traced_recall(parts.recall(), parts.instruments)
-        recall = ConsentingRecall(traced, parts.opt_outs, parts.metrics)
+        recall = ConsentingRecall(traced, parts.state.opt_outs, parts.metrics)
         filter_ = Filter(
             recall=CompactingRecall(recall, compactor.prepare) if records else recall,
             recorder=recorder,

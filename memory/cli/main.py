@@ -37,8 +37,9 @@ from memory.cli.options import (
     command,
     group,
 )
-from memory.cli.output import print_json, print_table
+from memory.cli.output import print_json, print_memories, print_table
 from memory.cli.prepare import prepare
+from memory.cli.projects import projects
 from memory.cli.sessions import sessions
 from memory.cli.token import token
 from memory.cli.transfer import export, import_
@@ -75,6 +76,7 @@ command(commands, "opt-out", panel=MEMORIES)(opt_out)
 command(commands, "opt-in", panel=MEMORIES)(opt_in)
 command(commands, panel=MEMORIES)(erase)
 commands.add_typer(sessions, name="sessions", rich_help_panel=MEMORIES)
+commands.add_typer(projects, name="projects", rich_help_panel=MEMORIES)
 command(commands, panel=OPERATION)(token)
 
 
@@ -179,7 +181,7 @@ def search(
     body = {"query": query} | {name: value for name, value in fields.items() if value}
     with options.client() as client:
         found = answer_of(client.post("/v1/memory/search", json=body))
-    _show_memories(found["memories"], as_json=options.as_json)
+    print_memories(found["memories"], as_json=options.as_json)
 
 
 @command(commands, "list", panel=MEMORIES)
@@ -195,7 +197,7 @@ def list_(*, listing: ListOptions, options: ApiOptions) -> None:
     with options.client() as client:
         pages = _pages(client, parameters, listing.limit)
         memories = [memory for memory, _ in zip(pages, range(listing.limit), strict=False)]
-    _show_memories(memories, as_json=options.as_json)
+    print_memories(memories, as_json=options.as_json)
 
 
 @command(commands, panel=MEMORIES)
@@ -240,7 +242,7 @@ def restore(
             answer_of(client.patch(f"/v1/memory/{quoted(memory_id)}", json={"status": "active"}))
             for memory_id in memory_ids
         ]
-    _show_memories(back, as_json=options.as_json)
+    print_memories(back, as_json=options.as_json)
 
 
 def _pages(client: httpx.Client, parameters: dict[str, str], limit: int) -> Iterator[dict[str, Any]]:
@@ -381,19 +383,3 @@ def _with_library(config: Path | None, use: Callable[[Library], Awaitable[_Resul
             return await use(library)
 
     return asyncio.run(run())
-
-
-# Output
-
-
-def _show_memories(memories: Sequence[dict[str, Any]], *, as_json: bool) -> None:
-    if as_json:
-        print_json({"memories": memories})
-        return
-    has_scores = any("score" in memory for memory in memories)
-    columns = ["id", *(["score"] if has_scores else []), "said at", "type", "content"]
-    rows = [
-        (m["id"], *([f"{m['score']:.3f}"] if has_scores else []), m["said_at"], m["memory_type"], m["content"])
-        for m in memories
-    ]
-    print_table(columns, rows)

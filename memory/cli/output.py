@@ -5,9 +5,9 @@ Content of memories and files is printed as plain text only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from typer import echo
 
@@ -57,6 +57,20 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     for row in rows:
         table.add_row(*(_plain(value) for value in row))
     Console(soft_wrap=False).print(table)
+
+
+def print_memories(memories: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """As REST returned them; with their scores, if they have some."""
+    if as_json:
+        print_json({"memories": memories})
+        return
+    has_scores = any("score" in memory for memory in memories)
+    columns = ["id", *(["score"] if has_scores else []), "said at", "type", "content"]
+    rows = [
+        (m["id"], *([f"{m['score']:.3f}"] if has_scores else []), m["said_at"], m["memory_type"], m["content"])
+        for m in memories
+    ]
+    print_table(columns, rows)
 
 
 def print_figures(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -104,14 +104,14 @@ async def _run(
         for number, one in enumerate(users, start=1):
             steps += await looking_after.run(one, tasks, is_dry=is_dry)
             if not is_dry and tasks == list(EVERY_TASK):
-                await parts.upkeep_schedule.ended(one, now=composition.SYSTEM_CLOCK())
+                await parts.state.upkeep_schedule.ended(one, now=composition.SYSTEM_CLOCK())
             advance(number, len(users))
     return steps
 
 
 async def _everybody(parts: Any) -> list[str]:  # noqa: ANN401 - `app.Parts`, which is imported late
     users: list[str] = []
-    while found := await parts.upkeep_schedule.users(after=users[-1] if users else "", limit=USERS_PER_LOOK):
+    while found := await parts.state.upkeep_schedule.users(after=users[-1] if users else "", limit=USERS_PER_LOOK):
         users += found
     return users
 

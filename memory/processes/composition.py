@@ -28,20 +28,6 @@ from memory.adapters.models.openai_embeddings import OpenAiEmbedder
 from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.models.window_probe import WindowProbe
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
-from memory.adapters.sqlite.exams import SqliteExamResults
-from memory.adapters.sqlite.idempotency_keys import SqliteIdempotencyKeys
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
-from memory.adapters.sqlite.notes import SqliteNoteBook
-from memory.adapters.sqlite.opt_outs import SqliteOptOuts
-from memory.adapters.sqlite.profiles import SqliteProfiles
-from memory.adapters.sqlite.projects import SqliteProjects
-from memory.adapters.sqlite.receipts import SqliteReceipts
-from memory.adapters.sqlite.session_summaries import SqliteSummaries
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
-from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.errors import BadSetting
 from memory.learn.readers import Readers
@@ -50,48 +36,35 @@ from memory.model import VectorOrigin
 from memory.ports import (
     ChatTemplates,
     Clock,
-    CompactedStates,
     Embedder,
     MemoryBank,
     MemoryStore,
-    ModelCapabilities,
     NoSummaries,
-    NoteBook,
-    OptOuts,
-    Profiles,
-    Receipts,
     RequestTraces,
     ServerKnowledge,
     Tokens,
-    TurnLog,
-    UpkeepSchedule,
-    UsageCounts,
     UserLedger,
     UserMemories,
 )
-from memory.ports.idempotency import IdempotencyKeys
-from memory.ports.projects import Projects
-from memory.ports.reading import ExamResults
 from memory.ports.writing import GroundedWriter
 from memory.processes.compaction_parts import compactor_of
-from memory.processes.erasure_parts import ErasureParts, open_erasure, turn_log_database
+from memory.processes.erasure_parts import ErasureParts, open_erasure
 from memory.processes.from_settings import (
     PATIENT_SECONDS,
     embedding_limits,
     embedding_server,
     milvus_address,
-    note_limits,
     recall_settings,
-    receipt_limits,
     recording,
     tenancy,
     vector_origin,
     worker_settings,
 )
 from memory.processes.rewriter_parts import open_rewriter
+from memory.processes.state_parts import Process, State, open_state
 from memory.processes.summary_parts import past_talk_training
 from memory.processes.tracing_parts import open_tracer
-from memory.processes.working_set_parts import Process, opened_sets
+from memory.processes.working_set_parts import opened_sets
 from memory.processes.writer_parts import open_writer
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
@@ -111,7 +84,6 @@ from memory.service.prose_writing import ProfileProseWriting
 from memory.service.reembedding import Reembed
 from memory.service.requests import Intake
 from memory.sessions.compaction.compactor import Compactor
-from memory.sessions.summaries.summarizer import KeptSummaries
 from memory.settings.loader import Settings
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the only use of the system clock
@@ -134,22 +106,10 @@ class Parts:
     memories: UserMemories
     embedder: Embedder
     training: ClassifierTraining
-    turn_log: TurnLog
     ledger: UserLedger
-    notes: NoteBook
-    receipts: Receipts
-    usage_counts: UsageCounts
-    profiles: Profiles
-    states: CompactedStates
-    summaries: KeptSummaries
-    idempotency: IdempotencyKeys
-    opt_outs: OptOuts
+    state: State
     erasure: ErasureParts
-    projects: Projects
     past_talk: PastTalkTraining
-    upkeep_schedule: UpkeepSchedule
-    model_capabilities: ModelCapabilities
-    exams: ExamResults
     templates: ChatTemplates
     windows: KnownWindows
     rewriter: Rewriter | None
@@ -168,13 +128,10 @@ class Parts:
 
     @property
     def traces(self) -> RequestTraces:
-        return RequestTraces(
-            *(self.notes, self.receipts, self.usage_counts, self.profiles, self.states, self.summaries),
-            *(self.idempotency, self.opt_outs, self.erasure.proof, self.projects),
-        )
+        return self.state.traces(self.erasure.proof)
 
     def recall(self) -> RecallPipeline:
-        readable, ranking = ReadableProjects(self.projects, tenancy(self.settings)), self.settings.memory.ranking
+        readable, ranking = ReadableProjects(self.state.projects, tenancy(self.settings)), self.settings.memory.ranking
         search = SearchParts(
             embedder=self.embedder,
             classifier=self.training.current,
@@ -183,11 +140,11 @@ class Parts:
             rewriter=self.rewriter,
             past_talk=self.past_talk.current,
         )
-        summaries = self.summaries if self.settings.memory.has_summaries else NoSummaries()
+        summaries = self.state.summaries if self.settings.memory.has_summaries else NoSummaries()
         return RecallPipeline(
             search=search,
-            traces=replace(self.traces, summaries=summaries, notes=ReadableNotes(self.notes, readable)),
-            server=ServerKnowledge(self.model_capabilities, self.turn_log.chains, self.windows),
+            traces=replace(self.traces, summaries=summaries, notes=ReadableNotes(self.state.notes, readable)),
+            server=ServerKnowledge(self.state.model_capabilities, self.state.turn_log.chains, self.windows),
             instruments=self.instruments,
             new_id=new_id,
             settings=recall_settings(self.settings),
@@ -195,7 +152,7 @@ class Parts:
 
     def template_compatibility(self) -> TemplateCompatibility:
         return TemplateCompatibility(
-            model_capabilities=self.model_capabilities,
+            model_capabilities=self.state.model_capabilities,
             templates=self.templates,
             clock=self.instruments.clock,
             metrics=self.instruments.metrics,
@@ -204,13 +161,13 @@ class Parts:
     def compactor(self) -> Compactor:
         writer = self.writer if self.settings.memory.compaction.writer == "auto" else None
         return compactor_of(
-            self.settings, states=self.states, tokens=self.tokens, writer=writer, instruments=self.instruments
+            self.settings, states=self.state.states, tokens=self.tokens, writer=writer, instruments=self.instruments
         )
 
     def library(self) -> Library:
         return Library(
             memories=self.bank,
-            turn_log=self.turn_log,
+            turn_log=self.state.turn_log,
             traces=self.traces,
             searcher=self.recall(),
             reports=FolderOfReports(self.settings.reports_path),
@@ -228,7 +185,7 @@ class Parts:
     def worker(self, readers: Readers, settings: WorkerSettings | None = None) -> Worker:
         """`settings`: replaces those of the configuration."""
         return Worker(
-            turn_log=self.turn_log,
+            turn_log=self.state.turn_log,
             memories=self.bank,
             traces=self.traces,
             readers=readers,
@@ -240,16 +197,16 @@ class Parts:
         if self.writer is None or self.settings.memory.profile.prose == "off":
             return None
         return ProfileProseWriting(
-            profiles=self.profiles,
+            profiles=self.state.profiles,
             writer=self.writer,
             tokens=self.tokens,
             instruments=self.instruments,
-            opt_outs=self.opt_outs,
+            opt_outs=self.state.opt_outs,
         )
 
     def profile_refresher(self) -> ProfileRefresher:
         return ProfileRefresher(
-            memories=self.bank, profiles=self.profiles, tokens=self.tokens, instruments=self.instruments
+            memories=self.bank, profiles=self.state.profiles, tokens=self.tokens, instruments=self.instruments
         )
 
 
@@ -300,32 +257,18 @@ async def open_parts_on(
 ) -> Parts:
     """The parts with this store and this embedder; the stack closes them."""
     settings, clock = process.settings, process.instruments.clock
-    database = await stack.enter_async_context(turn_log_database(settings))
-    tokens, exams = WordPieceTokens(), SqliteExamResults(database, clock=clock)
-    own_ledger = SqliteUserLedger(database, clock=clock)
-    sets, ledger = await opened_sets(process, stack, store=store, ledger=own_ledger, origin=origin, tokens=tokens)
+    state, tokens = await open_state(process, stack, origin=origin), WordPieceTokens()
+    sets, ledger = await opened_sets(process, stack, store=store, state=state, origin=origin, tokens=tokens)
     return Parts(
         store=store,
         corpora=sets,
         memories=sets,
         embedder=embedder,
         training=signal_training(settings, embedder),
-        turn_log=SqliteTurnLog(database, clock=clock),
         ledger=ledger,
-        notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
-        receipts=SqliteReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
-        states=SqliteCompactedStates(database),
-        summaries=SqliteSummaries(database, origin=str(origin)),
-        idempotency=SqliteIdempotencyKeys(database),
-        opt_outs=SqliteOptOuts(database),
-        erasure=await open_erasure(process, stack, database=database, store=store, origin=origin),
-        projects=SqliteProjects(database),
+        state=state,
+        erasure=await open_erasure(process, stack, state=state, store=store, origin=origin),
         past_talk=past_talk_training(settings, embedder),
-        usage_counts=await stack.enter_async_context(SqliteUsageCounts(database)),
-        profiles=SqliteProfiles(database),
-        upkeep_schedule=SqliteUpkeepSchedule(database),
-        model_capabilities=SqliteModelCapabilities(database, clock=clock),
-        exams=exams,
         templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
         windows=KnownWindows(
             await stack.enter_async_context(WindowProbe(settings.upstream)),
@@ -333,7 +276,7 @@ async def open_parts_on(
             fixed=settings.memory.context_length,
         ),
         rewriter=await open_rewriter(settings, stack, process.instruments.metrics),
-        writer=await open_writer(settings, stack, exams=exams, metrics=process.instruments.metrics),
+        writer=await open_writer(settings, stack, exams=state.exams, metrics=process.instruments.metrics),
         tokens=tokens,
         instruments=process.instruments,
         settings=settings,

@@ -54,14 +54,18 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
         async with open_upkeep(parts) as upkeep, asyncio.TaskGroup() as group:
             timing = ScheduleTiming(every=life.every_hours * 3600)
             schedule = UpkeepLoop(
-                upkeep, upkeep_schedule=parts.upkeep_schedule, clock=SYSTEM_CLOCK, metrics=parts.metrics, timing=timing
+                upkeep,
+                upkeep_schedule=parts.state.upkeep_schedule,
+                clock=SYSTEM_CLOCK,
+                metrics=parts.metrics,
+                timing=timing,
             )
             looking_after = group.create_task(schedule.run(until)) if life.every_hours else None
             keep_seconds = parts.settings.memory.turn_log.keep_days * DAY
-            expiry = RecordExpiry(parts.turn_log.messages, clock=SYSTEM_CLOCK, keep_seconds=keep_seconds)
+            expiry = RecordExpiry(parts.state.turn_log.messages, clock=SYSTEM_CLOCK, keep_seconds=keep_seconds)
             expiring = group.create_task(expiry.run(until)) if keep_seconds else None
             derived = [group.create_task(one) for one in _derivations(parts, readers, until)]
-            examination = group.create_task(examining(parts.settings, readers, parts.exams, parts.metrics))
+            examination = group.create_task(examining(parts.settings, readers, parts.state.exams, parts.metrics))
             await parts.worker(readers).run(until)
             examination.cancel()
             for scheduled in filter(None, (looking_after, expiring, *derived)):
@@ -73,7 +77,7 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
     settings = parts.settings.memory
 
     async def profiles() -> None:
-        await parts.profiles.follow(is_enabled=settings.profile.enabled)
+        await parts.state.profiles.follow(is_enabled=settings.profile.enabled)
         if settings.profile.enabled:
             await parts.profile_refresher().run(until)
 
@@ -83,7 +87,7 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
         yield started_again(partial(prose.run, until), name="prose", pause=DERIVATION_PAUSE_SECONDS)
     rewriter = parts.erasure.rewriter(parts.instruments)
     yield started_again(partial(rewriter.run, until), name="rewriting", pause=DERIVATION_PAUSE_SECONDS)
-    withdrawn = WithdrawnSummaries(summaries=parts.summaries, notes=parts.notes, clock=SYSTEM_CLOCK)
+    withdrawn = WithdrawnSummaries(summaries=parts.state.summaries, notes=parts.state.notes, clock=SYSTEM_CLOCK)
     yield started_again(partial(withdrawn.run, until), name="withdrawn summaries", pause=DERIVATION_PAUSE_SECONDS)
     if settings.has_summaries:
         summarise = partial(_summarise, parts, readers, until)
@@ -93,7 +97,12 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
 async def _summarise(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
     embedding = parts.embedder, parts.tokens
     async with open_summarizer(
-        parts.settings, readers, parts.instruments, traces=parts.traces, summaries=parts.summaries, embedding=embedding
+        parts.settings,
+        readers,
+        parts.instruments,
+        traces=parts.traces,
+        summaries=parts.state.summaries,
+        embedding=embedding,
     ) as summarizer:
         await summarizer.run(until)
 
@@ -187,7 +196,7 @@ async def _search_once(parts: Parts, warming: WarmUp) -> None:
             # Like a user without a working set.
             await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)
             await parts.store.get(WARM_UP_USER, [WARM_UP_USER])  # like a user whose working set is refreshed
-            await parts.notes.find(WARM_UP_USER, [WARM_UP_USER])
+            await parts.state.notes.find(WARM_UP_USER, [WARM_UP_USER])
             await recall.search(Scope(WARM_UP_USER), query="Is everything there?", history=(), options=options)
         except Unavailable:
             if loop.time() > patient_until:

@@ -17,7 +17,8 @@ from memory.learn.readers import Readers
 from memory.ports import Embedder
 from memory.processes.composition import open_parts_on
 from memory.processes.from_settings import recording, vector_origin, worker_settings
-from memory.processes.working_set_parts import Process, without_snapshots
+from memory.processes.state_parts import Process
+from memory.processes.working_set_parts import without_snapshots
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.settings.loader import Settings
@@ -39,7 +40,7 @@ async def open_sandbox(
         learning = impatient(worker_settings(here))
         await parts.training.run()  # the classifier decides whether to search, as in the filter
         yield Sandbox(
-            turn_log=parts.turn_log,
+            turn_log=parts.state.turn_log,
             store=store,
             worker=parts.worker(readers, learning),
             searcher=parts.recall(),

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
 from memory.adapters.working_set.snapshot_codec import SnapshotCodec, stamp_of
-from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.adapters.working_set.snapshot_writer import SnapshottingLedger, SnapshotWriter
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.model import VectorOrigin
 from memory.ports import MemoryStore, Tokens, UserLedger
 from memory.processes.from_settings import working_set_limits
-from memory.runtime.instruments import Instruments
-from memory.settings.loader import MemorySettings, Settings
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """The process that parts are opened for. `is_hurried`: it serves chats, so its calls have short time limits."""
-
-    settings: Settings
-    instruments: Instruments
-    is_hurried: bool = False
+from memory.processes.state_parts import Process, State
+from memory.settings.loader import MemorySettings
 
 
 async def opened_sets(
@@ -32,7 +22,7 @@ async def opened_sets(
     stack: AsyncExitStack,
     *,
     store: MemoryStore,
-    ledger: UserLedger,
+    state: State,
     origin: VectorOrigin,
     tokens: Tokens,
 ) -> tuple[WorkingSets, UserLedger]:
@@ -41,19 +31,19 @@ async def opened_sets(
     `origin`: of the vectors in the store.
     """
     settings = process.settings
-    snapshots = await _opened_snapshots(process, stack, origin=origin, tokens=tokens)
+    snapshots = _snapshots(process, state, origin=origin, tokens=tokens)
     sets = WorkingSets(
         store=store,
-        ledger=ledger,
+        ledger=state.ledger,
         shape=CorpusShape(settings.memory.milvus.dimension, settings.memory.ranking.neighbours, tokens),
         limits=replace(working_set_limits(settings), preallocates=process.is_hurried),
         snapshots=snapshots,
     )
     await stack.enter_async_context(sets)
     if snapshots is None:
-        return sets, ledger
+        return sets, state.ledger
     writer = await stack.enter_async_context(SnapshotWriter(sets, snapshots))
-    return sets, SnapshottingLedger(ledger, writer)
+    return sets, SnapshottingLedger(state.ledger, writer)
 
 
 def without_snapshots(memory: MemorySettings) -> MemorySettings:
@@ -62,21 +52,17 @@ def without_snapshots(memory: MemorySettings) -> MemorySettings:
     return msgspec.structs.replace(memory, snapshots=snapshots)
 
 
-async def _opened_snapshots(
-    process: Process, stack: AsyncExitStack, *, origin: VectorOrigin, tokens: Tokens
-) -> SnapshotCodec | None:
-    settings = process.settings
-    bytes_max = settings.memory.snapshots.total_mib << 20
-    if not bytes_max:
+def _snapshots(process: Process, state: State, *, origin: VectorOrigin, tokens: Tokens) -> SnapshotCodec | None:
+    if state.snapshots is None:
         return None
-    files = FileSnapshots(settings.snapshots_dir, bytes_max=bytes_max, clock=process.instruments.clock)
+    neighbours = process.settings.memory.ranking.neighbours
     return SnapshotCodec(
-        await stack.enter_async_context(files),
-        stamp=stamp_of(origin=origin, neighbours=settings.memory.ranking.neighbours, tokens=tokens),
-        neighbours=settings.memory.ranking.neighbours,
+        state.snapshots,
+        stamp=stamp_of(origin=origin, neighbours=neighbours, tokens=tokens),
+        neighbours=neighbours,
         metrics=process.instruments.metrics,
         tokens=tokens,
     )
 
 
-__all__ = ["Process", "opened_sets", "without_snapshots"]
+__all__ = ["opened_sets", "without_snapshots"]

@@ -24,7 +24,13 @@ ANNOUNCED: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("unavailable", "milvus"),
         ("unavailable", "embedder"),
     ),
-    "bodies_passed": (("too_large",), ("content_encoding",), ("no_conversation",), ("no_memory_api",)),
+    "bodies_passed": (
+        ("too_large",),
+        ("content_encoding",),
+        ("no_conversation",),
+        ("no_memory_api",),
+        ("slow_upload",),
+    ),
     "identity_refused": (
         ("several_headers",),
         ("invalid_header",),

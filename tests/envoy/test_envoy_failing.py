@@ -11,7 +11,6 @@ import pytest
 import structlog
 from api_shapes import SHAPES, AskedShape
 from filter_stack import FilterStack, running_stack
-from raw_http import RawRequest, over_http1
 from upstream import RecordingUpstream
 
 from extproc.addresses import unix_target
@@ -112,16 +111,6 @@ async def slow_chat(stack: FilterStack, body: bytes, resume: asyncio.Event) -> s
         answer = await client.post(SHAPES[0].shape.path, content=halves(), headers=headers)
     assert answer.status_code == 200
     return answer.headers.get("x-memory-status", "none")
-
-
-async def test_what_a_chat_waited_for_the_filter_is_taken_from_its_deadline(stack: FilterStack) -> None:
-    assert set(await statuses(stack, 3)) == {"used"}
-    assert min(stack.recall.waits) < 0.1
-    request = RawRequest("POST", SHAPES[0].shape.path, [(b"Content-Type", b"application/json")], body_of(SHAPES[0]))
-    asking = asyncio.get_running_loop().run_in_executor(None, over_http1, ("127.0.0.1", stack.plan.port), request)
-    time.sleep(0.4)
-    assert (await asking).status == 200
-    assert stack.recall.waits[-1] > 0.2
 
 
 async def test_a_large_body_is_given_the_time_that_it_takes(stack: FilterStack) -> None:

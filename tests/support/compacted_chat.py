@@ -25,7 +25,8 @@ from memory.ports import Embedder
 from memory.processes.composition import Parts, open_parts_on
 from memory.processes.from_settings import vector_origin, worker_settings
 from memory.processes.reader_parts import ready_reader
-from memory.processes.working_set_parts import Process, without_snapshots
+from memory.processes.state_parts import Process
+from memory.processes.working_set_parts import without_snapshots
 from memory.recall.pipeline import RecallOutcome, RecallPipeline
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
@@ -50,8 +51,10 @@ class LongChatRig:
         """Record and learn one turn, as the observer and the worker do."""
         self.clock.now = NOW + number * TURN_SECONDS
         turn = Turn(f"{user}-{number}", Scope(user, session_id="s"), self.clock.now, (Message(Role.USER, said),))
-        await self.parts.turn_log.open(turn)
-        await self.parts.turn_log.finish(turn.id, status=TurnStatus.CLOSED, answer=answer, answered_at=self.clock.now)
+        await self.parts.state.turn_log.open(turn)
+        await self.parts.state.turn_log.finish(
+            turn.id, status=TurnStatus.CLOSED, answer=answer, answered_at=self.clock.now
+        )
         await self.worker.work_off()
 
 

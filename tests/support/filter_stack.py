@@ -61,21 +61,16 @@ class ScriptedRecall:
     error: Exception | None = None
     asked: list[tuple[Scope, ChatRequest]] = field(default_factory=list)
     signals: list[UpstreamSignals] = field(default_factory=list)
-    waits: list[float] = field(default_factory=list)
 
     def begin(self) -> None:
         """Forget what was asked and what a test has set."""
         self.placement, self.seconds, self.error = Placement.SYSTEM, 0.0, None
         self.asked.clear()
         self.signals.clear()
-        self.waits.clear()
 
-    async def recall(
-        self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals, *, waited: float
-    ) -> RecallOutcome:
+    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
         self.asked.append((scope, request))
         self.signals.append(upstream)
-        self.waits.append(waited)
         await asyncio.sleep(self.seconds)
         if self.error:
             raise self.error

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from page_world import PageWorld, page_world
 from pages import MY_PAGE, OPERATORS_PAGE, chromium, watched
 from playwright.sync_api import Browser, Page, expect
 
+from memory.adapters.evaluation_reports import FolderOfReports
 from memory.model import Evidence, MemoryStatus
+from memory.model.evaluation_reports import EvaluationReport, ReportHead, ReportTable
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
 WIDE, NARROW = {"width": 1100, "height": 860}, {"width": 390, "height": 800}
@@ -68,6 +71,17 @@ def fill(world: PageWorld, user: str, said: tuple[Any, ...]) -> None:
     )
 
 
+def keep_reports(world: PageWorld) -> None:
+    """With figures of nothing: the picture shows a place, not what memory does."""
+    reports = FolderOfReports(world.parts.settings.reports_path)
+    for name, evaluation, hour in (("recall-20260301-080000", "recall", 8), ("signals-20260301-070000", "signals", 7)):
+        at = datetime(2026, 3, 1, hour, tzinfo=UTC).timestamp()
+        rows = (("all", "0.00", "0.00"), ("one place", "0.00", "0.00"))
+        tables = (ReportTable(("group", "found", "of these needed"), rows),)
+        head = ReportHead(name, evaluation, "records.jsonl", "0.1.0", at)
+        world.run(reports.keep(EvaluationReport(head, tables)))
+
+
 def show_memories(page: Page, details: str) -> None:
     expect(page.get_by_role("article")).to_have_count(6)
     page.get_by_role("button", name=details).first.click()
@@ -78,6 +92,7 @@ def show_memories(page: Page, details: str) -> None:
 def show_operator(page: Page, _: str) -> None:
     expect(page.locator(".letters tbody tr").first).to_be_visible()
     page.locator("summary").nth(1).click()
+    page.get_by_text("recall-20260301-080000").click()
     page.evaluate("document.activeElement.blur()")
 
 
@@ -94,7 +109,7 @@ def take(browser: Browser, world: PageWorld, folder: Path) -> None:
     ):
         with watched(browser, world.url + path, user=user, locale=locale, color_scheme=theme, viewport=size) as opened:
             show(opened.page, details)
-            opened.page.screenshot(path=folder / f"page-{name}.png")
+            opened.page.screenshot(path=folder / f"page-{name}.png", full_page=path == OPERATORS_PAGE)
 
 
 def main() -> None:
@@ -110,6 +125,7 @@ def main() -> None:
                 fill(world, "lin", LIN)
                 world.bury("ada", "t1", reason="model is unavailable: no answer within 60 s")
                 world.bury("lin", "t2", reason="the plan could not be read")
+                keep_reports(world)
                 take(browser, world, folder)
         finally:
             milvus.kill()

@@ -69,8 +69,8 @@ class PageWorld:
 
         async def kept() -> None:
             for receipt in receipts:
-                self.parts.receipts.keep(receipt)
-            while await self.parts.receipts.get(receipts[-1].user_id, receipts[-1].id) is None:
+                self.parts.state.receipts.keep(receipt)
+            while await self.parts.state.receipts.get(receipts[-1].user_id, receipts[-1].id) is None:
                 await asyncio.sleep(0.01)
 
         self.run(kept())
@@ -79,7 +79,7 @@ class PageWorld:
         """One dead letter for each turn."""
 
         async def buried() -> None:
-            log = self.parts.turn_log
+            log = self.parts.state.turn_log
             for turn_id in turn_ids:
                 said = (Message("user", "nobody but me may read this"),)
                 scope, now = Scope(user_id, session_id=f"{user_id}-{turn_id}"), composition.SYSTEM_CLOCK()

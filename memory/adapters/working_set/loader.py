@@ -140,8 +140,12 @@ class LoadQueue:
         self._is_running = False
 
     async def _quiet(self) -> None:
-        """Return when no chat has searched the store for a moment, or after a second of continuous searches."""
-        for _ in range(QUIET_WAITS_MAX):
+        """Return when no chat has searched the store for a moment, or after a second of continuous searches.
+
+        The users in line share that second: while many are cold, most searches come too late, and it is the loads that
+        end this.
+        """
+        for _ in range(max(1, QUIET_WAITS_MAX // len(self._line))):
             since = asyncio.get_running_loop().time() - self._searched_at
             if not self._searches and since >= QUIET_SECONDS:
                 return

@@ -68,3 +68,5 @@ export async function answerOf(method, path, { parameters = {}, body, ifMatch } 
 export const call = async (method, path, options) => (await answerOf(method, path, options)).json();
 
 export const memoryPath = (id, rest = "") => `${encodeURIComponent(id)}${rest}`;
+
+export const projectPath = (id, rest = "") => `projects/${encodeURIComponent(id)}${rest}`;

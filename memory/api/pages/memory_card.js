@@ -10,15 +10,20 @@ const READ = ["content", "status", "category", "memory_type"]; // what a reader 
 const TRIES = 3; // of a change, while chats use the memory
 let cards = 0;
 
-/** The card. `removed()` is called after it was taken out, its memory forgotten; `hasReceipts`: the caller may list them. */
+/**
+ * The card. `removed()` is called after it was taken out, its memory forgotten; `hasReceipts`: the caller may list them.
+ * In a shared project, `author` is named if it is somebody else, and `mayChange` what the caller's role permits.
+ */
 export function memoryCard(memory, options) {
   return new Card(memory, options).root;
 }
 
 class Card {
-  constructor(memory, { removed, hasReceipts }) {
+  constructor(memory, { removed, hasReceipts, author = "", mayChange = true }) {
     this.removed = removed;
     this.hasReceipts = hasReceipts;
+    this.author = author;
+    this.mayChange = mayChange;
     this.id = `memory-${(cards += 1)}`;
     this.root = element("article", { class: "memory", "aria-labelledby": `${this.id}-content` });
     this.details = element("div", { id: `${this.id}-details`, class: "details", hidden: true });
@@ -40,6 +45,7 @@ class Card {
       memory.status !== "active" && element("span", { class: "mark status" }, t(`status.${memory.status}`)),
       element("span", { class: "mark" }, named("category", memory.category)),
       memory.project_id && element("span", { class: "mark" }, t("project", { name: memory.project_id })),
+      this.author && element("span", { class: "mark" }, t("author", { user: this.author })),
       memory.access_count > 0 && element("span", { class: "mark" }, t("used", { count: memory.access_count })),
     ];
     return element("p", { class: "marks" }, marks);
@@ -57,7 +63,8 @@ class Card {
     const correct = button(t("correct"), () => this.edit(), { class: "quiet", "aria-describedby": about });
     const restore = button(t("restore"), () => pressed(restore, () => this.restore()), { class: "quiet", "aria-describedby": about });
     const forget = button(t("forget"), () => pressed(forget, () => this.forget()), { class: "quiet danger", "aria-describedby": about });
-    return element("div", { class: "actions" }, this.opener, memory.status === "active" && correct, memory.status === "archived" && restore, forget);
+    const changes = [memory.status === "active" && correct, memory.status === "archived" && restore, forget];
+    return element("div", { class: "actions" }, this.opener, this.mayChange && changes);
   }
 
   toggle() {
@@ -74,7 +81,7 @@ class Card {
         this.hasReceipts && call("GET", "receipts", { parameters: { memory_id: memory.id, limit: RECEIPTS } }),
         call("GET", memoryPath(memory.id, "/history")),
       ]);
-      this.details.replaceChildren(this.evidence(), ...(used ? [uses(used)] : []), this.history(history.memories), this.facts());
+      this.details.replaceChildren(...(this.author ? [] : [this.evidence()]), ...(used ? [uses(used)] : []), this.history(history.memories), this.facts());
     } catch (error) {
       this.details.replaceChildren(failure(error, () => this.explain()));
     }

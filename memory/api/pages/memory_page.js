@@ -1,7 +1,8 @@
 // "My memory": what is remembered about the caller, from which words, and when it was used.
 
-import { answerOf, call } from "./api.js";
+import { answerOf, call, projectPath } from "./api.js";
 import { button, confirmed, element, labelled, select } from "./dom.js";
+import { membersOf } from "./members.js";
 import { memoryCard } from "./memory_card.js";
 import { announce, failure, loading, openPage, pressed } from "./shell.js";
 import { date, t } from "./words.js";
@@ -27,13 +28,18 @@ class Timeline {
     this.summary = element("p", { id: "summary", class: "summary" }, " ");
     this.pausing = button("", () => pressed(this.pausing, () => this.pause()), { hidden: true });
     this.notice = element("p", { class: "notice paused", hidden: true });
+    this.shared = null; // the shared project that is shown; null: the caller's own memories
+    this.members = element("div", {});
   }
 
   async open() {
+    this.shared = null;
+    this.members.replaceChildren();
     try {
       this.caller = await call("GET", "caller");
       this.isBounded = this.caller.projects !== null; // to some projects: calls about the whole user are refused
       this.filter.project = this.caller.projects?.[0] ?? "";
+      this.projects = (await call("GET", "projects")).projects;
     } catch (error) {
       if (error.status === 401) return this.ask();
       this.main.replaceChildren(element("h1", {}, t("memory.title")), failure(error, () => this.open()));
@@ -42,7 +48,9 @@ class Timeline {
     this.main.replaceChildren(
       element("div", { class: "heading" }, element("div", {}, element("h1", {}, t("memory.title")), this.summary), this.everything()),
       this.notice,
-      this.tools(),
+      this.places(),
+      (this.search = this.tools()),
+      this.members,
       this.list,
       this.more,
     );
@@ -52,7 +60,29 @@ class Timeline {
   everything() {
     const exporting = button(t("export"), () => pressed(exporting, () => this.export()));
     const forgetting = button(t("forget_all"), () => pressed(forgetting, () => this.forgetAll()), { class: "danger quiet" });
-    return element("div", { class: "actions" }, !this.isBounded && [this.pausing, exporting, forgetting]);
+    this.own = element("div", { class: "actions" }, !this.isBounded && [this.pausing, exporting, forgetting]);
+    return this.own;
+  }
+
+  /** The switch between the caller's own memories and the shared projects, for who has some. */
+  places() {
+    const options = [["", t("place.own")], ...this.projects.map((one) => [one.project_id, t("project", { name: one.project_id })])];
+    return element("div", { class: "tools", hidden: !this.projects.length }, labelled(t("place.label"), select(options, "", (id) => this.go(id))));
+  }
+
+  async go(id) {
+    this.shared = this.projects.find((one) => one.project_id === id) ?? null;
+    this.own.hidden = this.search.hidden = Boolean(this.shared);
+    this.notice.hidden = Boolean(this.shared) || !this.isPaused;
+    this.summary.textContent = this.shared ? t("project.summary", { role: t(`role.${this.shared.role}`) }) : " ";
+    const left = () => this.open();
+    this.members.replaceChildren(...(this.shared ? [membersOf(this.shared, { isCaller: (user) => this.isCaller(user), left })] : []));
+    await this.choose({ query: "" });
+  }
+
+  /** Members are named without their tenant. */
+  isCaller(user) {
+    return this.caller.user_id === user || this.caller.user_id.endsWith(`/${user}`);
   }
 
   tools() {
@@ -111,13 +141,14 @@ class Timeline {
 
   load(cursor = "") {
     const { status, type, query, project } = this.filter;
+    if (this.shared) return call("GET", projectPath(this.shared.project_id, "/memories"), { parameters: { limit: PAGE, cursor } });
     const within = project ? { project_id: project } : {};
     if (query) return call("POST", "search", { body: { query, limit: PAGE, ...within } });
     return call("GET", "", { parameters: { status, memory_type: type, limit: PAGE, cursor, ...within } });
   }
 
   async count() {
-    if (this.isBounded) return;
+    if (this.isBounded || this.shared) return;
     const { memories, turns, opted_out: isPaused, opted_out_since: since } = await call("GET", "stats");
     if (isPaused !== undefined) this.showPause(isPaused, since);
     const parts = [t("count.active", { count: memories.active })];
@@ -137,11 +168,20 @@ class Timeline {
         const title = isSearch ? t("search.results") : day;
         this.list.append(element("section", { class: "day" }, element("h2", {}, title), this.items));
       }
-      this.items.append(element("li", {}, memoryCard(memory, { removed: () => this.removed(), hasReceipts: !this.isBounded })));
+      this.items.append(element("li", {}, memoryCard(memory, this.cardOptions(memory))));
     }
     if (!this.list.children.length) this.list.append(this.nothing());
     this.next(found.next_cursor);
     this.items = found.next_cursor ? this.items : null;
+  }
+
+  cardOptions(memory) {
+    const removed = () => this.removed();
+    if (!this.shared) return { removed, hasReceipts: !this.isBounded };
+    const { role } = this.shared;
+    const isOwn = memory.user_id === this.caller.user_id;
+    const mayChange = role === "owner" || role === "admin" || (role === "editor" && isOwn);
+    return { removed, hasReceipts: false, author: isOwn ? "" : memory.user_id, mayChange };
   }
 
   next(cursor) {
@@ -162,7 +202,7 @@ class Timeline {
 
   nothing() {
     const { status, type, query } = this.filter;
-    const kind = query ? "search" : status === "active" && !type ? "all" : "filter";
+    const kind = this.shared ? "project" : query ? "search" : status === "active" && !type ? "all" : "filter";
     return element("div", { class: "notice" }, element("p", {}, t(`empty.${kind}`)), element("p", { class: "hint" }, t(`empty.${kind}.hint`)));
   }
 

@@ -11,7 +11,7 @@ import pytest
 import schemathesis
 from api_parts import ANN
 from hypothesis import HealthCheck, given, settings
-from library_parts import NOW, Parts
+from library_parts import NOW, Parts, report
 from prometheus_client import CollectorRegistry
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -47,6 +47,7 @@ EXPLORING = settings(
 )
 KNOWN = {
     "memories": "m1",
+    "operator": "one",
     "turns": "id-000001",
     "receipts": "r1",
     "sessions": "s1",
@@ -58,6 +59,7 @@ KNOWN = {
 PROJECTS = {"transferProject": "p2", "removeProjectMember": "p3"}  # of which these calls make something else
 TURN = {"role": "user", "content": "I like tea"}
 MESSAGE = {"source_type": "agent", "source": "a", "target_type": "agent", "target": "b", "content": "a plan"}
+OPERATORS = ("health", "queue", "dead-letters", "requests", "reports", "reports/{id}")
 BODIES: dict[str, Any] = {  # that succeed
     "addMemories": {"memories": [{"content": "I like tea", "created_at": "2025-03-04T09:00:00Z"}]},
     "searchMemories": {"query": "tea", "history": [TURN]},
@@ -91,6 +93,7 @@ async def fill(parts: Parts) -> None:
     )
     while await parts.receipts.get("ann", "r1") is None:
         await asyncio.sleep(0.001)
+    await parts.reports.keep(report("one", at=NOW))
     await parts.erasures.begun("ann", ErasureRequest("e1", NOW, NOW, {"memories": 1}))
     for session in ("s1", "s2", "s3"):
         await parts.library.append_turn(Scope("ann", session_id=session), [Message("user", "I like tea")])
@@ -226,5 +229,5 @@ def test_the_document_says_who_may_call(document: dict[str, Any]) -> None:
     }
     assert {path for path, ways in special.items() if ways == [{}]} == {"/health", "/healthz"}
     assert {path for path, ways in special.items() if ways == [{"token": []}]} == {
-        f"/v1/memory/operator/{name}" for name in ("health", "queue", "dead-letters", "requests")
+        f"/v1/memory/operator/{name}" for name in OPERATORS
     }

@@ -33,7 +33,8 @@ from memory.model import (
     VectorOrigin,
 )
 from memory.processes import composition, from_settings
-from memory.processes.working_set_parts import Process, opened_sets
+from memory.processes.state_parts import Process
+from memory.processes.working_set_parts import opened_sets
 from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS
 from memory.settings import Settings, every_setting, loader
 
@@ -90,7 +91,7 @@ class Desk:
                 Process(parts.settings, parts.instruments),
                 stack,
                 store=store,
-                ledger=parts.ledger,
+                state=parts.state,
                 origin=VectorOrigin("m", embedder.dimension),
                 tokens=parts.tokens,
             )
@@ -169,7 +170,7 @@ async def test_receipts_keep_to_the_number_of_the_settings(tmp_path: Path, monke
     text = "memory: {receipts: {user_receipts_max: 2}}"
     async with parts_of(text, tmp_path, monkeypatch) as parts:
         for number in range(4):
-            parts.receipts.keep(Receipt(f"r{number}", "u", now, RecallStatus.EMPTY, "nothing_relevant"))
+            parts.state.receipts.keep(Receipt(f"r{number}", "u", now, RecallStatus.EMPTY, "nothing_relevant"))
         await until_kept(parts, "r3")
         assert [await is_kept(parts, f"r{number}") for number in range(4)] == [False, False, True, True]
 
@@ -181,7 +182,7 @@ async def test_receipts_keep_to_the_age_of_the_settings(
     now = composition.SYSTEM_CLOCK()
     async with parts_of(f"memory: {{receipts: {text}}}", tmp_path, monkeypatch) as parts:
         for name, at in (("old", now - 2 * DAY), ("new", now)):
-            parts.receipts.keep(Receipt(name, "u", at, RecallStatus.EMPTY, "nothing_relevant"))
+            parts.state.receipts.keep(Receipt(name, "u", at, RecallStatus.EMPTY, "nothing_relevant"))
         await until_kept(parts, "new")
         assert await is_kept(parts, "old") is is_there
 
@@ -190,13 +191,13 @@ async def test_receipts_keep_to_the_bytes_of_the_settings(tmp_path: Path, monkey
     now = composition.SYSTEM_CLOCK()
     async with parts_of("memory: {receipts: {total_mib: 1}}", tmp_path, monkeypatch) as parts:
         for number in range(4):
-            parts.receipts.keep(Receipt(f"r{number}", "u", now, RecallStatus.EMPTY, reason="x" * 600_000))
+            parts.state.receipts.keep(Receipt(f"r{number}", "u", now, RecallStatus.EMPTY, reason="x" * 600_000))
         await until_kept(parts, "r3")
         assert [await is_kept(parts, f"r{number}") for number in range(4)] == [False, False, True, True]
 
 
 async def is_kept(parts: composition.Parts, receipt_id: str) -> bool:
-    return await parts.receipts.get("u", receipt_id) is not None
+    return await parts.state.receipts.get("u", receipt_id) is not None
 
 
 async def until_kept(parts: composition.Parts, receipt_id: str) -> None:
@@ -216,8 +217,8 @@ async def test_past_notes_keep_to_the_bytes_of_the_settings(
     async with parts_of(f"filters: 2\nmemory: {{notes: {text}}}", tmp_path, monkeypatch) as parts:
         keys = [f"k{number}" for number in range(40)]
         for key in keys:
-            await parts.notes.keep("u", key, note, made_at=composition.SYSTEM_CLOCK())
-        assert sorted(await parts.notes.find("u", keys), key=keys.index) == keys[-kept:]
+            await parts.state.notes.keep("u", key, note, made_at=composition.SYSTEM_CLOCK())
+        assert sorted(await parts.state.notes.find("u", keys), key=keys.index) == keys[-kept:]
 
 
 def test_the_bounds_of_working_sets_come_from_the_settings(tmp_path: Path) -> None:

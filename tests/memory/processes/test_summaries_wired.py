@@ -23,7 +23,7 @@ from memory.ports import LearnDue
 from memory.processes import entrypoints
 from memory.processes.composition import Parts, open_parts_on
 from memory.processes.from_settings import vector_origin
-from memory.processes.working_set_parts import Process
+from memory.processes.state_parts import Process
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.settings.loader import from_process, load
@@ -53,13 +53,13 @@ async def opened(folder: Path, **memory: Any) -> AsyncIterator[Parts]:
 async def summarised(parts: Parts) -> SessionSummary:
     """A session of an earlier time, from when summaries were on."""
     turn = Turn("t1", Scope("ann", session_id="s1"), NOW, (Message("user", "A boat"),), TurnStatus.CLOSED)
-    await parts.turn_log.append(turn)
-    lease = await parts.turn_log.lease(now=NOW + 1, seconds=30, due=LearnDue())
+    await parts.state.turn_log.append(turn)
+    lease = await parts.state.turn_log.lease(now=NOW + 1, seconds=30, due=LearnDue())
     assert lease is not None
-    await parts.turn_log.acknowledge(lease)
-    (due,) = await parts.summaries.due(now=NOW + 1, idle_seconds=0, limit=9)
+    await parts.state.turn_log.acknowledge(lease)
+    (due,) = await parts.state.summaries.due(now=NOW + 1, idle_seconds=0, limit=9)
     made = SessionSummary("ann", "s1", 1, "Sailing", "We sail around Rügen.", NOW, NOW, ("t1",), series=due.series)
-    assert await parts.summaries.put(due, made, None)
+    assert await parts.state.summaries.put(due, made, None)
     return made
 
 
@@ -94,13 +94,13 @@ async def test_switched_off_withdrawn_ones_leave_their_notes_and_none_is_made(
 ) -> None:
     async with opened(tmp_path, **memory) as parts:
         made = await summarised(parts)
-        await parts.notes.keep("ann", "k", PastNote("a note", (made.id,), 3), made_at=NOW - 1)
-        await parts.turn_log.messages.delete_message("ann", "turn:t1:0")
+        await parts.state.notes.keep("ann", "k", PastNote("a note", (made.id,), 3), made_at=NOW - 1)
+        await parts.state.turn_log.messages.delete_message("ann", "turn:t1:0")
         until = asyncio.Event()
         async with asyncio.timeout(20), asyncio.TaskGroup() as group:
             for work in entrypoints._derivations(parts, Readers(PlainReader()), until):
                 group.create_task(work)
-            while await parts.notes.find("ann", ["k"]):
+            while await parts.state.notes.find("ann", ["k"]):
                 await asyncio.sleep(0.02)
             until.set()
-        assert await parts.summaries.of_session("ann", "s1") is None
+        assert await parts.state.summaries.of_session("ann", "s1") is None

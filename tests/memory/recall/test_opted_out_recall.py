@@ -10,11 +10,13 @@ import pytest
 from recall_rig import NOW, Rig, request_of, rigged
 
 from memory.adapters.sqlite.opt_outs import SqliteOptOuts
+from memory.chat.completions import ChatRequest
 from memory.errors import Unavailable
 from memory.model import RecallStatus, Scope
 from memory.ports import NoOptOuts
+from memory.recall.compacted import ChatRecall
 from memory.recall.opted_out import ConsentingRecall
-from memory.recall.signals.upstream import NO_SIGNALS
+from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.recall.trace import RecallOutcome
 
 QUESTION = "Where is my kayak stored?"
@@ -28,6 +30,20 @@ class Asked(NoOptOuts):
 
     async def since(self, user_id: str) -> float | None:
         return await self._answer()
+
+
+class Told:
+    """Remembers how long it was told that a request had waited."""
+
+    def __init__(self, recall: ChatRecall) -> None:
+        self._recall = recall
+        self.waited: float | None = None
+
+    async def recall(
+        self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals, *, waited: float = 0.0
+    ) -> RecallOutcome:
+        self.waited = waited
+        return await self._recall.recall(scope, request, upstream, waited=waited)
 
 
 async def recalled(rig: Rig, opt_outs: NoOptOuts | SqliteOptOuts) -> RecallOutcome:
@@ -65,3 +81,17 @@ async def test_in_doubt_there_is_no_note_and_no_wait(
     async with rigged(tmp_path) as rig, asyncio.timeout(5):
         outcome = await recalled(rig, Asked(answer))
     assert (outcome.status, outcome.reason, outcome.notes) == (RecallStatus.UNAVAILABLE, "opt_out_unknown", ())
+
+
+async def test_the_look_takes_its_time_from_the_deadline_of_recall(tmp_path: Path) -> None:
+    async def slow() -> float | None:
+        await asyncio.sleep(0.03)
+        return None
+
+    async with rigged(tmp_path) as rig:
+        told = Told(rig.recall)
+        await ConsentingRecall(told, Asked(slow), rig.metrics).recall(Scope("u"), request_of(QUESTION), NO_SIGNALS)
+        assert told.waited is not None
+        assert 0.03 <= told.waited < 5
+        late = await rig.recall.recall(Scope("u"), request_of(QUESTION), NO_SIGNALS, waited=60.0)
+        assert (late.status, late.reason, late.notes) == (RecallStatus.UNAVAILABLE, "busy", ())

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow("drives a browser, and starts Milvus Lite with the
 
 @pytest.fixture(autouse=True)
 def _no_dead_letters_of_others(world: PageWorld) -> None:
-    log = world.parts.turn_log
+    log = world.parts.state.turn_log
     letters = world.run(log.dead_letters(limit=100))
     world.run(log.drop([one.window_id for one in letters]))
 
@@ -47,14 +47,14 @@ def test_dead_letters_are_replayed_one_by_one_and_all_at_once(open_page: Opener,
         part.get_by_role("button", name="Replay dead letter").first.click()
         expect(part.locator("tbody tr")).to_have_count(2)
         expect(page.get_by_text("1 dead letter will be learnt again.")).to_be_visible()
-        assert len(world.run(world.parts.turn_log.dead_letters(limit=9))) == 2
+        assert len(world.run(world.parts.state.turn_log.dead_letters(limit=9))) == 2
         press(page, "Replay all 2")
         press(page, "Cancel")
-        assert len(world.run(world.parts.turn_log.dead_letters(limit=9))) == 2
+        assert len(world.run(world.parts.state.turn_log.dead_letters(limit=9))) == 2
         press(page, "Replay all 2")
         page.get_by_role("dialog").get_by_role("button", name="Replay").click()
         expect(page.get_by_text("No turns were given up.")).to_be_visible()
-        assert world.run(world.parts.turn_log.dead_letters(limit=9)) == []
+        assert world.run(world.parts.state.turn_log.dead_letters(limit=9)) == []
         opened.assert_clean()
 
 
@@ -64,16 +64,16 @@ def test_a_dead_letter_is_dropped_after_a_question_and_no_other(open_page: Opene
         page = opened.page
         part = page.get_by_role("region", name="Dead letters")
         expect(part.locator("tbody tr")).to_have_count(2)
-        kept = world.run(world.parts.turn_log.dead_letters(limit=9))[1]
+        kept = world.run(world.parts.state.turn_log.dead_letters(limit=9))[1]
         part.get_by_role("button", name="Drop dead letter").first.click()
         expect(page.get_by_role("dialog")).to_contain_text("1 turn stays in the record and is never learnt.")
         press(page, "Cancel")
-        assert len(world.run(world.parts.turn_log.dead_letters(limit=9))) == 2
+        assert len(world.run(world.parts.state.turn_log.dead_letters(limit=9))) == 2
         part.get_by_role("button", name="Drop dead letter").first.click()
         page.get_by_role("dialog").get_by_role("button", name="Drop").click()
         expect(part.locator("tbody tr")).to_have_count(1)
         expect(page.get_by_text("1 dead letter was dropped.")).to_be_visible()
-        assert world.run(world.parts.turn_log.dead_letters(limit=9)) == [kept]
+        assert world.run(world.parts.state.turn_log.dead_letters(limit=9)) == [kept]
         opened.assert_clean()
 
 

@@ -1,0 +1,145 @@
+"""`memproxy projects`: shared projects, their members and their memories. Calls the REST API, which enforces roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from typer import Argument, Option, confirm, echo
+
+from memory.cli.options import ApiOptions, YesOption, command, group
+from memory.cli.output import print_json, print_memories, print_table
+
+if TYPE_CHECKING:
+    import httpx
+
+PATH = "/v1/memory/projects"
+PAGE_MEMORIES = 100
+
+ProjectArgument: TypeAlias = Annotated[str, Argument(help="Its id, as `list` shows it.")]
+MemberArgument: TypeAlias = Annotated[str, Argument(help="Their user id.")]
+
+
+class RoleName(StrEnum):
+    """The roles that can be given; a project has one owner besides."""
+
+    VIEWER = "viewer"
+    EDITOR = "editor"
+    ADMIN = "admin"
+
+
+projects = group("Shared projects: list them, show one with its members and memories, add and remove members.")
+
+
+@command(projects, "list")
+def list_projects(options: ApiOptions) -> None:
+    """Show the shared projects of which the user is a member."""
+    _show_projects(_asked(options, "GET", PATH)["projects"], options)
+
+
+@command(projects)
+def show(project: ProjectArgument, options: ApiOptions) -> None:
+    """Show a project with its members, who joined first first."""
+    found = _asked(options, "GET", _path(project))
+    found |= _asked(options, "GET", _path(project, "members"))
+    if options.as_json:
+        print_json(found)
+        return
+    echo(f"{found['project_id']}, since {found['created_at']}; {options.user} is its {found['role']}\n")
+    rows = [(member["user_id"], member["role"], member["joined_at"]) for member in found["members"]]
+    print_table(["member", "role", "joined at"], rows)
+
+
+@command(projects)
+def memories(
+    project: ProjectArgument, options: ApiOptions, *, limit: Annotated[int, Option(min=1, help="Most to show.")] = 100
+) -> None:
+    """Show the project's memories that the user may read, newest first."""
+    with options.client() as client:
+        found = list(islice(_memories(client, project, limit), limit))
+    print_memories(found, as_json=options.as_json)
+
+
+@command(projects)
+def create(project: ProjectArgument, options: ApiOptions) -> None:
+    """Create a project, which the user owns. What users stored under this id before stays private to each."""
+    _show_projects([_asked(options, "POST", PATH, {"project_id": project})], options)
+
+
+@command(projects)
+def delete(project: ProjectArgument, options: ApiOptions, *, yes: YesOption = False) -> None:
+    """Delete a project with all memories in it, whoever wrote them. For its owner."""
+    if not yes:
+        confirm(f"Delete the project {project!r} with all of its memories for good?", abort=True, err=True)
+    _show_count(_asked(options, "DELETE", _path(project)), options)
+
+
+@command(projects)
+def add(
+    project: ProjectArgument,
+    member: MemberArgument,
+    options: ApiOptions,
+    *,
+    role: Annotated[RoleName, Option(help="What they may do.")] = RoleName.VIEWER,
+) -> None:
+    """Add a member, or change their role. For owner and admins; only the owner makes admins."""
+    made = _asked(options, "PUT", _path(project, "members", member), {"role": role.value})
+    print_json(made) if options.as_json else echo(f"{made['user_id']}: {made['role']}")
+
+
+@command(projects)
+def remove(project: ProjectArgument, member: MemberArgument, options: ApiOptions, *, yes: YesOption = False) -> None:
+    """Remove a member, or leave the project. What they shared stays."""
+    if not yes:
+        confirm(f"Remove {member!r} from the project {project!r}?", abort=True, err=True)
+    _show_count(_asked(options, "DELETE", _path(project, "members", member)), options)
+
+
+@command(projects)
+def transfer(project: ProjectArgument, member: MemberArgument, options: ApiOptions, *, yes: YesOption = False) -> None:
+    """Make another member the owner, and the user an admin. For the owner."""
+    if not yes:
+        confirm(f"Make {member!r} the owner of the project {project!r}?", abort=True, err=True)
+    _show_projects([_asked(options, "POST", _path(project, "owner"), {"user_id": member})], options)
+
+
+def _path(project: str, *more: str) -> str:
+    from memory.cli.api_client import quoted
+
+    return "/".join((PATH, *map(quoted, (project, *more))))
+
+
+def _asked(options: ApiOptions, method: str, path: str, body: dict[str, str] | None = None) -> dict[str, Any]:
+    from memory.cli.api_client import answer_of
+
+    with options.client() as client:
+        return answer_of(client.request(method, path, json=body))
+
+
+def _memories(client: httpx.Client, project: str, limit: int) -> Iterator[dict[str, Any]]:
+    from memory.cli.api_client import answer_of
+
+    cursor: str | None = ""
+    while cursor is not None:
+        asked = {"limit": str(min(limit, PAGE_MEMORIES)), "cursor": cursor}
+        page = answer_of(client.get(_path(project, "memories"), params=asked))
+        yield from page["memories"]
+        cursor = page["next_cursor"]
+
+
+def _show_projects(found: list[dict[str, Any]], options: ApiOptions) -> None:
+    if options.as_json:
+        print_json({"projects": found})
+    else:
+        print_table(
+            ["project", "role", "created at"], [(one["project_id"], one["role"], one["created_at"]) for one in found]
+        )
+
+
+def _show_count(answer: dict[str, Any], options: ApiOptions) -> None:
+    print_json(answer) if options.as_json else echo(f"deleted: {answer['deleted']}")
+
+
+__all__ = ["projects"]

@@ -1,0 +1,112 @@
+"""Shared projects on the page of memories: what a role may do there, and that the page offers nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from page_users import fill
+from page_world import PageWorld
+from pages import Opener, accessibility_faults, press
+from playwright.sync_api import Page, expect
+
+from memory.model import Scope
+from memory.model.memories import MemoryVisibility
+from memory.model.projects import ProjectRole
+from memory.service.requests import NewMemory
+
+pytestmark = pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model")
+
+SHARED = "We deploy on Fridays"
+MEMBERS = {"editor": ProjectRole.EDITOR, "viewer": ProjectRole.VIEWER}
+
+
+@pytest.fixture
+def project(request: pytest.FixtureRequest, world: PageWorld) -> str:
+    """A project of this test: its owner is `PROJECT-owner`, and `PROJECT-editor` has shared a memory in it."""
+    name = request.node.name[:40].partition("[")[0].replace("_", "-")
+    library = world.parts.library()
+    membership = library.projects.membership
+    world.run(membership.create(f"{name}-owner", name))
+    for kind, role in MEMBERS.items():
+        world.run(membership.set_role(f"{name}-owner", name, f"{name}-{kind}", role))
+    said = NewMemory(SHARED, visibility=MemoryVisibility.MEMBERS)
+    world.run(library.add(Scope(f"{name}-editor", name), [said]))
+    return name
+
+
+def choose(page: Page, project: str) -> None:
+    page.get_by_label("Whose memories").select_option(project)
+    expect(page.get_by_role("region", name="Members").get_by_role("listitem")).to_have_count(3)
+
+
+def test_an_owner_adds_changes_and_removes_members(open_page: Opener, world: PageWorld, project: str) -> None:
+    with open_page(user=f"{project}-owner") as opened:
+        page = opened.page
+        choose(page, project)
+        expect(page.locator("#summary")).to_have_text("A shared project. Your role: Owner.")
+        members = page.get_by_role("region", name="Members")
+        members.get_by_label("User id").fill("new one/ü")
+        members.get_by_label("Role").select_option("admin")
+        members.get_by_role("button", name="Save").click()
+        expect(members.get_by_role("listitem")).to_have_count(4)
+        expect(members.get_by_role("listitem").last).to_contain_text("Admin")
+        expect(members.get_by_label("User id")).to_be_focused()
+        assert accessibility_faults(page) == []
+        members.get_by_role("button", name="Remove new one/ü").click()
+        press(page, "Cancel")
+        expect(members.get_by_role("listitem")).to_have_count(4)
+        members.get_by_role("button", name="Remove new one/ü").click()
+        page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+        expect(members.get_by_role("listitem")).to_have_count(3)
+        kept = world.run(world.parts.library().projects.membership.members(f"{project}-owner", project))
+        assert {one.user_id for one in kept} == {f"{project}-{kind}" for kind in ("owner", *MEMBERS)}
+        opened.assert_clean()
+
+
+def test_the_owner_may_forget_what_others_shared(open_page: Opener, project: str) -> None:
+    with open_page(user=f"{project}-owner") as opened:
+        page = opened.page
+        choose(page, project)
+        card = page.get_by_role("article", name=SHARED)
+        expect(card).to_contain_text(f"By {project}-editor")
+        card.get_by_role("button", name="Details").click()
+        expect(card.get_by_text("Kind")).to_be_visible()
+        expect(card).not_to_contain_text("The words it came from")
+        card.get_by_role("button", name="Forget").click()
+        page.get_by_role("dialog").get_by_role("button", name="Forget it").click()
+        expect(page.get_by_text("Nothing is shared in this project yet.")).to_be_visible()
+        opened.assert_clean()
+
+
+def test_a_viewer_reads_and_leaves_and_is_offered_nothing_else(
+    open_page: Opener, world: PageWorld, project: str
+) -> None:
+    fill(world, f"{project}-viewer")
+    with open_page(user=f"{project}-viewer") as opened:
+        page = opened.page
+        expect(page.get_by_role("article")).to_have_count(3)
+        choose(page, project)
+        expect(page.get_by_role("article")).to_have_count(1)
+        card = page.get_by_role("article", name=SHARED)
+        expect(card.get_by_role("button")).to_have_text(["Details"])
+        members = page.get_by_role("region", name="Members")
+        expect(members.get_by_role("button")).to_have_text(["Leave the project"])
+        expect(page.get_by_role("button", name="Forget all…")).to_be_hidden()
+        page.get_by_label("Whose memories").select_option("")
+        expect(page.get_by_role("article")).to_have_count(3)
+        expect(page.get_by_role("button", name="Forget all…")).to_be_visible()
+        choose(page, project)
+        members.get_by_role("button", name="Leave the project").click()
+        page.get_by_role("dialog").get_by_role("button", name="Leave the project").click()
+        expect(page.get_by_role("article")).to_have_count(3)
+        expect(page.get_by_label("Whose memories")).to_be_hidden()
+        opened.assert_clean()
+
+
+def test_an_editor_changes_their_own(open_page: Opener, project: str) -> None:
+    with open_page(user=f"{project}-editor", locale="zh-CN") as opened:
+        page = opened.page
+        page.get_by_label("查看谁的记忆").select_option(project)
+        card = page.get_by_role("article", name=SHARED)
+        expect(card.get_by_role("button")).to_have_text(["详情", "更正", "忘记"])
+        assert accessibility_faults(page) == []
+        opened.assert_clean()
