@@ -56,7 +56,7 @@ from memory.ports.projects import Projects
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
 LEASE_SECONDS = 30.0
-REDIS_WAIT_SECONDS = 1.5  # for a lock: taking and releasing it costs seven round trips, four of them with an fsync
+REDIS_WAIT_SECONDS = 1.5  # for a lock: taking and releasing it costs eleven round trips, most of them with an fsync
 
 
 class ManualClock:

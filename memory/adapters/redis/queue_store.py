@@ -110,6 +110,10 @@ class QueueStore:
             await asyncio.sleep(secrets.randbelow(1000) / 1000 * PAUSE_SECONDS_MAX)
         raise Unavailable("turn_log", f"others changed this user's queue {COMMIT_TRIES_MAX} times meanwhile")
 
+    async def mark_again(self, user_id: str) -> None:
+        """Whoever changed the user died, maybe between the commit and the marks after it."""
+        await self._client.calls(self._indexes.all_markings(UserKeys(user_id).digest))
+
     async def _read(self, user_id: str, reading: Sequence[Command]) -> tuple[bytes, UserQueue, list[Reply]]:
         (version, stored), *replies = await self._client.calls([("HMGET", UserKeys(user_id).queue, "v", "q"), *reading])
         return version or b"", queue_values.decode(stored, user_id), replies
@@ -154,6 +158,13 @@ class QueueIndexes:
         self.due_summaries = UserIndex(client, log_keys.DUE_SUMMARIES)
         self.withdrawn_summaries = UserIndex(client, log_keys.WITHDRAWN_SUMMARIES)
         self.removed_words = UserIndex(client, log_keys.REMOVED_WORDS)
+        self.stale_profiles = UserIndex(client, log_keys.STALE_PROFILES)
+
+    def all_markings(self, digest: str) -> list[Command]:
+        """Somebody has to look at the user, whatever for."""
+        unordered = (self.withdrawn_summaries, self.removed_words, self.stale_profiles)
+        at_once = self.due_summaries.marking(digest, session_events.AT_ONCE)
+        return [at_once, *(index.marking(digest) for index in unordered)]
 
 
 def _events(before: UserQueue, planned: Planned[Result]) -> list[SessionEvent]:

@@ -70,8 +70,8 @@ class RedisSummaries:
         return quiet_since is None or float(quiet_since) == AT_ONCE
 
     async def leave_out(self, user_id: str, turn_ids: Collection[str]) -> None:
-        if turn_ids:
-            await self._leave_out(user_id, await self._turns.sessions_of(user_id, turn_ids))
+        async for sessions in self._turns.sessions_of(user_id, turn_ids):
+            await self._leave_out(user_id, sessions)
 
     async def leave_out_until(
         self, user_id: str, *, project_id: str, until: float, spare: Collection[str] = ()

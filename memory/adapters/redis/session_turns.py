@@ -54,10 +54,12 @@ class SessionTurns:
         async for page in self._pages(keys, keys.turns):
             yield {one.beginning.id: one.beginning.session_id for one in page if _is_said(one, project_id, until)}
 
-    async def sessions_of(self, user_id: str, turn_ids: Collection[str]) -> dict[str, str]:
-        """Without unknown ones."""
-        records = await self._records(UserKeys(user_id), list(turn_ids))
-        return {one.beginning.id: one.beginning.session_id for one in records}
+    async def sessions_of(self, user_id: str, turn_ids: Collection[str]) -> AsyncIterator[dict[str, str]]:
+        """The sessions of these turns, by turn, some at a time, without unknown ones."""
+        keys, asked = UserKeys(user_id), list(turn_ids)
+        for start in range(0, len(asked), PAGE_TURNS):
+            records = await self._records(keys, asked[start : start + PAGE_TURNS])
+            yield {one.beginning.id: one.beginning.session_id for one in records}
 
     async def _of_index(
         self, keys: UserKeys, index: str, *, newest_first: bool = False, after: str = "-inf"

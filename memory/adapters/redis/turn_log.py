@@ -178,6 +178,7 @@ class RedisWindowLeases:
             for user_id in await self._owners.users_of(owner):
                 await self._ledger.repair(user_id, owner, now=now)
                 found += await self._store.change(user_id, partial(_release, owner=owner, now=now))
+                await self._store.mark_again(user_id)
             await self._owners.forget(owner)
         await self._ledger.repair_expired(now=now)
         return found

@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
 from redis.asyncio import Redis
+from redis_parts import InterruptedClient
 from redis_server import redis_server
 from turn_logs import ManualClock
 
 from memory.adapters.redis import log_keys
 from memory.adapters.redis.ledger import RedisUserLedger
 from memory.adapters.redis.ledger_store import LedgerStore
-from memory.adapters.redis.log_client import Command, LogClient, Reply
+from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.write_barrier import RedisWriteBarrier
 from memory.errors import Unavailable
-
-
-class InterruptedClient(LogClient):
-    """Does something else right before a call with that key: the first, or a later one."""
-
-    def __init__(
-        self, client: Redis, key: str, interruption: Callable[[], Awaitable[object]], *, number: int = 1
-    ) -> None:
-        super().__init__(client)
-        self._key = key
-        self._interruption = interruption
-        self._countdown = number
-
-    async def calls(self, commands: Sequence[Command]) -> list[Reply]:
-        self._countdown -= any(self._key in command for command in commands)
-        if self._countdown == 0:
-            self._countdown = -1
-            await self._interruption()
-        return await super().calls(commands)
 
 
 @pytest.fixture

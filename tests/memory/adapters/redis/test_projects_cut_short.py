@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
 from redis.asyncio import Redis
+from redis_parts import MortalClient
 from redis_server import redis_server
 
-from memory.adapters.redis.log_client import Command, LogClient, Reply
+from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.projects import RedisProjects
 from memory.errors import Unavailable
 from memory.model.projects import ProjectRole, SharedProject
 
 AT = 1_750_000_000.0
 CALLS_MAX = 12
-
-
-class MortalClient(LogClient):
-    """Dies after so many calls."""
-
-    def __init__(self, client: Redis, calls: int) -> None:
-        super().__init__(client)
-        self._left = calls
-
-    async def calls(self, commands: Sequence[Command]) -> list[Reply]:
-        self._left -= 1
-        if self._left < 0:
-            raise Unavailable("turn_log", "dead")
-        return await super().calls(commands)
 
 
 @pytest.fixture
