@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from memory.adapters import retention
 from memory.adapters.sqlite import compacted_states as sqlite_states
 from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -103,7 +104,7 @@ async def test_the_oldest_states_of_a_user_go_first(states: CompactedStates, mon
 
 async def test_states_expire_and_one_that_is_too_large_is_not_kept(states: CompactedStates) -> None:
     await states.keep("ann", "old", state(3), made_at=NOW)
-    await states.keep("bob", "new", state(3), made_at=NOW + sqlite_states.AGE_SECONDS_MAX + 1)
+    await states.keep("bob", "new", state(3), made_at=NOW + retention.STATE_SECONDS_MAX + 1)
     assert await states.find("ann", ["old"]) is None
-    await states.keep("ann", "large", state(3, "x" * sqlite_states.STATE_BYTES_MAX), made_at=NOW)
+    await states.keep("ann", "large", state(3, "x" * retention.STATE_BYTES_MAX), made_at=NOW)
     assert await states.find("ann", ["large"]) is None

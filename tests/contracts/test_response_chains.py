@@ -10,6 +10,7 @@ from math import inf
 import pytest
 from turn_logs import START, Deployment
 
+from memory.adapters import retention
 from memory.adapters.sqlite import chains as sqlite_chains
 from memory.model import NOTE_KEYS_MAX, ChainLink, Message, Scope, Turn, TurnStatus
 from memory.ports import ResponseChains
@@ -75,7 +76,7 @@ async def test_the_oldest_go_first_of_one_user_and_nobody_else_s(
 async def test_what_is_too_old_goes(deployment: Deployment) -> None:
     async with deployment.start() as one:
         await one.log.chains.keep("ann", ("resp_1",), LINK, at=START)
-        await one.log.chains.keep("bob", ("resp_1",), LINK, at=START + sqlite_chains.AGE_SECONDS_MAX + 1)
+        await one.log.chains.keep("bob", ("resp_1",), LINK, at=START + retention.LINK_SECONDS_MAX + 1)
     async with deployment.start() as two:
         assert await two.log.chains.find("ann", "resp_1") is None
 

@@ -1,13 +1,30 @@
-"""Clients of a real Redis server for tests: one that dies after so many calls, and one that is interrupted."""
+"""Clients of a real Redis server for tests: shared ones, one that dies after so many calls, one that is interrupted."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
+from redis_server import redis_server
 
 from memory.adapters.redis.log_client import Command, LogClient, Reply
 from memory.errors import Unavailable
+
+
+@asynccontextmanager
+async def shared_client(folder: Path, *, is_cluster: bool = False) -> AsyncIterator[LogClient]:
+    """What one more process has. The server is emptied by the first process of a test, whose folder is this one."""
+    server = redis_server(is_cluster=is_cluster)
+    begun = folder / "redis-begun"
+    if not begun.exists():
+        begun.touch()
+        server.empty()
+    connecting = RedisCluster("127.0.0.1", server.port) if is_cluster else Redis(port=server.port)
+    async with connecting as connected:
+        yield LogClient(connected)
 
 
 class MortalClient(LogClient):

@@ -26,6 +26,8 @@ REMOVED_WORDS = "removed_words"
 PENDING_ERASURES = "pending_erasures"  # of erasures, whose files wait to be rewritten
 NO_PROFILES = "memproxy:{stale_profiles}:off"  # there while the deployment builds none
 
+NOTES, RECEIPTS, CHAINS, STATES, CALLS = SHELVES = ("notes", "receipts", "chains", "states", "calls")
+
 
 def heartbeat(owner: str) -> str:
     return f"memproxy:owner:{owner}"
@@ -167,6 +169,16 @@ class UserKeys:
         """Set: turns whose words left the record while the store may hold rows with them."""
         return f"{self._tag}:removed_words"
 
+    def shelf(self, kind: str) -> tuple[str, str, str, str]:
+        """Values by name, names by place, the bytes of all values, and marks (`shelves`)."""
+        values = f"{self._tag}:{kind}"
+        return values, f"{values}:places", f"{values}:bytes", f"{values}:marks"
+
+    @property
+    def uses(self) -> tuple[str, str, str]:
+        """By memory: uses that are not in the store, the sum on its way there, and the time of the last use."""
+        return f"{self._tag}:uses", f"{self._tag}:uses:total", f"{self._tag}:uses:at"
+
     @property
     def of_summaries(self) -> tuple[str, ...]:
         return (
@@ -189,4 +201,6 @@ class UserKeys:
             self.read_projects,
             self.authored,
             self.removed_words,
+            *self.uses,
+            *(key for kind in SHELVES for key in self.shelf(kind)),
         )
