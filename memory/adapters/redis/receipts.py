@@ -17,7 +17,7 @@ from memory.adapters.receipt_rules import before, held, without_secrets
 from memory.adapters.redis import log_keys
 from memory.adapters.redis.background import RedisBackground
 from memory.adapters.redis.log_client import LogClient
-from memory.adapters.redis.shelves import UNLIMITED, Shelf, Shelved, ShelfLimits
+from memory.adapters.redis.shelves import UNLIMITED, Shelf, ShelfLimits, Shelved
 from memory.adapters.retention import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
 from memory.errors import Unavailable
 from memory.model import Receipt
