@@ -8,13 +8,15 @@ from dataclasses import replace
 from math import inf
 
 import pytest
-from turn_logs import START, Deployment
+from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment
 
 from memory.adapters import retention
+from memory.adapters.redis import chains as redis_chains
 from memory.adapters.sqlite import chains as sqlite_chains
 from memory.model import NOTE_KEYS_MAX, ChainLink, Message, Scope, Turn, TurnStatus
 from memory.ports import ResponseChains
 
+ADAPTERS = QUEUE_DEPLOYMENTS
 LINK = ChainLink("s1", "t1", ("k1", "k2"))
 
 
@@ -62,7 +64,8 @@ async def test_every_process_finds_it_and_so_does_a_later_one(deployment: Deploy
 async def test_the_oldest_go_first_of_one_user_and_nobody_else_s(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_chains, "USER_LINKS_MAX", 3)
+    for module in (sqlite_chains, redis_chains):
+        monkeypatch.setattr(module, "USER_LINKS_MAX", 3)
     async with deployment.start() as one:
         await one.log.chains.keep("bob", ("resp_0",), LINK, at=START)
         for number in range(5):

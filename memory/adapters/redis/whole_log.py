@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memory.adapters.redis.chains import RedisResponseChains
 from memory.adapters.redis.conversation_record import RedisConversationRecord
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
@@ -13,7 +14,7 @@ from memory.ports import Clock
 
 
 class RedisTurnLog(RedisTurnRecording, RedisWindowLeases, RedisTurnTriage, RedisConversationRecord):
-    """`memory.ports.TurnLog` without messages, trees, chains, copies and times. `owners` must be open."""
+    """`memory.ports.TurnLog` without messages, trees, copies and times. `owners` must be open."""
 
     def __init__(self, client: LogClient, owners: RedisOwners, *, clock: Clock) -> None:
         store = QueueStore(client)
@@ -22,3 +23,4 @@ class RedisTurnLog(RedisTurnRecording, RedisWindowLeases, RedisTurnTriage, Redis
         RedisWindowLeases.__init__(self, client, store, owners, replica, clock=clock)
         RedisTurnTriage.__init__(self, client, store, replica, clock=clock)
         RedisConversationRecord.__init__(self, client, store)
+        self.chains = RedisResponseChains(client, clock=clock)
