@@ -1,4 +1,4 @@
-"""How much is kept of what serves later requests, on every adapter: notes, receipts, links of chains, states."""
+"""How much is kept of what serves later requests, on every adapter: notes, receipts, links of chains, states, calls."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ STATE_BYTES_MAX = 64 << 10  # a larger one is not stored: it could not be short
 STATE_SECONDS_MAX = 30 * DAY
 STATE_DROP_SECONDS = 3_600.0  # longer than any state is in the making
 STATE_KEYS_ASKED_MAX = 2_000  # of one lookup
+
+CALL_SECONDS = DAY  # of an idempotency key: far longer than any client goes on repeating a call
+USER_CALLS_MAX = 10_000
 
 _NOTES = NoteSettings()
 _RECEIPTS = ReceiptSettings()

@@ -13,6 +13,8 @@ from redis_server import redis_server
 from memory.adapters.redis.log_client import Command, LogClient, Reply
 from memory.errors import Unavailable
 
+REDIS_KINDS = {"redis": False, "redis cluster": True}  # whether it is a cluster
+
 
 @asynccontextmanager
 async def shared_client(folder: Path, *, is_cluster: bool = False) -> AsyncIterator[LogClient]:

@@ -26,6 +26,7 @@ REMOVED_WORDS = "removed_words"
 PENDING_ERASURES = "pending_erasures"  # of erasures, whose files wait to be rewritten
 NO_PROFILES = "memproxy:{stale_profiles}:off"  # there while the deployment builds none
 
+OPT_OUTS = "memproxy:{opt_outs}:since"  # hash: since when, by digest
 NOTES, RECEIPTS, CHAINS, STATES, CALLS = SHELVES = ("notes", "receipts", "chains", "states", "calls")
 
 

@@ -18,6 +18,15 @@ for _, member in ipairs(expired) do
 end
 return {string.format('%.0f', place), gone}
 """
+# Of the index: ARGV are the time before which values have expired, and how many may go now. Gives members and places.
+EXPIRED = """
+local gone = {}
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '(' .. ARGV[1], 'LIMIT', 0, ARGV[2])) do
+  gone[#gone + 1] = member
+  gone[#gone + 1] = redis.call('ZSCORE', KEYS[1], member) or '0'
+end
+return gone
+"""
 # Of the index: members leave it that are at those places.
 LEAVE = """
 for at = 1, #ARGV, 2 do

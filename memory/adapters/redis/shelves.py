@@ -127,6 +127,11 @@ class Shelf:
         keys = UserKeys(user_id)
         await self._take_off([(_member(keys, one.name), one.place) for one in shelved])
 
+    async def drop_expired(self, now: float) -> None:
+        """Some of those that have expired, the oldest first."""
+        expired = [repr(now - self._limits.seconds_max), GONE_AT_ONCE]
+        await self._take_off(_pairs(await self._client.run(shelf_scripts.EXPIRED, self._index, expired)))
+
     async def mark(self, user_id: str, marks: Sequence[str], *, at: float) -> None:
         """From now on, values with one of these marks that were made until then are not put there."""
         keys = self._user_keys(UserKeys(user_id))
