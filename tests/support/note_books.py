@@ -7,11 +7,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
 
 from redis_parts import shared_client
 
 from memory.adapters.redis.background import RedisBackground
+from memory.adapters.redis.model_capabilities import RedisModelCapabilities
 from memory.adapters.redis.notes import RedisNoteBook
 from memory.adapters.redis.receipts import RedisReceipts
 from memory.adapters.retention import NoteLimits, ReceiptLimits
@@ -72,7 +72,7 @@ async def redis_books(folder: Path, clock: Clock, bounds: Bounds, *, is_cluster:
                 clock=clock,
                 limits=ReceiptLimits(bounds.receipt_seconds, bounds.user_receipts, bounds.total_bytes),
             ),
-            cast(Any, None),
+            RedisModelCapabilities(client, clock=clock),
         )
 
 
