@@ -152,10 +152,13 @@ class LedgerStore:
         return is_done
 
     def _staleness(self, user_id: str, read: LedgerRead, plan: LedgerPlan[Result]) -> list[Command]:
-        """A write has ended: the user's profiles have to be built again."""
+        """A write has ended: the user's profiles have to be built again, and rounds of upkeep learn of a new user."""
         if plan.entry is None or not ledger_values.has_written(read.entry, plan.entry):
             return []
-        return [] if user_id.startswith(PROJECT_OWNER_PREFIX) else [self._stale.marking(UserKeys(user_id).digest)]
+        if user_id.startswith(PROJECT_OWNER_PREFIX):
+            return []
+        digest = UserKeys(user_id).digest
+        return [self._stale.marking(digest), ("SADD", log_keys.NEW_USERS, digest)]
 
 
 def read_commands(keys: UserKeys) -> list[Command]:

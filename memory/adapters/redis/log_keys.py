@@ -26,6 +26,8 @@ REMOVED_WORDS = "removed_words"
 PENDING_ERASURES = "pending_erasures"  # of erasures, whose files wait to be rewritten
 NO_PROFILES = "memproxy:{stale_profiles}:off"  # there while the deployment builds none
 
+NEW_USERS = "memproxy:{rounds}:new"  # set: digests of users of whom no round of upkeep knows yet
+ROUNDS = ("memproxy:{rounds}:ended", "memproxy:{rounds}:begun")  # sorted sets: digests of users by time
 OPT_OUTS = "memproxy:{opt_outs}:since"  # hash: since when, by digest
 NOTES, RECEIPTS, CHAINS, STATES, CALLS = SHELVES = ("notes", "receipts", "chains", "states", "calls")
 
