@@ -26,6 +26,8 @@ REMOVED_WORDS = "removed_words"
 PENDING_ERASURES = "pending_erasures"  # of erasures, whose files wait to be rewritten
 NO_PROFILES = "memproxy:{stale_profiles}:off"  # there while the deployment builds none
 
+_SNAPSHOTS = "memproxy:{snapshots}"
+SNAPSHOTS = (f"{_SNAPSHOTS}:used", f"{_SNAPSHOTS}:sizes", f"{_SNAPSHOTS}:bytes")  # digests by last use, sizes, sum
 NEW_USERS = "memproxy:{rounds}:new"  # set: digests of users of whom no round of upkeep knows yet
 ROUNDS = ("memproxy:{rounds}:ended", "memproxy:{rounds}:begun")  # sorted sets: digests of users by time
 OPT_OUTS = "memproxy:{opt_outs}:since"  # hash: since when, by digest
@@ -178,6 +180,11 @@ class UserKeys:
         return values, f"{values}:places", f"{values}:bytes", f"{values}:marks"
 
     @property
+    def snapshot(self) -> str:
+        """The user's working set."""
+        return f"{self._tag}:snapshot"
+
+    @property
     def uses(self) -> tuple[str, str, str]:
         """By memory: uses that are not in the store, the sum on its way there, and the time of the last use."""
         return f"{self._tag}:uses", f"{self._tag}:uses:total", f"{self._tag}:uses:at"
@@ -204,6 +211,7 @@ class UserKeys:
             self.read_projects,
             self.authored,
             self.removed_words,
+            self.snapshot,
             *self.uses,
             *(key for kind in SHELVES for key in self.shelf(kind)),
         )

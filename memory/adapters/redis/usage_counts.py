@@ -71,7 +71,7 @@ return 1
 
 
 class RedisUsageCounts:
-    """`memory.ports.UsageCounts`. Open with `async with`, inside of `background`; on exit, pending counts are posted."""
+    """`memory.ports.UsageCounts`. Open with `async with`, within `background`: on exit, pending counts are posted."""
 
     def __init__(self, client: LogClient, background: RedisBackground, *, flush_seconds: float = FLUSH_SECONDS) -> None:
         self._client = client
