@@ -28,6 +28,8 @@ NO_PROFILES = "memproxy:{stale_profiles}:off"  # there while the deployment buil
 
 _SNAPSHOTS = "memproxy:{snapshots}"
 SNAPSHOTS = (f"{_SNAPSHOTS}:used", f"{_SNAPSHOTS}:sizes", f"{_SNAPSHOTS}:bytes")  # digests by last use, sizes, sum
+RECORDERS = "memproxy:{recorders}:last"  # hash: `v` the version, `l` the last beats of processes that record
+RECORDING_GAPS = "memproxy:{recorders}:gaps"  # list: times in which nobody recorded
 NEW_USERS = "memproxy:{rounds}:new"  # set: digests of users of whom no round of upkeep knows yet
 ROUNDS = ("memproxy:{rounds}:ended", "memproxy:{rounds}:begun")  # sorted sets: digests of users by time
 OPT_OUTS = "memproxy:{opt_outs}:since"  # hash: since when, by digest

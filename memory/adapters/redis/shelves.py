@@ -129,7 +129,7 @@ class Shelf:
 
     async def drop_expired(self, now: float) -> None:
         """Some of those that have expired, the oldest first."""
-        expired = [repr(now - self._limits.seconds_max), GONE_AT_ONCE]
+        expired = (repr(now - self._limits.seconds_max), GONE_AT_ONCE)
         await self._take_off(_pairs(await self._client.run(shelf_scripts.EXPIRED, self._index, expired)))
 
     async def mark(self, user_id: str, marks: Sequence[str], *, at: float) -> None:
