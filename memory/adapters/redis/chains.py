@@ -13,7 +13,7 @@ from memory.adapters.redis import log_keys
 from memory.adapters.redis.conversation_record import RedisConversationRecord
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.queue_store import QueueStore
-from memory.adapters.redis.shelves import Shelf, ShelfLimits
+from memory.adapters.redis.shelves import NewValue, Shelf, ShelfLimits
 from memory.adapters.retention import LINK_SECONDS_MAX, LINKS_MAX, USER_LINKS_MAX
 from memory.model import ChainLink, Scope, Turn, is_valid_id
 from memory.ports import Clock
@@ -50,7 +50,7 @@ class RedisResponseChains:
             self._pending.popitem(last=False)
         try:
             for name in names:
-                await self._shelf.put(user_id, name, _ENCODER.encode(link), made_at=at)
+                await self._shelf.put(user_id, NewValue(name, _ENCODER.encode(link), at))
         finally:
             for name in names:
                 if self._pending.get((user_id, name)) is link:

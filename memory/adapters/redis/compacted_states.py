@@ -11,7 +11,7 @@ import msgspec
 
 from memory.adapters.redis import log_keys
 from memory.adapters.redis.log_client import LogClient
-from memory.adapters.redis.shelves import Shelf, ShelfLimits
+from memory.adapters.redis.shelves import NewValue, Shelf, ShelfLimits
 from memory.adapters.retention import (
     STATE_BYTES_MAX,
     STATE_DROP_SECONDS,
@@ -39,7 +39,7 @@ class RedisCompactedStates:
     async def keep(self, user_id: str, key: str, state: CompactedState, *, made_at: float) -> None:
         encoded = _ENCODER.encode(state)
         if len(encoded) <= STATE_BYTES_MAX:
-            await self._shelf.put(user_id, key, encoded, made_at=made_at, keeps_first=True)
+            await self._shelf.put(user_id, NewValue(key, encoded, made_at), keeps_first=True)
 
     async def drop(self, user_id: str, *, now: float) -> None:
         await self._shelf.erase(user_id, at=now)

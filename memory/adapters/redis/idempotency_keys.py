@@ -9,7 +9,7 @@ import msgspec
 
 from memory.adapters.redis import log_keys
 from memory.adapters.redis.log_client import LogClient
-from memory.adapters.redis.shelves import Shelf, ShelfLimits
+from memory.adapters.redis.shelves import NewValue, Shelf, ShelfLimits
 from memory.adapters.retention import CALL_SECONDS, USER_CALLS_MAX
 from memory.errors import Unavailable
 from memory.ports.idempotency import KeyClaim
@@ -25,11 +25,11 @@ class RedisIdempotencyKeys:
         self._shelf = Shelf(client, log_keys.CALLS, kept)
 
     async def claim(self, user_id: str, key: str, *, fingerprint: bytes, now: float) -> KeyClaim:
-        mine = _ENCODER.encode(KeyClaim(fingerprint, now))
+        mine = NewValue(key, _ENCODER.encode(KeyClaim(fingerprint, now)), now)
         for _ in range(TRIES_MAX):
             (stored,) = await self._shelf.find(user_id, [key])
             if stored is None:
-                await self._shelf.put(user_id, key, mine, made_at=now, keeps_first=True)
+                await self._shelf.put(user_id, mine, keeps_first=True)
                 continue
             claim = _CLAIMS.decode(stored)
             if claim.claimed_at >= now - CALL_SECONDS:

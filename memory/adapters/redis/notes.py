@@ -9,7 +9,7 @@ import msgspec
 
 from memory.adapters.redis import log_keys
 from memory.adapters.redis.log_client import LogClient
-from memory.adapters.redis.shelves import Shelf, ShelfLimits
+from memory.adapters.redis.shelves import NewValue, Shelf, ShelfLimits
 from memory.adapters.retention import (
     DEFAULT_NOTE_LIMITS,
     NOTE_BYTES_MAX,
@@ -37,9 +37,7 @@ class RedisNoteBook:
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
         encoded = _ENCODER.encode(replace(note, made_at=made_at))
         if len(encoded) <= NOTE_BYTES_MAX:
-            await self._shelf.put(
-                user_id, key, encoded, made_at=made_at, weight=len(encoded), marks=tuple(note.memory_ids)
-            )
+            await self._shelf.put(user_id, NewValue(key, encoded, made_at, len(encoded), tuple(note.memory_ids)))
 
     async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
         if not memory_ids:

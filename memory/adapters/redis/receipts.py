@@ -17,7 +17,7 @@ from memory.adapters.receipt_rules import before, held, without_secrets
 from memory.adapters.redis import log_keys
 from memory.adapters.redis.background import RedisBackground
 from memory.adapters.redis.log_client import LogClient
-from memory.adapters.redis.shelves import UNLIMITED, Shelf, ShelfLimits, Shelved
+from memory.adapters.redis.shelves import UNLIMITED, NewValue, Shelf, ShelfLimits, Shelved
 from memory.adapters.retention import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
 from memory.errors import Unavailable
 from memory.model import Receipt
@@ -90,7 +90,8 @@ class RedisReceipts:
 
     async def _keep(self, receipt: Receipt) -> None:
         body = _ENCODER.encode(without_secrets(receipt, self._redact))
-        await self._shelf.put(receipt.user_id, receipt.id, body, made_at=receipt.at, weight=len(body), keeps_first=True)
+        new = NewValue(receipt.id, body, receipt.at, len(body))
+        await self._shelf.put(receipt.user_id, new, keeps_first=True)
 
     async def _page(self, look: Look, cursor: str, limit: int, is_wanted: Callable[[Receipt], bool]) -> ReceiptPage:
         """Read until a page is full, and one more shows that there is a next one."""

@@ -40,6 +40,17 @@ class ShelfLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class NewValue:
+    """`weight`: its share of `weight_max`. It is refused if one of its marks was set since it was made."""
+
+    name: str
+    value: bytes
+    made_at: float
+    weight: int = 1
+    marks: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Shelved:
     """A value and where it is. `name` is UTF-8 with lone surrogates."""
 
@@ -66,40 +77,27 @@ class Shelf:
         )
         return found
 
-    async def put(
-        self,
-        user_id: str,
-        name: str,
-        value: bytes,
-        *,
-        made_at: float,
-        weight: int = 1,
-        marks: Sequence[str] = (),
-        keeps_first: bool = False,
-    ) -> None:
+    async def put(self, user_id: str, new: NewValue, *, keeps_first: bool = False) -> None:
         """In place of an earlier value, or with `keeps_first` only where there is none.
 
-        Ignored if the user, or one of these marks, or everything was marked since it was made.
+        Ignored if the user, or one of its marks, or everything was marked since it was made.
         """
-        keys, member_name = UserKeys(user_id), _bytes_of(name)
-        member = _member(keys, member_name)
-        oldest = made_at - self._limits.seconds_max
-        arguments = (member, weight, repr(made_at), self._limits.weight_max, repr(oldest), GONE_AT_ONCE)
+        keys, name, made_at = UserKeys(user_id), _bytes_of(new.name), repr(new.made_at)
+        member = _member(keys, name)
+        oldest = repr(new.made_at - self._limits.seconds_max)
+        arguments = (member, new.weight, made_at, self._limits.weight_max, oldest, GONE_AT_ONCE)
         place, surplus = await self._client.run(shelf_scripts.ENTER, self._index, arguments)
-        limits = (self._limits.user_values_max, self._limits.user_bytes_max)
-        is_there, gone = await self._client.run(
-            shelf_scripts.PUT,
-            self._user_keys(keys),
-            [member_name, value, place, repr(made_at), *limits, int(keeps_first), EVERYTHING, *map(_bytes_of, marks)],
-        )
+        limits = (self._limits.user_values_max, self._limits.user_bytes_max, int(keeps_first))
+        words = [name, new.value, place, made_at, *limits, EVERYTHING, *map(_bytes_of, new.marks)]
+        is_there, gone = await self._client.run(shelf_scripts.PUT, self._user_keys(keys), words)
         leaving = [(_member(keys, other), at) for other, at in _pairs(gone)]
-        if not is_there:
-            leaving.append((member, place))
         again: list[Command] = [
             ("ZADD", self._index[0], "NX", place, member),
-            ("ZADD", self._index[1], "NX", repr(made_at), member),
+            ("ZADD", self._index[1], "NX", made_at, member),
         ]
-        await self._client.calls([*(again if is_there else ()), *self._leaving(leaving)])
+        if not is_there:
+            leaving, again = [*leaving, (member, place)], []
+        await self._client.calls([*again, *self._leaving(leaving)])
         await self._take_off(_pairs(surplus))
 
     async def replace(self, user_id: str, name: str, before: bytes, after: bytes) -> bool:
