@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from turn_logs import START, Deployment, Process, redis_deployment
 from memory.adapters.file_scan import scanned
 from memory.adapters.redis.deleted_keys import RedisDeletedKeys
 from memory.adapters.redis.log_client import LogClient
-from memory.model import ProfileLine
+from memory.model import PastNote, ProfileLine, RecallStatus, Receipt
 from memory.model.projects import MemoryVisibility, ProjectRole, SharedMemory, SharedProject
 
 
@@ -54,10 +55,16 @@ async def keep_everything_of(process: Process, user: str) -> None:
     await process.projects.set_roles(key, {user: ProjectRole.EDITOR}, at=START)
     await process.projects.put([SharedMemory(f"{key}.1", key, user, MemoryVisibility.MEMBERS, START)])
     await process.projects.add_reader(key, user)
+    await process.notes.keep(user, "k1", PastNote(f"about {user}", ("m1",), 7), made_at=START)
+    await process.opt_outs.set(user, at=START)
+    process.receipts.keep(Receipt("r1", user, START, RecallStatus.USED, "found", query=f"who is {user}"))
+    process.usage_counts.count(user, ["m1"], at=START)
+    while await process.receipts.get(user, "r1") is None:
+        await asyncio.sleep(0.01)
 
 
-async def erase(process: Process, user: str) -> None:
-    """As the erasure of the service does."""
+async def erase(process: Process, user: str, *, drops: bool = True) -> None:
+    """As the erasure of the service does; without `drops`, what was kept since then is left to the end of the life."""
     await process.projects.drop([entry.memory_id for entry in await process.projects.authored(user)])
     for access in await process.projects.joined(user):
         await process.projects.set_roles(access.project.key, {user: None}, at=START)
@@ -66,6 +73,10 @@ async def erase(process: Process, user: str) -> None:
         await process.projects.delete(access.project.key)  # its name has the user's in it
     await process.profiles.erase(user)
     await process.summaries.erase(user)
+    if drops:
+        await process.notes.drop(user, [], now=START)
+        await process.receipts.erase(user)
+        await process.usage_counts.drop(user, [])
     async with process.ledger.write(user) as held:
         await held.end_life()
 
@@ -80,10 +91,13 @@ async def keys_with(client: LogClient, user: str) -> list[str]:
     return sorted(found)
 
 
-async def test_no_key_and_no_file_names_an_erased_user(process: Process, client: LogClient, user: str) -> None:
+@pytest.mark.parametrize("drops", [True, False])
+async def test_no_key_and_no_file_names_an_erased_user(
+    process: Process, client: LogClient, user: str, *, drops: bool
+) -> None:
     await keep_everything_of(process, user)
     assert await keys_with(client, user) != []
-    await erase(process, user)
+    await erase(process, user, drops=drops)
     assert await keys_with(client, user) == []
     assert scanned([redis_server().folder], [user])[2] != []
     await RedisDeletedKeys(client).rewrite()
