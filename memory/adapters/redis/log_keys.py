@@ -179,14 +179,8 @@ class UserKeys:
 
     @property
     def of_one_life(self) -> tuple[str, ...]:
-        """What the end of a user's life deletes in one step, beside the entry of the ledger."""
-        return (
-            self.user,
-            self.changes,
-            self.forgotten,
-            self.profiles,
-            self.projects,
-            self.read_projects,
-            self.authored,
-            self.removed_words,
-        )
+        """What the end of a user's life deletes in one step, beside the entry of the ledger.
+
+        The sets of what may concern them in projects name nobody, and may be those of their next life already.
+        """
+        return (self.user, self.changes, self.forgotten, self.profiles, self.removed_words)

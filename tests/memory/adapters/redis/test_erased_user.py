@@ -153,6 +153,17 @@ async def test_whoever_was_at_work_for_them_writes_nothing_that_names_them(
     assert await keys_with(client, user) == []
 
 
+async def test_a_project_that_they_join_while_they_are_erased_is_one_of_their_next_life(
+    process: Process, user: str
+) -> None:
+    project = SharedProject(uuid.uuid4().hex, "", "boats", START)
+    await process.projects.create(project, "bob")
+    async with process.ledger.write(user) as held:
+        await process.projects.set_roles(project.key, {user: ProjectRole.EDITOR}, at=START)
+        await held.end_life()
+    assert [one.project for one in await process.projects.joined(user)] == [project]
+
+
 async def test_an_untouched_lock_of_a_user_with_turns_keeps_their_name(process: Process, user: str) -> None:
     await talk(process, "t1", user=user)
     async with process.ledger.write(user):
