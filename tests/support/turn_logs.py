@@ -57,6 +57,7 @@ from memory.ports import (
 )
 from memory.ports.erasures import Erasures, WriteBarrier
 from memory.ports.projects import Projects
+from memory.sessions.summaries.summarizer import KeptSummaries
 
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
@@ -84,7 +85,7 @@ class Process:
     receipts: Receipts
     usage_counts: UsageCounts
     profiles: Profiles
-    summaries: SqliteSummaries | RedisSummaries
+    summaries: KeptSummaries
     opt_outs: OptOuts
     barrier: WriteBarrier
     projects: Projects

@@ -26,6 +26,12 @@ if tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '-1') == tonumber(ARGV[2])
 end
 return 0
 """
+# KEYS: the ledger, the queue, the user's id, then keys of which any needs it. Nothing was ever written for the user.
+FORGET_UNKNOWN = """
+if redis.call('HEXISTS', KEYS[1], 'l') == 1 or (redis.call('HGET', KEYS[2], 'q') or '') ~= '' then return 0 end
+if redis.call('EXISTS', unpack(KEYS, 4)) > 0 then return 0 end
+return redis.call('DEL', KEYS[3])
+"""
 
 Result = TypeVar("Result")
 
@@ -37,6 +43,11 @@ class LedgerRead:
     entry: LedgerEntry
     erased: ErasedUser | None
     replies: Sequence[Reply] = ()
+
+    @property
+    def is_unknown(self) -> bool:
+        """Nothing was ever written for the user, in this life."""
+        return self.entry == first_entry(self.erased)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,12 @@ class LedgerStore:
                 return plan.result
             await asyncio.sleep(secrets.randbelow(1000) / 1000 * PAUSE_SECONDS_MAX)
         raise Unavailable("turn_log", f"others changed this user's ledger {COMMIT_TRIES_MAX} times meanwhile")
+
+    async def forget_unknown(self, user_id: str) -> None:
+        """The entry of a free lock was deleted, for it says no more than none would. So is the id if not needed."""
+        keys = UserKeys(user_id)
+        needing = [keys.turns, keys.profiles, keys.removed_words, *keys.of_summaries]
+        await self._client.run(FORGET_UNKNOWN, [keys.ledger, keys.queue, keys.user, *needing], [])
 
     async def note_lock(self, user_id: str, *, expires_at: float) -> None:
         """Before a lock is taken, so that whoever looks for expired ones finds it."""

@@ -1,4 +1,4 @@
-"""The names of the keys of turn log and ledger. All keys of one user share a hash tag, so that a script may use them.
+"""The names of the keys on Redis. All keys of one user share a hash tag, so that a script may use them.
 
 A user's tag is a digest: ids may be long, and may hold braces. Global keys have tags of their own, and name users by
 the same digest: what is left in them of a user that was erased names nobody.
@@ -203,17 +203,10 @@ class UserKeys:
 
     @property
     def of_one_life(self) -> tuple[str, ...]:
-        """What the end of a user's life deletes in one step, beside the entry of the ledger."""
-        return (
-            self.user,
-            self.changes,
-            self.forgotten,
-            self.profiles,
-            self.projects,
-            self.read_projects,
-            self.authored,
-            self.removed_words,
-            self.snapshot,
-            *self.uses,
-            *(key for kind in SHELVES for key in self.shelf(kind)),
-        )
+        """What the end of a user's life deletes in one step, beside the entry of the ledger.
+
+        The sets of what may concern them in projects name nobody, and may be those of their next life already.
+        """
+        shelves = (key for kind in SHELVES for key in self.shelf(kind))
+        ledger = (self.user, self.changes, self.forgotten, self.profiles, self.removed_words)
+        return (*ledger, self.snapshot, *self.uses, *shelves)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from memory.adapters.redis import ledger_values, log_keys, profile_values
-from memory.adapters.redis.ledger_store import LedgerPlan, LedgerRead, LedgerStore, first_entry, read_commands, read_of
+from memory.adapters.redis.ledger_store import LedgerPlan, LedgerRead, LedgerStore, read_commands, read_of
 from memory.adapters.redis.log_client import Command, LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.profile_values import BUILT, StoredProfile, StoredProfiles
@@ -48,7 +48,7 @@ class RedisProfiles:
             if read.entry.revision != revision:
                 return LedgerPlan(False)
             changed = profile_values.with_lines(stored, user_id, lines, now=now)
-            return self._storing(True, user_id, changed, [_building(user_id, read)])
+            return self._storing(True, user_id, changed, _building(user_id, read))
 
         return await self._change(user_id, putting)
 
@@ -152,12 +152,12 @@ def _erase(read: LedgerRead, stored: StoredProfiles, *, user_id: str, project_id
         return LedgerPlan(None, commands=[("HDEL", keys.profiles, profile_values.field_of(project_id))])
     fields = [profile_values.field_of(project) for project in stored.profiles]
     deleting: list[Command] = [("HDEL", keys.profiles, *fields)] if fields else []
-    return LedgerPlan(None, commands=[*deleting, _building(user_id, read)])
+    return LedgerPlan(None, commands=[*deleting, *_building(user_id, read)])
 
 
-def _building(user_id: str, read: LedgerRead) -> Command:
-    """The profiles are as the last settled revision says."""
-    return ("HSET", UserKeys(user_id).profiles, BUILT, ledger_values.settled(read.entry))
+def _building(user_id: str, read: LedgerRead) -> list[Command]:
+    """The profiles are as the last settled revision says; that of an unknown user says nothing."""
+    return [] if read.is_unknown else [("HSET", UserKeys(user_id).profiles, BUILT, ledger_values.settled(read.entry))]
 
 
 def _staleness_of(keys: UserKeys) -> list[Command]:
@@ -166,6 +166,6 @@ def _staleness_of(keys: UserKeys) -> list[Command]:
 
 def _is_stale(user_id: str, read: LedgerRead, built: bytes | None) -> bool:
     """Not somebody for whom nothing was ever written. Shared projects have no profiles."""
-    if user_id.startswith(PROJECT_OWNER_PREFIX) or read.entry == first_entry(read.erased):
+    if user_id.startswith(PROJECT_OWNER_PREFIX) or read.is_unknown:
         return False
     return ledger_values.settled(read.entry) > int(built or b"0")

@@ -103,8 +103,10 @@ class QueueStore:
             planned = rule(queue, replies)
             if planned.is_empty:
                 return planned.result
-            if marks != (marks := self._marks(user_id, queue, planned)):
-                await self._client.calls(marks)
+            needed = self._marks(user_id, queue, planned)
+            if needed != marks:
+                await self._client.calls(needed)
+                marks = needed
             if await to_its_end(self._commit(user_id, version, queue, planned)):
                 return planned.result
             await asyncio.sleep(secrets.randbelow(1000) / 1000 * PAUSE_SECONDS_MAX)

@@ -14,7 +14,6 @@ from memory.adapters.redis.log_client import LogClient
 from memory.errors import BadSetting
 
 OLDEST_MAJOR_VERSION = 7
-_SAFE_POLICY = "noeviction"
 
 _log = structlog.get_logger(__name__)
 
@@ -26,16 +25,17 @@ async def check_servers(client: LogClient, *, survives_power_failure: bool) -> N
     """
     for info in await client.of_each_node("INFO", "server"):
         check_version(info)
-    settings = await configured(client, "appendonly", "appendfsync", "maxmemory-policy")
+    wanted = _wanted(survives_power_failure=survives_power_failure)
+    settings = await configured(client, *wanted)
     if None in settings:
         _log.warning(
             "redis.not_checked",
-            reason="it refuses CONFIG GET: see for yourself that appendonly is yes, appendfsync "
-            f"{'always' if survives_power_failure else 'always or everysec'}, and maxmemory-policy {_SAFE_POLICY}",
+            reason="it refuses CONFIG GET: see for yourself that turns survive",
+            **{name.replace("-", "_"): " or ".join(values) for name, values in wanted.items()},
         )
     for node in settings:
         if node is not None:
-            _check_settings(node, survives_power_failure=survives_power_failure)
+            _check_settings(node, wanted)
 
 
 async def configured(client: LogClient, *names: str) -> list[Mapping[str, str] | None]:
@@ -64,12 +64,15 @@ def check_version(info: Mapping[str, object] | None) -> None:
         raise BadSetting(f"Redis {OLDEST_MAJOR_VERSION} or later is needed, or Valkey; this server is {version}")
 
 
-def _check_settings(node: Mapping[str, str], *, survives_power_failure: bool) -> None:
-    wanted = {
-        "appendonly": ("yes",),
-        "appendfsync": ("always",) if survives_power_failure else ("always", "everysec"),
-        "maxmemory-policy": (_SAFE_POLICY,),
-    }
+def _wanted(*, survives_power_failure: bool) -> dict[str, tuple[str, ...]]:
+    """Settings with the values that are accepted."""
+    wanted: dict[str, tuple[str, ...]] = {"appendonly": ("yes",), "maxmemory-policy": ("noeviction",)}
+    if survives_power_failure:
+        return wanted | {"appendfsync": ("always",), "no-appendfsync-on-rewrite": ("no",)}
+    return wanted | {"appendfsync": ("always", "everysec")}
+
+
+def _check_settings(node: Mapping[str, str], wanted: Mapping[str, tuple[str, ...]]) -> None:
     for name, values in wanted.items():
         if node.get(name) not in values:
             raise BadSetting(

@@ -95,7 +95,12 @@ class RedisSummaries:
         for user_id, own in by_user.items():
             keys = UserKeys(user_id)
             sessions = [one.session_id for one in own]
-            reading = [("HMGET", keys.summary_heads, *sessions), ("HMGET", keys.summaries, *sessions)]
+            fields = [summary_values.withdrawn_field(one.session_id, one.series) for one in own]
+            reading = [
+                ("HMGET", keys.summary_heads, *sessions),
+                ("HMGET", keys.summaries, *sessions),
+                ("HMGET", keys.withdrawn_summaries, *fields),
+            ]
             await self._store.change(user_id, partial(_settle, keys=keys, withdrawn=own), reading=reading)
 
     async def erase(self, user_id: str) -> None:
@@ -244,8 +249,10 @@ def _settle(
     queue: UserQueue, replies: Sequence[Reply], *, keys: UserKeys, withdrawn: Sequence[WithdrawnSummary]
 ) -> Planned[None]:
     commands: list[Command] = []
-    for one, head, text in zip(withdrawn, *replies, strict=True):
-        commands += [("HDEL", keys.withdrawn_summaries, summary_values.withdrawn_field(one.session_id, one.series))]
+    for one, head, text, earlier in zip(withdrawn, *replies, strict=True):
+        if earlier is not None:
+            field = summary_values.withdrawn_field(one.session_id, one.series)
+            commands += [("HDEL", keys.withdrawn_summaries, field)]
         if head is not None and text is None and summary_values.decode_head(head).series == one.series:
             commands += [("HDEL", keys.summary_heads, one.session_id)]
     return Planned(None, commands=commands)

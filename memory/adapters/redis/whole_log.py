@@ -8,9 +8,10 @@ from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.queue_replica import QueueReplica
 from memory.adapters.redis.queue_store import QueueStore
+from memory.adapters.redis.removed_words import RedisRemovedWords
 from memory.adapters.redis.turn_log import RedisTurnRecording, RedisWindowLeases
 from memory.adapters.redis.turn_triage import RedisTurnTriage
-from memory.ports import Clock
+from memory.ports import Clock, RemovedWords
 
 
 class RedisTurnLog(RedisTurnRecording, RedisWindowLeases, RedisTurnTriage, RedisConversationRecord):
@@ -24,3 +25,4 @@ class RedisTurnLog(RedisTurnRecording, RedisWindowLeases, RedisTurnTriage, Redis
         RedisTurnTriage.__init__(self, client, store, replica, clock=clock)
         RedisConversationRecord.__init__(self, client, store)
         self.chains = RedisResponseChains(client, clock=clock)
+        self.removed_words: RemovedWords = RedisRemovedWords(client)

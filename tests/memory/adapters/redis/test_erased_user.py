@@ -16,7 +16,8 @@ from turn_logs import START, Deployment, Process, redis_deployment
 from memory.adapters.file_scan import scanned
 from memory.adapters.redis.deleted_keys import RedisDeletedKeys
 from memory.adapters.redis.log_client import LogClient
-from memory.model import PastNote, ProfileLine, RecallStatus, Receipt
+from memory.errors import Conflict
+from memory.model import PastNote, ProfileLine, RecallStatus, Receipt, WithdrawnSummary
 from memory.model.projects import MemoryVisibility, ProjectRole, SharedMemory, SharedProject
 
 
@@ -132,3 +133,53 @@ async def test_nobody_looks_for_an_erased_user_and_their_next_life_is_a_new_one(
         held.touch(["m9"])
     assert await process.profiles.stale(limit=9) == [user]
     assert [one.session_id for one in await due(process)] == ["s3"]
+
+
+async def test_whoever_was_at_work_for_them_writes_nothing_that_names_them(
+    process: Process, deployment: Deployment, client: LogClient, user: str
+) -> None:
+    """A lock that was lost, or is taken afterwards and written nothing under, a profile, and a summary to settle."""
+    async with deployment.start() as other:
+        await keep_everything_of(process, user)
+        withdrawn = WithdrawnSummary(user, "s1", 7, 1)
+        (profile,) = await other.profiles.all(user)
+        revision = (await other.ledger.revision(user)).number
+        slow = other.ledger.write(user)
+        held = await slow.__aenter__()
+        held.touch(["m3"])
+        deployment.clock.now += 60
+        await erase(process, user)
+        with pytest.raises(Conflict):
+            await slow.__aexit__(None, None, None)
+        async with other.ledger.write(user):
+            assert await keys_with(client, user) != []
+        assert not await other.profiles.put(user, {"": profile.lines}, revision=revision, now=START)
+        erased = (await other.ledger.revision(user)).number
+        assert await other.profiles.put(user, {}, revision=erased, now=START)
+        assert not await other.profiles.put_prose(profile, None)
+        await other.profiles.drop(user, ["m1"], now=START)
+        await other.summaries.settle([withdrawn])
+        await other.summaries.end(user, "s1")
+        await other.summaries.leave_out(user, ["t1"])
+        await other.log.make_due_now(user)
+        await other.log.withdraw(user, opened_before=LATER)
+    await process.log.recover()
+    assert await keys_with(client, user) == []
+
+
+async def test_a_project_that_they_join_while_they_are_erased_is_one_of_their_next_life(
+    process: Process, user: str
+) -> None:
+    project = SharedProject(uuid.uuid4().hex, "", "boats", START)
+    await process.projects.create(project, "bob")
+    async with process.ledger.write(user) as held:
+        await process.projects.set_roles(project.key, {user: ProjectRole.EDITOR}, at=START)
+        await held.end_life()
+    assert [one.project for one in await process.projects.joined(user)] == [project]
+
+
+async def test_an_untouched_lock_of_a_user_with_turns_keeps_their_name(process: Process, user: str) -> None:
+    await talk(process, "t1", user=user)
+    async with process.ledger.write(user):
+        pass
+    assert [one.user_id for one in await due(process)] == [user]

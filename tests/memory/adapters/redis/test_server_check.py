@@ -44,6 +44,7 @@ async def test_a_server_that_keeps_every_write_is_accepted_and_a_cluster_as_well
         ("appendonly", "no"),
         ("appendfsync", "everysec"),
         ("appendfsync", "no"),
+        ("no-appendfsync-on-rewrite", "yes"),
         ("maxmemory-policy", "allkeys-lru"),
         ("maxmemory-policy", "volatile-ttl"),
     ],
@@ -70,6 +71,7 @@ async def test_one_that_does_not_tell_its_settings_is_accepted_with_one_warning(
         with structlog.testing.capture_logs() as logs:
             await check(hosted)
     assert [one["event"] for one in logs] == ["redis.not_checked"]
+    assert (logs[0]["appendonly"], logs[0]["appendfsync"]) == ("yes", "always")
 
 
 @pytest.mark.parametrize(
