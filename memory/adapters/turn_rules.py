@@ -14,6 +14,8 @@ REASON_CHARACTERS_MAX = 500  # of the reason of a retry or dead letter
 LOOK_BYTES_MAX = 8 << 20  # of turns read at a time; a single one is always read, however large
 EARLIER_TURNS = 3  # of the waiting session, with which a new turn is compared
 EARLIER_BYTES_MAX = 64 << 10  # larger earlier turns are left out: pasted text says little about the topic
+SUMMARISED_TURN_BYTES_MAX = 256 << 10  # of one turn; a larger one is a pasted document
+SUMMARISED_BYTES_MAX = 512 << 10  # of turns read for one summary: seconds of the trained reader
 SHED_REASON = "shed: too many turns were waiting to be learnt, and these promised the least"
 
 # turns of other statuses are recorded but not learnt

@@ -11,8 +11,7 @@ from memory.adapters.models.onnx_embedder import EmbeddingLimits
 from memory.adapters.models.openai_chat import ChatServer
 from memory.adapters.models.openai_embeddings import EmbeddingServer
 from memory.adapters.models.recent_vectors import Prefixes
-from memory.adapters.sqlite.notes import NoteLimits
-from memory.adapters.sqlite.receipts import ReceiptLimits
+from memory.adapters.retention import NoteLimits, ReceiptLimits
 from memory.adapters.working_set.working_sets import WorkingSetLimits
 from memory.api.callers import CallerRules
 from memory.api.service_tokens import ServiceToken

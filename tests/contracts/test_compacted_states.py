@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
+from redis_parts import shared_client
 
+from memory.adapters import retention
+from memory.adapters.redis import compacted_states as redis_states
+from memory.adapters.redis.compacted_states import RedisCompactedStates
 from memory.adapters.sqlite import compacted_states as sqlite_states
 from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -24,7 +29,17 @@ async def sqlite(folder: Path) -> AsyncIterator[CompactedStates]:
         yield SqliteCompactedStates(database)
 
 
-ADAPTERS: dict[str, Opener] = {"sqlite": sqlite}  # one line per adapter
+@asynccontextmanager
+async def redis(folder: Path, *, is_cluster: bool = False) -> AsyncIterator[CompactedStates]:
+    async with shared_client(folder, is_cluster=is_cluster) as client:
+        yield RedisCompactedStates(client)
+
+
+ADAPTERS: dict[str, Opener] = {  # one line per adapter
+    "sqlite": sqlite,
+    "redis": redis,
+    "redis cluster": partial(redis, is_cluster=True),
+}
 
 
 @pytest.fixture(params=sorted(ADAPTERS))
@@ -91,8 +106,16 @@ async def test_dropping_deletes_what_is_there_and_what_is_in_the_making(states: 
     assert await states.find("ann", ["k1"]) is not None
 
 
-async def test_the_oldest_states_of_a_user_go_first(states: CompactedStates, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_states, "USER_STATES_MAX", 3)
+async def test_the_oldest_states_of_a_user_go_first(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (sqlite_states, redis_states):
+        monkeypatch.setattr(module, "USER_STATES_MAX", 3)
+    async with opened(tmp_path) as states:
+        await kept_in_order(states)
+
+
+async def kept_in_order(states: CompactedStates) -> None:
     await states.keep("bob", "b", state(3), made_at=NOW)
     for number in range(5):
         await states.keep("ann", f"k{number}", state(number), made_at=NOW + number)
@@ -103,7 +126,7 @@ async def test_the_oldest_states_of_a_user_go_first(states: CompactedStates, mon
 
 async def test_states_expire_and_one_that_is_too_large_is_not_kept(states: CompactedStates) -> None:
     await states.keep("ann", "old", state(3), made_at=NOW)
-    await states.keep("bob", "new", state(3), made_at=NOW + sqlite_states.AGE_SECONDS_MAX + 1)
+    await states.keep("bob", "new", state(3), made_at=NOW + retention.STATE_SECONDS_MAX + 1)
     assert await states.find("ann", ["old"]) is None
-    await states.keep("ann", "large", state(3, "x" * sqlite_states.STATE_BYTES_MAX), made_at=NOW)
+    await states.keep("ann", "large", state(3, "x" * retention.STATE_BYTES_MAX), made_at=NOW)
     assert await states.find("ann", ["large"]) is None

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from reading_parts import InMemoryExamResults
+from redis_parts import REDIS_KINDS, shared_client
 from turn_logs import ManualClock
 
+from memory.adapters.redis.exams import RedisExamResults
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.exams import SqliteExamResults
 from memory.ports.reading import ExamKey, ExamResult, ExamResults
@@ -28,7 +30,7 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=["sqlite", "in memory"])
+@pytest.fixture(params=["sqlite", "in memory", *REDIS_KINDS])
 def start(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Opener:
     shared = InMemoryExamResults(clock, {})
 
@@ -36,6 +38,10 @@ def start(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) ->
     async def process() -> AsyncIterator[ExamResults]:
         if request.param == "in memory":
             yield shared
+            return
+        if request.param in REDIS_KINDS:
+            async with shared_client(tmp_path, is_cluster=REDIS_KINDS[request.param]) as client:
+                yield RedisExamResults(client, clock=clock)
             return
         async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
             yield SqliteExamResults(database, clock=clock)

@@ -7,16 +7,23 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from redis_parts import REDIS_KINDS, shared_client
 
+from memory.adapters.redis.idempotency_keys import RedisIdempotencyKeys
+from memory.adapters.retention import CALL_SECONDS
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.idempotency_keys import KEEP_SECONDS, SqliteIdempotencyKeys
+from memory.adapters.sqlite.idempotency_keys import SqliteIdempotencyKeys
 from memory.ports.idempotency import IdempotencyKeys, KeyClaim
 
 NOW = 1_750_000_000.0
 
 
-@pytest.fixture
-async def keys(tmp_path: Path) -> AsyncIterator[IdempotencyKeys]:
+@pytest.fixture(params=["sqlite", *REDIS_KINDS])
+async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[IdempotencyKeys]:
+    if request.param in REDIS_KINDS:
+        async with shared_client(tmp_path, is_cluster=REDIS_KINDS[request.param]) as client:
+            yield RedisIdempotencyKeys(client)
+        return
     async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
         yield SqliteIdempotencyKeys(database)
 
@@ -48,5 +55,5 @@ async def test_each_user_has_keys_of_their_own_and_erasing_takes_them_all(keys: 
 
 async def test_a_key_is_free_again_after_its_time(keys: IdempotencyKeys) -> None:
     await claim(keys)
-    assert (await claim(keys, of=b"b", now=NOW + KEEP_SECONDS)).fingerprint == b"a"
-    assert (await claim(keys, of=b"b", now=NOW + KEEP_SECONDS + 1)).fingerprint == b"b"
+    assert (await claim(keys, of=b"b", now=NOW + CALL_SECONDS)).fingerprint == b"a"
+    assert (await claim(keys, of=b"b", now=NOW + CALL_SECONDS + 1)).fingerprint == b"b"

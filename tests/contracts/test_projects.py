@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
-from typing import TypeAlias
+from collections.abc import AsyncIterator
 
 import pytest
+from turn_logs import QUEUE_DEPLOYMENTS, Deployment
 
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.projects import SqliteProjects
 from memory.model.projects import MemoryVisibility, ProjectMember, ProjectRole, SharedMemory, SharedProject
 from memory.ports.projects import Projects
 
+ADAPTERS = QUEUE_DEPLOYMENTS
 AT = 1_750_000_000.0
 APOLLO = SharedProject("k1", "", "apollo", AT)
 
-Start: TypeAlias = Callable[[], AbstractAsyncContextManager[Projects]]
-"""One more process on the same projects."""
-
 
 @pytest.fixture
-def start(tmp_path: Path) -> Start:
-    @asynccontextmanager
-    async def started() -> AsyncIterator[Projects]:
-        async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-            yield SqliteProjects(database)
-
-    return started
-
-
-@pytest.fixture
-async def projects(start: Start) -> AsyncIterator[Projects]:
-    async with start() as one:
-        yield one
+async def projects(deployment: Deployment) -> AsyncIterator[Projects]:
+    async with deployment.start() as one:
+        yield one.projects
 
 
 def entry(number: int, *, key: str = "k1", author: str = "ann", at: float = AT) -> SharedMemory:
@@ -147,8 +131,9 @@ async def test_a_deleted_project_leaves_nothing_and_its_id_is_free_again(project
     assert (await projects.entries(["k1.1"]), await projects.joined("ann")) == ({}, [])
 
 
-async def test_changes_are_seen_by_all_processes_at_once_and_survive_them(start: Start) -> None:
-    async with start() as one, start() as two:
+async def test_changes_are_seen_by_all_processes_at_once_and_survive_them(deployment: Deployment) -> None:
+    async with deployment.start() as first, deployment.start() as second:
+        one, two = first.projects, second.projects
         await one.create(APOLLO, "ann")
         await one.set_roles("k1", {"bob": ProjectRole.VIEWER}, at=AT)
         await one.put([entry(1)])
@@ -159,5 +144,5 @@ async def test_changes_are_seen_by_all_processes_at_once_and_survive_them(start:
         found = await one.access("", "apollo", "bob")
         assert found is not None
         assert found.role is None
-    async with start() as three:
-        assert await three.entries(["k1.1"]) == {"k1.1": entry(1)}
+    async with deployment.start() as third:
+        assert await third.projects.entries(["k1.1"]) == {"k1.1": entry(1)}

@@ -8,12 +8,15 @@ from dataclasses import replace
 from math import inf
 
 import pytest
-from turn_logs import START, Deployment
+from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment
 
+from memory.adapters import retention
+from memory.adapters.redis import chains as redis_chains
 from memory.adapters.sqlite import chains as sqlite_chains
 from memory.model import NOTE_KEYS_MAX, ChainLink, Message, Scope, Turn, TurnStatus
 from memory.ports import ResponseChains
 
+ADAPTERS = QUEUE_DEPLOYMENTS
 LINK = ChainLink("s1", "t1", ("k1", "k2"))
 
 
@@ -61,7 +64,8 @@ async def test_every_process_finds_it_and_so_does_a_later_one(deployment: Deploy
 async def test_the_oldest_go_first_of_one_user_and_nobody_else_s(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_chains, "USER_LINKS_MAX", 3)
+    for module in (sqlite_chains, redis_chains):
+        monkeypatch.setattr(module, "USER_LINKS_MAX", 3)
     async with deployment.start() as one:
         await one.log.chains.keep("bob", ("resp_0",), LINK, at=START)
         for number in range(5):
@@ -75,7 +79,7 @@ async def test_the_oldest_go_first_of_one_user_and_nobody_else_s(
 async def test_what_is_too_old_goes(deployment: Deployment) -> None:
     async with deployment.start() as one:
         await one.log.chains.keep("ann", ("resp_1",), LINK, at=START)
-        await one.log.chains.keep("bob", ("resp_1",), LINK, at=START + sqlite_chains.AGE_SECONDS_MAX + 1)
+        await one.log.chains.keep("bob", ("resp_1",), LINK, at=START + retention.LINK_SECONDS_MAX + 1)
     async with deployment.start() as two:
         assert await two.log.chains.find("ann", "resp_1") is None
 

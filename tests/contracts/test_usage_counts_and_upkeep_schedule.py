@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
+from redis_parts import shared_client
 from turn_logs import START, ManualClock
 
+from memory.adapters.redis.background import RedisBackground
+from memory.adapters.redis.ledger import RedisUserLedger
+from memory.adapters.redis.owners import RedisOwners
+from memory.adapters.redis.upkeep_schedule import RedisUpkeepSchedule
+from memory.adapters.redis.usage_counts import RedisUsageCounts
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
-from memory.adapters.sqlite.usage_counts import GATHERED_MAX, SqliteUsageCounts
+from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
+from memory.adapters.usage_tally import GATHERED_MAX
 from memory.ports import UpkeepSchedule, UsageCount, UsageCounts, UserLedger
 
 DAY = 86_400.0
@@ -38,7 +46,26 @@ async def sqlite_process(folder: Path) -> AsyncIterator[Process]:
         yield Process(usage_counts, SqliteUpkeepSchedule(database), SqliteUserLedger(database, clock=ManualClock()))
 
 
-@pytest.fixture(params=[sqlite_process], ids=["sqlite"])
+@asynccontextmanager
+async def redis_process(folder: Path, *, is_cluster: bool = False) -> AsyncIterator[Process]:
+    async with (
+        shared_client(folder, is_cluster=is_cluster) as client,
+        RedisOwners(client) as owners,
+        RedisBackground() as background,
+        RedisUsageCounts(client, background, flush_seconds=60.0) as usage_counts,
+    ):
+        ledger = RedisUserLedger(client, owners, clock=ManualClock())
+        yield Process(usage_counts, RedisUpkeepSchedule(client), ledger)
+
+
+KINDS: dict[str, Opener] = {
+    "sqlite": sqlite_process,
+    "redis": redis_process,
+    "redis cluster": partial(redis_process, is_cluster=True),
+}
+
+
+@pytest.fixture(params=KINDS.values(), ids=KINDS)
 def start(request: pytest.FixtureRequest) -> Opener:
     opener: Opener = request.param
     return opener

@@ -1,59 +1,45 @@
-"""What keeps writers of memories out for a moment, in all processes. On SQLite."""
+"""What keeps writers of memories out for a moment, in all processes. On every adapter."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-from turn_logs import ManualClock
+from turn_logs import QUEUE_DEPLOYMENTS, Deployment, Process
 
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.write_barrier import SqliteWriteBarrier
 from memory.errors import Conflict, Unavailable
-from memory.ports import UserLedger
-from memory.ports.erasures import WriteBarrier
 
-
-@dataclass(frozen=True)
-class World:
-    clock: ManualClock
-    ledger: UserLedger
-    barrier: WriteBarrier
+ADAPTERS = QUEUE_DEPLOYMENTS
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    clock = ManualClock()
-    async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        ledger = SqliteUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=0.2)
-        yield World(clock, ledger, SqliteWriteBarrier(database, clock=clock))
+async def world(deployment: Deployment) -> AsyncIterator[Process]:
+    async with deployment.start() as process:
+        yield process
 
 
-async def written(world: World, user: str, memory_id: str) -> None:
+async def written(world: Process, user: str, memory_id: str) -> None:
     async with world.ledger.write(user) as held:
         held.touch([memory_id])
 
 
-async def test_nobody_gets_a_lock_behind_the_barrier_and_everybody_does_after_it(world: World) -> None:
+async def test_nobody_gets_a_lock_behind_the_barrier_and_everybody_does_after_it(world: Process) -> None:
     async with world.barrier.closed(seconds=10):
         with pytest.raises(Unavailable):
             await written(world, "ann", "m-1")
     await written(world, "ann", "m-1")
 
 
-async def test_a_barrier_whose_owner_died_opens_by_itself(world: World) -> None:
+async def test_a_barrier_whose_owner_died_opens_by_itself(world: Process, deployment: Deployment) -> None:
     barrier = world.barrier.closed(seconds=10)
     await barrier.__aenter__()
-    world.clock.now += 11
+    deployment.clock.now += 11
     await written(world, "ann", "m-1")
     await barrier.__aexit__(None, None, None)
 
 
-async def test_it_closes_once_the_locks_that_are_held_are_released(world: World) -> None:
+async def test_it_closes_once_the_locks_that_are_held_are_released(world: Process) -> None:
     order: list[str] = []
 
     async def close() -> None:
@@ -67,7 +53,7 @@ async def test_it_closes_once_the_locks_that_are_held_are_released(world: World)
     assert order == ["released", "closed"]
 
 
-async def test_who_writes_while_one_is_alone_is_remembered_and_forgotten_after_it(world: World) -> None:
+async def test_who_writes_while_one_is_alone_is_remembered_and_forgotten_after_it(world: Process) -> None:
     await written(world, "before", "m")
     async with world.ledger.write("during"), world.barrier.alone(seconds=10):
         await written(world, "later", "m")
@@ -80,10 +66,30 @@ async def test_who_writes_while_one_is_alone_is_remembered_and_forgotten_after_i
         assert list(await world.barrier.writers()) == []
 
 
-async def test_what_a_dead_process_was_at_may_be_begun_at_once(tmp_path: Path) -> None:
-    clock = ManualClock()
-    async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        async with SqliteDatabase(tmp_path / "turns.sqlite") as mortal:
-            await SqliteWriteBarrier(mortal, clock=clock).alone(seconds=3_600).__aenter__()
-        async with SqliteWriteBarrier(database, clock=clock).alone(seconds=10):
+async def test_what_a_dead_process_was_at_may_be_begun_at_once(deployment: Deployment) -> None:
+    async with deployment.start() as process:
+        async with deployment.start() as mortal:
+            await mortal.barrier.alone(seconds=3_600).__aenter__()
+        async with process.barrier.alone(seconds=10):
             pass
+
+
+async def test_a_crowd_that_waits_does_not_keep_the_barrier_from_closing(deployment: Deployment) -> None:
+    """Nor does anybody of it get a lock behind it."""
+    is_closed, writing = asyncio.Event(), list[str]()
+
+    async def write(process: Process, user: str) -> None:
+        async with process.ledger.write(user) as held:
+            assert not is_closed.is_set()
+            held.touch(["m"])
+            writing.append(user)
+
+    async with deployment.start() as one, deployment.start() as two, asyncio.TaskGroup() as group:
+        for number in range(20):
+            group.create_task(write((one, two)[number % 2], f"user-{number}"))
+            await asyncio.sleep(0.002)
+        async with one.barrier.closed(seconds=10):
+            is_closed.set()
+            await asyncio.sleep(0.05)
+            is_closed.clear()
+    assert len(writing) == 20

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from redis_parts import shared_client
+
+from memory.adapters.redis.background import RedisBackground
+from memory.adapters.redis.model_capabilities import RedisModelCapabilities
+from memory.adapters.redis.notes import RedisNoteBook
+from memory.adapters.redis.receipts import RedisReceipts
+from memory.adapters.retention import NoteLimits, ReceiptLimits
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
-from memory.adapters.sqlite.notes import NoteLimits, SqliteNoteBook
-from memory.adapters.sqlite.receipts import ReceiptLimits, SqliteReceipts
+from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.ports import Clock, ModelCapabilities, NoteBook, Receipts
 from memory.secrets.redaction import redact
 
@@ -52,4 +60,24 @@ async def sqlite_books(folder: Path, clock: Clock, bounds: Bounds) -> AsyncItera
         )
 
 
-BOOKS: dict[str, Opener] = {"sqlite": sqlite_books}  # one line per adapter: the suites run on each
+@asynccontextmanager
+async def redis_books(folder: Path, clock: Clock, bounds: Bounds, *, is_cluster: bool = False) -> AsyncIterator[Books]:
+    async with shared_client(folder, is_cluster=is_cluster) as client, RedisBackground() as background:
+        yield Books(
+            RedisNoteBook(client, limits=NoteLimits(bounds.total_bytes, bounds.user_bytes)),
+            RedisReceipts(
+                client,
+                background,
+                redact=redact,
+                clock=clock,
+                limits=ReceiptLimits(bounds.receipt_seconds, bounds.user_receipts, bounds.total_bytes),
+            ),
+            RedisModelCapabilities(client, clock=clock),
+        )
+
+
+BOOKS: dict[str, Opener] = {  # one line per adapter: the suites run on each
+    "sqlite": sqlite_books,
+    "redis": redis_books,
+    "redis cluster": partial(redis_books, is_cluster=True),
+}

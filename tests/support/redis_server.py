@@ -8,6 +8,8 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,9 +36,10 @@ class RedisServer:
     def start(self) -> None:
         command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
         durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
+        plain = ["--rdbcompression", "no"]  # what is looked for in its files is found
         cluster = ["--cluster-enabled", "yes", "--cluster-port", str(_free_port())] if self.is_cluster else []
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen([*command, *durable, *cluster], stdout=log, stderr=log)
+            self.process = subprocess.Popen([*command, *durable, *plain, *cluster], stdout=log, stderr=log)
         deadline = time.monotonic() + READY_SECONDS
         while not self._answers():
             assert time.monotonic() < deadline, f"redis-server does not answer: {self.folder / 'log'}"
@@ -73,9 +76,13 @@ def _state_of(client: Redis) -> bytes:
     return bytes(client.execute_command("EVAL", "return redis.call('CLUSTER', 'INFO')", 0))
 
 
-@cache
 def redis_server(*, is_cluster: bool = False) -> RedisServer:
     """The server of this test process, of either kind. Skips the test where no `redis-server` is installed."""
+    return _started(is_cluster)
+
+
+@cache
+def _started(is_cluster: bool) -> RedisServer:
     if shutil.which("redis-server") is None:
         pytest.skip("NOT TESTED ON REDIS: there is no redis-server here (Debian: apt-get install redis-server)")
     folder = Path(tempfile.mkdtemp(prefix="memproxy-redis-"))
@@ -88,6 +95,18 @@ def redis_server(*, is_cluster: bool = False) -> RedisServer:
 
     atexit.register(stop)
     return server
+
+
+@contextmanager
+def own_redis_server(folder: Path) -> Iterator[RedisServer]:
+    """A server for one test, which may change its settings."""
+    redis_server()  # skips where there is none
+    server = RedisServer(_free_port(), folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
 
 
 def _free_port() -> int:

@@ -10,25 +10,38 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
 from redis_server import redis_server
 
+from memory.adapters.redis.background import RedisBackground
+from memory.adapters.redis.erasures import RedisErasures
 from memory.adapters.redis.ledger import RedisUserLedger
 from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.notes import RedisNoteBook
+from memory.adapters.redis.opt_outs import RedisOptOuts
 from memory.adapters.redis.owners import RedisOwners
+from memory.adapters.redis.profiles import RedisProfiles
+from memory.adapters.redis.projects import RedisProjects
+from memory.adapters.redis.receipts import RedisReceipts
+from memory.adapters.redis.session_summaries import RedisSummaries
+from memory.adapters.redis.usage_counts import RedisUsageCounts
 from memory.adapters.redis.whole_log import RedisTurnLog
+from memory.adapters.redis.write_barrier import RedisWriteBarrier
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.erasures import SqliteErasures
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.opt_outs import SqliteOptOuts
 from memory.adapters.sqlite.profiles import SqliteProfiles
+from memory.adapters.sqlite.projects import SqliteProjects
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.session_summaries import SqliteSummaries
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
+from memory.adapters.sqlite.write_barrier import SqliteWriteBarrier
 from memory.model import Message, Scope, Turn, TurnStatus
 from memory.ports import (
     LearnDue,
@@ -42,11 +55,14 @@ from memory.ports import (
     UsageCounts,
     UserLedger,
 )
+from memory.ports.erasures import Erasures, WriteBarrier
+from memory.ports.projects import Projects
+from memory.sessions.summaries.summarizer import KeptSummaries
 
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
 LEASE_SECONDS = 30.0
-REDIS_WAIT_SECONDS = 1.5  # for a lock: taking and releasing it costs seven round trips, four of them with an fsync
+REDIS_WAIT_SECONDS = 1.5  # for a lock: taking and releasing it costs eleven round trips, most of them with an fsync
 
 
 class ManualClock:
@@ -69,8 +85,11 @@ class Process:
     receipts: Receipts
     usage_counts: UsageCounts
     profiles: Profiles
-    summaries: SqliteSummaries
+    summaries: KeptSummaries
     opt_outs: OptOuts
+    barrier: WriteBarrier
+    projects: Projects
+    erasures: Erasures
 
     @property
     def traces(self) -> RequestTraces:
@@ -85,10 +104,13 @@ class Process:
 
 
 class Deployment:
-    """`start` gives one more process on the same turns."""
+    """`start` gives one more process on the same turns. `folder`: where they are kept, with others' before them."""
 
-    def __init__(self, open_process: Callable[[ManualClock], AbstractAsyncContextManager[Process]]) -> None:
+    def __init__(
+        self, open_process: Callable[[ManualClock], AbstractAsyncContextManager[Process]], folder: Path
+    ) -> None:
         self.clock = ManualClock()
+        self.folder = folder
         self._open_process = open_process
 
     def start(self) -> AbstractAsyncContextManager[Process]:
@@ -104,13 +126,15 @@ def sqlite_deployment(folder: Path) -> Deployment:
             async with SqliteUsageCounts(database) as usage_counts:
                 log, notes = SqliteTurnLog(database, clock=clock), SqliteNoteBook(database)
                 profiles, summaries = SqliteProfiles(database), SqliteSummaries(database, origin="a model")
-                yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, SqliteOptOuts(database))
+                barrier, projects = SqliteWriteBarrier(database, clock=clock), SqliteProjects(database)
+                others = (SqliteOptOuts(database), barrier, projects, SqliteErasures(database))
+                yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, *others)
 
-    return Deployment(open_process)
+    return Deployment(open_process, folder)
 
 
 def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
-    """On an empty server. Only turn log and ledger: the other parts are not written for it yet."""
+    """On an empty server. Parts of the turn log are missing: they are not written for it yet."""
     server = redis_server(is_cluster=is_cluster)
     server.empty()
 
@@ -119,14 +143,22 @@ def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
         connecting = RedisCluster("127.0.0.1", server.port) if is_cluster else Redis(port=server.port)
         async with connecting as connected:
             client = LogClient(connected)
-            async with RedisOwners(client) as owners:
+            async with (
+                RedisOwners(client) as owners,
+                RedisBackground() as background,
+                RedisUsageCounts(client, background) as usage_counts,
+            ):
                 ledger = RedisUserLedger(
                     client, owners, clock=clock, lock_seconds=30.0, wait_seconds=REDIS_WAIT_SECONDS
                 )
                 log = cast(TurnLog, RedisTurnLog(client, owners, clock=clock))
-                yield Process(log, ledger, *cast(Any, (None,) * 6))
+                profiles, barrier = RedisProfiles(client), RedisWriteBarrier(client, owners, clock=clock)
+                notes, receipts = RedisNoteBook(client), RedisReceipts(client, background, clock=clock, redact=str)
+                others = (RedisOptOuts(client), barrier, RedisProjects(client), RedisErasures(client))
+                summaries = RedisSummaries(client, origin="a model")
+                yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, *others)
 
-    return Deployment(open_process)
+    return Deployment(open_process, server.folder)
 
 
 DEPLOYMENTS = {"sqlite": sqlite_deployment}  # one line per adapter: the suites run on each

@@ -11,7 +11,7 @@ from memory.adapters.redis.queue_store import Planned, QueueStore
 from memory.adapters.redis.queue_values import UserQueue
 from memory.adapters.redis.turn_records import TurnRecord, read_command, record_of
 from memory.adapters.turn_rules import BROKEN, TAUGHT
-from memory.model import Turn, TurnStatus
+from memory.model import ChainLink, Scope, Turn, TurnStatus
 from memory.ports import ForgetRequestTurn, Lease
 
 PAGE_TURNS = 50  # read at a time from the record; a turn may have 2 MiB
@@ -42,6 +42,23 @@ class RedisConversationRecord:
 
     async def failed_turns(self, lease: Lease, *, limit: int) -> list[Turn]:
         return await self._of_session_before(lease, lease.turns[-1].id, limit, BROKEN)
+
+    async def said_up_to(self, scope: Scope, link: ChainLink, *, limit: int) -> list[Turn]:
+        """The last turns of the link's session in that scope, up to its turn, oldest first.
+
+        An exchange that is not recorded, or not yet, is the last one of its session.
+        """
+        keys = UserKeys(scope.user_id)
+        seq = await self._client.call("ZSCORE", keys.turns, link.turn_id)
+
+        def is_wanted(record: TurnRecord) -> bool:
+            begun = record.beginning
+            is_in_scope = (begun.project_id, begun.agent_id) == (scope.project_id, scope.agent_id)
+            return is_in_scope and record.stage not in NO_LONGER_SAID
+
+        newest = "+inf" if seq is None else f"{float(seq):.0f}"
+        found = await self._newest(keys, keys.session(link.session_id), newest, limit, is_wanted)
+        return [record.turn() for record in found]
 
     async def mark_forget_requests(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
         keys = UserKeys(lease.user_id)

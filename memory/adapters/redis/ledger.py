@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 from memory.adapters.redis import ledger_values
@@ -16,6 +16,7 @@ from memory.adapters.redis.ledger_values import UserLock
 from memory.adapters.redis.log_client import CALL_SECONDS_MAX, Command, LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.owners import RedisOwners
+from memory.adapters.redis.write_barrier import BARRIER_END, BarrierLook, is_closed
 from memory.errors import Conflict, Unavailable
 from memory.ports import Clock, LedgerWrite, Revision
 
@@ -42,6 +43,7 @@ class RedisUserLedger:
     ) -> None:
         self._client = client
         self._store = LedgerStore(client)
+        self._barriers = BarrierLook(client)
         self._owners = owners
         self._clock = clock
         self._lock_seconds = lock_seconds
@@ -74,8 +76,7 @@ class RedisUserLedger:
             yield held
         finally:  # also after an error: part of it may have been written
             self._owners.check_alive()
-            touched = held.touched if held.is_touched else None
-            is_ours = held.is_ended or await self._let_go(user_id, lock.token, touched)
+            is_ours = held.is_ended or await self._end(user_id, held, lock)
             await self._store.forget_lock(user_id, expires_at=lock.expires_at)
             if not is_ours:  # raised after the commit: readers have to notice in any case
                 raise Conflict("the user's lock was lost while it was held: it took too long")
@@ -97,7 +98,10 @@ class RedisUserLedger:
             raise
 
     async def _is_acquired(self, user_id: str, mine: UserLock) -> bool:
-        stale = (await self._store.read(user_id)).entry.lock
+        read = await self._store.read(user_id, reading=[BARRIER_END])
+        stale = read.entry.lock
+        if is_closed(read.replies[0], now=self._clock()):  # otherwise those who wait would keep it from closing
+            return False
         if stale is not None and stale.expires_at > self._clock() and not await self._owners.is_dead(stale.owner):
             return False
         await self._store.note_lock(user_id, expires_at=mine.expires_at)
@@ -106,39 +110,67 @@ class RedisUserLedger:
             taken = ledger_values.take(read.entry, mine, stale=stale)
             return LedgerPlan(taken is not None, taken)
 
-        return await self._store.change(user_id, taking)
+        if not await self._store.change(user_id, taking):
+            return False
+        if is_closed(await self._barriers.note_writer(user_id), now=self._clock()):
+            await self._take_back(user_id, mine.token)
+            return False
+        return True
 
-    async def _let_go(self, user_id: str, token: str, touched: Collection[str] | None) -> bool:
-        """Make the revision even and record the changes; the oldest are deleted beyond the limit.
+    async def _end(self, user_id: str, held: HeldUserLock, lock: UserLock) -> bool:
+        await self._barriers.note_writer(user_id)
+        if held.is_touched:
+            return await self._let_go(user_id, lock.token, held.touched)
+        return await self._take_back(user_id, lock.token, is_lost_noted=True)
 
-        `touched`: None if nothing was, so that the revision is again what it was.
+    async def _let_go(self, user_id: str, token: str, touched: Collection[str]) -> bool:
+        letting_go, reading = _letting_go(user_id, token, touched)
+        return await self._store.change(user_id, letting_go, reading=reading)
+
+    async def _take_back(self, user_id: str, token: str, *, is_lost_noted: bool = False) -> bool:
+        """Release a lock under which nothing was touched: the revision is again what it was. False if it was lost.
+
+        `is_lost_noted`: in that case all readers have to load everything. Otherwise the caller left before it got the
+        lock, and cannot have lost it.
         """
-        keys, ids = UserKeys(user_id), sorted(touched or ())
-        place = CHANGES_MAX - len(ids)  # from the newest: the first for which there is no room
 
-        def letting_go(read: LedgerRead) -> LedgerPlan[bool]:
-            entry, is_ours = ledger_values.let_go(read.entry, token, is_touched=touched is not None)
-            if not is_ours or not ids:
-                return LedgerPlan(is_ours, entry)
-            surplus = _surplus(read, entry.revision, place)
-            added = [*_additions(keys.changes, entry.revision, ids)]
-            if surplus is None:
-                return LedgerPlan(True, entry, added)
-            removing: Command = ("ZREMRANGEBYSCORE", keys.changes, "-inf", surplus)
-            return LedgerPlan(True, ledger_values.trimmed(entry, surplus), [*added, removing])
+        def taking_back(read: LedgerRead) -> LedgerPlan[tuple[bool, bool]]:
+            is_ours = read.entry.lock is not None and read.entry.lock.token == token
+            if read.is_unknown or not (is_ours or is_lost_noted):
+                return LedgerPlan((is_ours, False))
+            entry, _ = ledger_values.let_go(read.entry, token, is_touched=False)
+            if entry != first_entry(read.erased):
+                return LedgerPlan((is_ours, False), entry)
+            return LedgerPlan((is_ours, True), commands=[("HDEL", UserKeys(user_id).ledger, "l")])
 
-        reading: list[Command] = [("EVAL", _SCORE_AT, 1, keys.changes, max(place, 0))]
-        return await self._store.change(user_id, letting_go, reading=reading if ids else ())
+        is_ours, is_unknown = await self._store.change(user_id, taking_back)
+        if is_unknown:
+            await self._store.forget_unknown(user_id)
+        return is_ours
 
-    async def _take_back(self, user_id: str, token: str) -> None:
-        """Undo taking the lock for a caller that left before it got the result. Nothing was written under it."""
 
-        def taking_back(read: LedgerRead) -> LedgerPlan[None]:
-            if read.entry.lock is None or read.entry.lock.token != token:
-                return LedgerPlan(None)
-            return LedgerPlan(None, ledger_values.let_go(read.entry, token, is_touched=False)[0])
+def _letting_go(
+    user_id: str, token: str, touched: Collection[str]
+) -> tuple[Callable[[LedgerRead], LedgerPlan[bool]], Sequence[Command]]:
+    """Makes the revision even and records the changes; the oldest are deleted beyond the limit. Also what it reads."""
+    keys, ids = UserKeys(user_id), sorted(touched)
+    place = CHANGES_MAX - len(ids)  # from the newest: the first for which there is no room
 
-        await self._store.change(user_id, taking_back)
+    def letting_go(read: LedgerRead) -> LedgerPlan[bool]:
+        if read.is_unknown:  # the user was erased meanwhile: readers notice that by the epoch
+            return LedgerPlan(False)
+        entry, is_ours = ledger_values.let_go(read.entry, token, is_touched=True)
+        if not is_ours or not ids:
+            return LedgerPlan(is_ours, entry)
+        surplus = _surplus(read, entry.revision, place)
+        added = [*_additions(keys.changes, entry.revision, ids)]
+        if surplus is None:
+            return LedgerPlan(True, entry, added)
+        removing: Command = ("ZREMRANGEBYSCORE", keys.changes, "-inf", surplus)
+        return LedgerPlan(True, ledger_values.trimmed(entry, surplus), [*added, removing])
+
+    reading: list[Command] = [("EVAL", _SCORE_AT, 1, keys.changes, max(place, 0))]
+    return letting_go, reading if ids else ()
 
 
 _SCORE_AT = "return redis.call('ZREVRANGE', KEYS[1], ARGV[1], ARGV[1], 'WITHSCORES')[2]"
@@ -214,7 +246,7 @@ class HeldUserLock:
                 return LedgerPlan(False)
             erased = ledger_values.erased(read.entry, read.erased, now=now)
             writing: list[Command] = [("SET", keys.erased, encoded_erasure(erased)), ("HDEL", keys.ledger, "l")]
-            deleting: list[Command] = [("DEL", key) for key in (keys.changes, keys.forgotten)]
+            deleting: list[Command] = [("DEL", key) for key in keys.of_one_life]
             return LedgerPlan(True, first_entry(erased), [*writing, *deleting])
 
         if not await self._store.change(self._user_id, ending):

@@ -87,3 +87,13 @@ def trimmed(entry: LedgerEntry, surplus: int | None) -> LedgerEntry:
 def is_known(entry: LedgerEntry, number: int) -> bool:
     """Whether all changes after that revision are known. A larger number comes from another deployment."""
     return entry.known_since <= number <= entry.revision
+
+
+def has_written(before: LedgerEntry, after: LedgerEntry) -> bool:
+    """Whether a write has ended between the two."""
+    return after.revision % 2 == 0 and after.revision > before.revision
+
+
+def settled(entry: LedgerEntry) -> int:
+    """The revision that readers have seen last: a write that has not ended yet is not in it."""
+    return entry.revision - entry.revision % 2

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from memory.errors import Unavailable
 
@@ -44,6 +44,27 @@ class LogClient:
     async def run(self, script: str, keys: Sequence[str], arguments: Sequence[str | bytes | int | float]) -> Reply:
         """Run a script as one step of the server."""
         return await self.call("EVAL", script, len(keys), *keys, *arguments)
+
+    async def of_each_node(self, *command: str) -> list[Reply]:
+        """The replies of all servers, replicas of a cluster with them; None of one that refuses the command."""
+        client = self._client
+        if not isinstance(client, RedisCluster):
+            asking = client.execute_command(*command)  # type: ignore[no-untyped-call]  # the library has no type for it
+            return [await to_its_end(_unless_refused(asking))]
+        await to_its_end(_answered(client.initialize()))
+        nodes = client.get_nodes()
+        return [
+            await to_its_end(_unless_refused(client.execute_command(*command, target_nodes=node))) for node in nodes
+        ]
+
+
+async def _unless_refused(awaitable: Awaitable[Result]) -> Result | None:
+    try:
+        return await _answered(awaitable)
+    except Unavailable as error:
+        if isinstance(error.__context__, ResponseError):
+            return None
+        raise
 
 
 async def _answered(awaitable: Awaitable[Result]) -> Result:

@@ -14,8 +14,9 @@ from typing import Self
 
 import structlog
 
-from memory.adapters.redis import log_keys
-from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis import log_keys, queue_values
+from memory.adapters.redis.log_client import Command, LogClient
+from memory.adapters.redis.log_keys import UserKeys
 from memory.errors import Unavailable
 
 ALIVE_SECONDS = 10.0  # after its last heartbeat a process counts as dead
@@ -68,7 +69,8 @@ class RedisOwners:
         """From now on this process may hold something of the user. Durable on return."""
         if user_id in self._noted:
             return
-        await self._client.calls([("SADD", log_keys.OWNERS, self.name), ("SADD", log_keys.owned(self.name), user_id)])
+        digest = UserKeys(user_id).digest
+        await self._client.calls([("SADD", log_keys.OWNERS, self.name), ("SADD", log_keys.owned(self.name), digest)])
         if len(self._noted) >= NOTED_USERS_MAX:
             self._noted.clear()
         self._noted.add(user_id)
@@ -83,7 +85,17 @@ class RedisOwners:
         return owner != self.name and not await self._client.call("EXISTS", log_keys.heartbeat(owner))
 
     async def users_of(self, owner: str) -> Sequence[str]:
-        return sorted(user.decode() for user in await self._client.call("SMEMBERS", log_keys.owned(owner)))
+        """Without those that were erased, and for whom it was only about to hold something."""
+        digests = [digest.decode() for digest in await self._client.call("SMEMBERS", log_keys.owned(owner))]
+        reading: list[Command] = []
+        for keys in map(UserKeys.of_digest, digests):
+            reading += [("GET", keys.user), ("HGET", keys.queue, "q")]
+        replies = await self._client.calls(reading)
+        names = [
+            queue_values.decode(queue, (user or b"").decode()).user_id
+            for user, queue in zip(replies[::2], replies[1::2], strict=True)
+        ]
+        return sorted(name for name in names if name)
 
     async def forget(self, owner: str) -> None:
         """It holds nothing any more."""

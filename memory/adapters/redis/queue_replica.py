@@ -12,6 +12,7 @@ from itertools import islice
 
 from memory.adapters.redis import log_keys
 from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.queue_choice import QueueSummary, summary_of
 from memory.adapters.redis.queue_store import QueueStore
 
@@ -41,7 +42,7 @@ class QueueReplica:
     def __init__(self, client: LogClient, store: QueueStore) -> None:
         self._client = client
         self._store = store
-        self._summaries: dict[str, QueueSummary] = {}
+        self._summaries: dict[str, QueueSummary] = {}  # by the digests of the users
         self._number = 0  # of the last change that was read
         self._scanned_at = -RESCAN_SECONDS
         self._past_numbers: list[tuple[float, int]] = []  # of earlier rescans, with their times
@@ -64,37 +65,37 @@ class QueueReplica:
 
     async def reload(self, user_id: str) -> None:
         """A choice was made from an outdated queue."""
-        await self._load([user_id])
+        await self._load([UserKeys(user_id).digest])
 
     async def _rescan(self, now: float) -> None:
         number, users = await self._changed_since(0)
-        for user_id in self._summaries.keys() - set(users):
-            del self._summaries[user_id]
+        for digest in self._summaries.keys() - set(users):
+            del self._summaries[digest]
         await self._load(users)
         self._number, self._scanned_at = number, now
-        await self._remove_empty([user_id for user_id in users if user_id not in self._summaries], now)
+        await self._remove_empty([digest for digest in users if digest not in self._summaries], now)
         self._past_numbers.append((now, number))
 
     async def _changed_since(self, number: int) -> tuple[int, list[str]]:
         keys = [log_keys.QUEUE_CHANGES, log_keys.QUEUE_USERS]
         newest, users = await self._client.run(CHANGED_USERS, keys, [number])
-        return int(newest), [user.decode() for user in users]
+        return int(newest), [digest.decode() for digest in users]
 
-    async def _load(self, user_ids: Collection[str]) -> None:
-        remaining = iter(user_ids)
+    async def _load(self, digests: Collection[str]) -> None:
+        remaining = iter(digests)
         while batch := list(islice(remaining, USERS_READ_MAX)):
-            for queue in await self._store.read_many(batch):
+            for digest, queue in zip(batch, await self._store.read_many(batch), strict=True):
                 if queue.is_empty:
-                    self._summaries.pop(queue.user_id, None)
+                    self._summaries.pop(digest, None)
                 else:
-                    self._summaries[queue.user_id] = summary_of(queue)
+                    self._summaries[digest] = summary_of(queue)
 
-    async def _remove_empty(self, user_ids: Collection[str], now: float) -> None:
+    async def _remove_empty(self, digests: Collection[str], now: float) -> None:
         """Those whose last change is as old as a rescan of long ago."""
         old = [number for at, number in self._past_numbers if at <= now - LEAVES_AFTER_SECONDS]
         if not old:
             return
         self._past_numbers = [(at, number) for at, number in self._past_numbers if number > old[-1]]
-        remaining = iter(user_ids)
+        remaining = iter(digests)
         while batch := list(islice(remaining, USERS_READ_MAX)):
             await self._client.run(REMOVE_UNCHANGED, [log_keys.QUEUE_USERS], [old[-1], *batch])

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from memory.adapters.redis import log_keys, queue_values
+from memory.adapters.redis import log_keys, queue_values, session_events
 from memory.adapters.redis.log_client import Command, LogClient, Reply, to_its_end
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.queue_values import QueueChange, UserQueue
+from memory.adapters.redis.session_events import WITHDRAWING, SessionEvent
 from memory.adapters.redis.turn_records import TurnEnd, encoded
+from memory.adapters.redis.user_index import UserIndex
 from memory.errors import Unavailable
 from memory.model import TurnStatus
 
@@ -51,11 +53,21 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Planned(Generic[Result]):
-    """What a rule decided: the change of the queue, or None, commands on other keys of the user, and the result."""
+    """What a rule decided: the change of the queue, or None, commands on other keys of the user, and the result.
+
+    `sessions`: what happens to sessions beside what follows from the change; `removed`: turns whose words left the
+    record.
+    """
 
     result: Result
     change: QueueChange | None = None
     commands: Sequence[Command] = ()
+    sessions: Sequence[SessionEvent] = ()
+    removed: Collection[str] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return self.change is None and not (self.commands or self.sessions or self.removed)
 
 
 class QueueStore:
@@ -63,14 +75,16 @@ class QueueStore:
 
     def __init__(self, client: LogClient) -> None:
         self._client = client
+        self._indexes = QueueIndexes(client)
 
     async def read(self, user_id: str) -> UserQueue:
         _, queue, _ = await self._read(user_id, ())
         return queue
 
-    async def read_many(self, user_ids: Sequence[str]) -> list[UserQueue]:
-        replies = await self._client.calls([("HGET", UserKeys(user_id).queue, "q") for user_id in user_ids])
-        return [queue_values.decode(stored, user_id) for stored, user_id in zip(replies, user_ids, strict=True)]
+    async def read_many(self, digests: Sequence[str]) -> list[UserQueue]:
+        """By the digests of their users; an empty queue does not name its user."""
+        replies = await self._client.calls([("HGET", UserKeys.of_digest(digest).queue, "q") for digest in digests])
+        return [queue_values.decode(stored, "") for stored in replies]
 
     async def change(
         self,
@@ -83,19 +97,24 @@ class QueueStore:
 
         Durable on return. Runs to its end if the caller is cancelled.
         """
-        is_marked = False
+        marks: list[Command] = []
         for _ in range(COMMIT_TRIES_MAX):
             version, queue, replies = await self._read(user_id, reading)
             planned = rule(queue, replies)
-            if planned.change is None and not planned.commands:
+            if planned.is_empty:
                 return planned.result
-            if not is_marked:
-                await self._mark(user_id)
-                is_marked = True
+            needed = self._marks(user_id, queue, planned)
+            if needed != marks:
+                await self._client.calls(needed)
+                marks = needed
             if await to_its_end(self._commit(user_id, version, queue, planned)):
                 return planned.result
             await asyncio.sleep(secrets.randbelow(1000) / 1000 * PAUSE_SECONDS_MAX)
         raise Unavailable("turn_log", f"others changed this user's queue {COMMIT_TRIES_MAX} times meanwhile")
+
+    async def mark_again(self, user_id: str) -> None:
+        """Whoever changed the user died, maybe between the commit and the marks after it."""
+        await self._client.calls(self._indexes.all_markings(UserKeys(user_id).digest))
 
     async def _read(self, user_id: str, reading: Sequence[Command]) -> tuple[bytes, UserQueue, list[Reply]]:
         (version, stored), *replies = await self._client.calls([("HMGET", UserKeys(user_id).queue, "v", "q"), *reading])
@@ -103,7 +122,10 @@ class QueueStore:
 
     async def _commit(self, user_id: str, version: bytes, before: UserQueue, planned: Planned[Result]) -> bool:
         keys = UserKeys(user_id)
-        commands = [*planned.commands]
+        commands = [*planned.commands, ("SET", keys.user, user_id)]
+        commands += session_events.commands_of(keys, _events(before, planned), _new_token)
+        if planned.removed:
+            commands += [("SADD", keys.removed_words, *planned.removed)]
         if planned.change is not None:
             commands += [("HSET", keys.queue, "q", queue_values.encode(planned.change.queue))]
             commands += _effects(keys, before, planned.change)
@@ -113,11 +135,47 @@ class QueueStore:
         touched = list(dict.fromkeys([keys.queue, *(str(command[1]) for command in commands)]))
         is_done = await self._client.run(COMMIT_IF_UNCHANGED, touched, [version, secrets.token_hex(8), *words])
         if is_done:
-            await self._mark(user_id)
+            await self._client.calls(self._marks(user_id, before, planned))
         return bool(is_done)
 
-    async def _mark(self, user_id: str) -> None:
-        await self._client.run(MARK_CHANGED, [log_keys.QUEUE_CHANGES, log_keys.QUEUE_USERS], [user_id])
+    def _marks(self, user_id: str, before: UserQueue, planned: Planned[Result]) -> list[Command]:
+        """In indexes of other hash tags, for those who look for something to do."""
+        indexes, digest = self._indexes, UserKeys(user_id).digest
+        events = _events(before, planned)
+        marks: list[Command] = [("EVAL", MARK_CHANGED, 2, log_keys.QUEUE_CHANGES, log_keys.QUEUE_USERS, digest)]
+        place = session_events.place_of(events, before, planned.change)
+        if place is not None:
+            marks.append(indexes.due_summaries.marking(digest, place))
+        if any(isinstance(event, WITHDRAWING) for event in events):
+            marks.append(indexes.withdrawn_summaries.marking(digest))
+        if planned.removed:
+            marks.append(indexes.removed_words.marking(digest))
+        return marks
+
+
+class QueueIndexes:
+    """Of the users for whom something beside learning may be to do."""
+
+    def __init__(self, client: LogClient) -> None:
+        self.due_summaries = UserIndex(client, log_keys.DUE_SUMMARIES)
+        self.withdrawn_summaries = UserIndex(client, log_keys.WITHDRAWN_SUMMARIES)
+        self.removed_words = UserIndex(client, log_keys.REMOVED_WORDS)
+        self.stale_profiles = UserIndex(client, log_keys.STALE_PROFILES)
+
+    def all_markings(self, digest: str) -> list[Command]:
+        """Somebody has to look at the user, whatever for."""
+        unordered = (self.withdrawn_summaries, self.removed_words, self.stale_profiles)
+        at_once = self.due_summaries.marking(digest, session_events.AT_ONCE)
+        return [at_once, *(index.marking(digest) for index in unordered)]
+
+
+def _events(before: UserQueue, planned: Planned[Result]) -> list[SessionEvent]:
+    following = [] if planned.change is None else session_events.events_of(before, planned.change)
+    return [*following, *planned.sessions]
+
+
+def _new_token() -> int:
+    return secrets.randbits(62)
 
 
 def _effects(keys: UserKeys, before: UserQueue, change: QueueChange) -> list[Command]:

@@ -21,6 +21,7 @@ from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.queue_replica import QueueReplica
 from memory.adapters.redis.queue_store import Planned, QueueStore
 from memory.adapters.redis.queue_values import UserQueue, WaitingTurn
+from memory.adapters.redis.session_events import WentOn
 from memory.adapters.redis.turn_records import (
     TurnEnd,
     beginning_of,
@@ -131,16 +132,19 @@ def _insert(
         ("ZADD", keys.turns, seq, turn.id),
         ("ZADD", keys.session(scope.session_id), seq, turn.id),
     ]
+    ended = () if stage == "open" else (WentOn(scope.session_id, now),)
     if stage == "nothing":
-        return Planned(None, commands=[*commands, ("HSET", keys.turn(turn.id), "s", stage)])
-    return Planned(None, user_queue.add(queue, waiting), commands)
+        return Planned(None, commands=[*commands, ("HSET", keys.turn(turn.id), "s", stage)], sessions=ended)
+    return Planned(None, user_queue.add(queue, waiting), commands, ended)
 
 
 def _finish(queue: UserQueue, _: Sequence[Reply], *, turn_id: str, end: TurnEnd, now: float) -> Planned[None]:
     change = user_queue.finish(queue, turn_id, status=TurnStatus(end.status), answer_bytes=len(end.answer), now=now)
-    if change is None:
+    turn = queue.turn(turn_id)
+    if change is None or turn is None:
         return Planned(None)
-    return Planned(None, change, [("HSET", UserKeys(queue.user_id).turn(turn_id), "e", encoded(end))])
+    storing: Command = ("HSET", UserKeys(queue.user_id).turn(turn_id), "e", encoded(end))
+    return Planned(None, change, [storing], [WentOn(turn.session_id, now)])
 
 
 def _complete(queue: UserQueue, replies: Sequence[Reply], *, turn_id: str, end: TurnEnd) -> Planned[None]:
@@ -174,6 +178,7 @@ class RedisWindowLeases:
             for user_id in await self._owners.users_of(owner):
                 await self._ledger.repair(user_id, owner, now=now)
                 found += await self._store.change(user_id, partial(_release, owner=owner, now=now))
+                await self._store.mark_again(user_id)
             await self._owners.forget(owner)
         await self._ledger.repair_expired(now=now)
         return found
@@ -253,8 +258,10 @@ class RedisWindowLeases:
 
 def _release(queue: UserQueue, _: Sequence[Reply], *, owner: str, now: float) -> Planned[int]:
     change = user_queue.release(queue, owner, now=now)
-    is_changed = change.queue != queue
-    return Planned(len(change.ended), change if is_changed else None)
+    if change.queue == queue:
+        return Planned(0)
+    sessions = {turn.session_id for turn in queue.turns if turn.id in change.ended}
+    return Planned(len(change.ended), change, sessions=[WentOn(session_id, now) for session_id in sorted(sessions)])
 
 
 def _take(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from memory.adapters.redis.chains import RedisResponseChains
 from memory.adapters.redis.conversation_record import RedisConversationRecord
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.queue_replica import QueueReplica
 from memory.adapters.redis.queue_store import QueueStore
+from memory.adapters.redis.removed_words import RedisRemovedWords
 from memory.adapters.redis.turn_log import RedisTurnRecording, RedisWindowLeases
 from memory.adapters.redis.turn_triage import RedisTurnTriage
-from memory.ports import Clock
+from memory.ports import Clock, RemovedWords
 
 
 class RedisTurnLog(RedisTurnRecording, RedisWindowLeases, RedisTurnTriage, RedisConversationRecord):
-    """`memory.ports.TurnLog` without messages, trees, chains, copies and times. `owners` must be open."""
+    """`memory.ports.TurnLog` without messages, trees, copies and times. `owners` must be open."""
 
     def __init__(self, client: LogClient, owners: RedisOwners, *, clock: Clock) -> None:
         store = QueueStore(client)
@@ -22,3 +24,5 @@ class RedisTurnLog(RedisTurnRecording, RedisWindowLeases, RedisTurnTriage, Redis
         RedisWindowLeases.__init__(self, client, store, owners, replica, clock=clock)
         RedisTurnTriage.__init__(self, client, store, replica, clock=clock)
         RedisConversationRecord.__init__(self, client, store)
+        self.chains = RedisResponseChains(client, clock=clock)
+        self.removed_words: RemovedWords = RedisRemovedWords(client)

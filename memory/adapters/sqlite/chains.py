@@ -12,14 +12,12 @@ from functools import partial
 
 import msgspec
 
+from memory.adapters.retention import LINK_SECONDS_MAX, LINKS_MAX, USER_LINKS_MAX
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.erased_users import was_erased_since
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
 from memory.model import ChainLink, Scope, Turn, is_valid_id
 
-USER_LINKS_MAX = 2_000
-LINKS_MAX = 200_000  # of all users; about 200 bytes each, a KB with many notes
-AGE_SECONDS_MAX = 30 * 86_400.0  # as long as servers keep responses
 SEQ_MAX = (1 << 63) - 1
 PENDING_MAX = 1_000  # of this process; usually written within milliseconds
 
@@ -106,7 +104,7 @@ def _keep(connection: sqlite3.Connection, *, user_id: str, names: tuple[str, ...
             (user_id, name, link.session_id, link.turn_id, keys, at),
         )
         connection.execute("DELETE FROM chains WHERE position <= ?", ((kept.lastrowid or 0) - LINKS_MAX,))
-    connection.execute("DELETE FROM chains WHERE kept_at < ?", (at - AGE_SECONDS_MAX,))
+    connection.execute("DELETE FROM chains WHERE kept_at < ?", (at - LINK_SECONDS_MAX,))
     connection.execute(
         "DELETE FROM chains WHERE user_id = ?1 AND position <= ("
         "SELECT position FROM chains WHERE user_id = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)",

@@ -12,17 +12,19 @@ from functools import partial
 
 import msgspec
 
+from memory.adapters.retention import (
+    STATE_BYTES_MAX,
+    STATE_DROP_SECONDS,
+    STATE_KEYS_ASKED_MAX,
+    STATE_SECONDS_MAX,
+    STATES_MAX,
+    USER_STATES_MAX,
+)
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.erased_users import was_erased_since
 from memory.model import CompactedState
 
-USER_STATES_MAX = 100  # some conversations at a time, and several states of each
-STATES_MAX = 20_000  # of all users; a few KB each
-STATE_BYTES_MAX = 64 << 10  # a larger one is not stored: it could not be short
-AGE_SECONDS_MAX = 30 * 86_400.0
-DROPPED_SECONDS = 3_600.0  # longer than any state is in the making
 KEYS_AT_A_GLANCE = 20  # looked up in 0.1 ms
-KEYS_MAX = 2_000  # of one lookup
 
 _STATE = msgspec.json.Decoder(CompactedState)
 
@@ -34,7 +36,7 @@ class SqliteCompactedStates:
         self._database = database
 
     async def find(self, user_id: str, keys: Sequence[str]) -> tuple[str, CompactedState] | None:
-        newest, earlier = keys[-KEYS_AT_A_GLANCE:], keys[-KEYS_MAX:-KEYS_AT_A_GLANCE]
+        newest, earlier = keys[-KEYS_AT_A_GLANCE:], keys[-STATE_KEYS_ASKED_MAX:-KEYS_AT_A_GLANCE]
         found = await self._database.read_now(partial(_found, user_id=user_id, keys=newest)) if newest else None
         if found is None and earlier:
             found = await self._database.read(partial(_found, user_id=user_id, keys=earlier))
@@ -72,7 +74,7 @@ def _kept(connection: sqlite3.Connection, *, user_id: str, key: str, state: byte
     if kept.rowcount != 1:  # the key has a state
         return
     connection.execute("DELETE FROM compacted_states WHERE position <= ?", ((kept.lastrowid or 0) - STATES_MAX,))
-    connection.execute("DELETE FROM compacted_states WHERE kept_at < ?", (made_at - AGE_SECONDS_MAX,))
+    connection.execute("DELETE FROM compacted_states WHERE kept_at < ?", (made_at - STATE_SECONDS_MAX,))
     connection.execute(
         "DELETE FROM compacted_states WHERE user_id = ?1 AND position <= ("
         "SELECT position FROM compacted_states WHERE user_id = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)",
@@ -81,7 +83,7 @@ def _kept(connection: sqlite3.Connection, *, user_id: str, key: str, state: byte
 
 
 def _dropped(connection: sqlite3.Connection, *, user_id: str, now: float) -> None:
-    connection.execute("DELETE FROM compacted_states_dropped WHERE dropped_at < ?", (now - DROPPED_SECONDS,))
+    connection.execute("DELETE FROM compacted_states_dropped WHERE dropped_at < ?", (now - STATE_DROP_SECONDS,))
     connection.execute(
         "INSERT OR REPLACE INTO compacted_states_dropped (user_id, dropped_at) VALUES (?, ?)", (user_id, now)
     )

@@ -10,14 +10,10 @@ import json
 import sqlite3
 from functools import partial
 
+from memory.adapters.exam_rules import FAILED_SECONDS_MAX, PASSED_SECONDS_MAX, RESULTS_MAX, named
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.ports import Clock
 from memory.ports.reading import ExamKey, ExamResult
-
-PASSED_SECONDS_MAX = 30 * 86_400.0
-FAILED_SECONDS_MAX = 86_400.0
-RESULTS_MAX = 1_000
-NAME_CHARACTERS_MAX = 256  # of a model, a server, a version
 
 
 class SqliteExamResults:
@@ -28,17 +24,10 @@ class SqliteExamResults:
         self._clock = clock
 
     async def get(self, key: ExamKey) -> ExamResult | None:
-        return await self._database.read(partial(_result, key=_named(key), now=self._clock()))
+        return await self._database.read(partial(_result, key=named(key), now=self._clock()))
 
     async def put(self, key: ExamKey, result: ExamResult) -> None:
-        await self._database.write(partial(_put, key=_named(key), result=result, now=self._clock()))
-
-
-def _named(key: ExamKey) -> tuple[str, str, str]:
-    model, server, version = (
-        name[:NAME_CHARACTERS_MAX].encode(errors="replace").decode() for name in (key.model, key.server, key.version)
-    )
-    return model, server, version
+        await self._database.write(partial(_put, key=named(key), result=result, now=self._clock()))
 
 
 def _result(connection: sqlite3.Connection, *, key: tuple[str, str, str], now: float) -> ExamResult | None:

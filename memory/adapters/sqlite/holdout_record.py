@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from collections.abc import AsyncIterator
 from functools import partial
 
 import msgspec
 
+from memory.adapters.holdout_rules import compared
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.turn_texts import to_text
-from memory.chat.token_estimate import estimated_tokens
 from memory.model import Receipt
-from memory.model.arms import ARM, CORRECTIONS, NOTE_TOKENS, REPEATED_FACTS, Arm, ComparedTurn
+from memory.model.arms import ComparedTurn
 
 PAGE_TURNS = 500
-SESSION_BYTES = 12
 
 _RECEIPT = msgspec.json.Decoder(Receipt)
 _TURNS = """
-SELECT seq, turns.user_id, session_id, said_at, answer, body
+SELECT seq, session_id, said_at, answer, body
 FROM turns JOIN receipts ON receipts.user_id = turns.user_id AND receipts.id = CAST(turns.receipt_id AS TEXT)
 WHERE seq > ? AND said_at >= ? AND turns.receipt_id != x'' ORDER BY seq LIMIT ?
 """
@@ -45,16 +43,5 @@ def _page(connection: sqlite3.Connection, *, after: int, since: float) -> list[t
     return [(row[0], _compared(*row[1:])) for row in rows]
 
 
-def _compared(user_id: str, session_id: str, said_at: float, answer: bytes, body: bytes) -> ComparedTurn:
-    receipt = _RECEIPT.decode(body)
-    said, signs = receipt.signals, receipt.outcome
-    text = to_text(answer)
-    return ComparedTurn(
-        session=hashlib.blake2b(f"{user_id}\x1f{session_id}".encode(), digest_size=SESSION_BYTES).hexdigest(),
-        at=said_at,
-        arm=Arm(said[ARM]) if said.get(ARM) in tuple(Arm) else None,
-        note_tokens=int(said.get(NOTE_TOKENS, 0)),
-        answer_tokens=estimated_tokens(text) if text else None,
-        corrections=int(signs.get(CORRECTIONS, 0)),
-        repeated_facts=int(signs.get(REPEATED_FACTS, 0)),
-    )
+def _compared(session_id: str, said_at: float, answer: bytes, body: bytes) -> ComparedTurn:
+    return compared(session_id, said_at, to_text(answer), _RECEIPT.decode(body))

@@ -8,11 +8,9 @@ from functools import partial
 
 import msgspec
 
+from memory.adapters.retention import CALL_SECONDS, USER_CALLS_MAX
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.ports.idempotency import KeyClaim
-
-KEEP_SECONDS = 86_400.0  # far longer than any client goes on repeating a call
-USER_KEYS_MAX = 10_000
 
 
 class SqliteIdempotencyKeys:
@@ -33,7 +31,7 @@ class SqliteIdempotencyKeys:
 
 
 def _claimed(connection: sqlite3.Connection, *, user_id: str, key: str, fingerprint: bytes, now: float) -> KeyClaim:
-    connection.execute("DELETE FROM idempotency_keys WHERE claimed_at < ?", (now - KEEP_SECONDS,))
+    connection.execute("DELETE FROM idempotency_keys WHERE claimed_at < ?", (now - CALL_SECONDS,))
     inserted = connection.execute(
         "INSERT OR IGNORE INTO idempotency_keys (user_id, key, fingerprint, claimed_at) VALUES (?, ?, ?, ?)",
         (user_id, key, fingerprint, now),
@@ -42,7 +40,7 @@ def _claimed(connection: sqlite3.Connection, *, user_id: str, key: str, fingerpr
         connection.execute(
             "DELETE FROM idempotency_keys WHERE user_id = ?1 AND position <= ("
             "SELECT position FROM idempotency_keys WHERE user_id = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)",
-            (user_id, USER_KEYS_MAX),
+            (user_id, USER_CALLS_MAX),
         )
     first, claimed_at, answer = connection.execute(
         "SELECT fingerprint, claimed_at, answer FROM idempotency_keys WHERE user_id = ? AND key = ?", (user_id, key)

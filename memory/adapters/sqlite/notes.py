@@ -18,30 +18,21 @@ from functools import partial
 
 import msgspec
 
+from memory.adapters.retention import (
+    DEFAULT_NOTE_LIMITS,
+    NOTE_BYTES_MAX,
+    NOTE_DROP_SECONDS,
+    NOTE_KEYS_ASKED_MAX,
+    NoteLimits,
+)
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.erased_users import was_erased_since
 from memory.model import PastNote
-from memory.settings import NoteSettings
 
-NOTE_BYTES_MAX = 64 << 10  # 1,600 tokens are 8 KB of prose; a larger note consists of endless words
 KEYS_AT_A_GLANCE = 20  # looked up in 0.1 ms
-KEYS_MAX = 2_000  # of one lookup: longer conversations keep their latest notes
-DROP_SECONDS = 60.0  # longer than any request, and any wait for a lock
 
 _IDS = msgspec.json.Decoder(tuple[str, ...])
 _EVERY_MEMORY = ""  # in place of a memory's id: all notes of that user were dropped
-_DEFAULTS = NoteSettings()
-
-
-@dataclass(frozen=True, slots=True)
-class NoteLimits:
-    """Bytes of all notes, and of one user's."""
-
-    total_bytes_max: int = _DEFAULTS.total_mib << 20
-    user_bytes_max: int = _DEFAULTS.user_mib << 20
-
-
-DEFAULT_LIMITS = NoteLimits()
 
 
 class SqliteNoteBook:
@@ -51,7 +42,7 @@ class SqliteNoteBook:
         self,
         database: SqliteDatabase,
         *,
-        limits: NoteLimits = DEFAULT_LIMITS,
+        limits: NoteLimits = DEFAULT_NOTE_LIMITS,
         waits_for_others: bool = True,
     ) -> None:
         """`waits_for_others`: `keep` returns when all processes find the note; else when this one does."""
@@ -63,7 +54,7 @@ class SqliteNoteBook:
     async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
         if not keys:
             return {}
-        keys = keys[-KEYS_MAX:]
+        keys = keys[-NOTE_KEYS_ASKED_MAX:]
         coming = {key: one for key in keys if (one := self._on_their_way.get((user_id, key))) is not None}
         looking = partial(_found, user_id=user_id, keys=keys, coming=coming)
         return await (
@@ -143,7 +134,7 @@ def _was_dropped(connection: sqlite3.Connection, user_id: str, memory_ids: str, 
 
 def _dropped(connection: sqlite3.Connection, *, user_id: str, memory_ids: Collection[str], now: float) -> None:
     dropped = _json(list(memory_ids) or [_EVERY_MEMORY])
-    connection.execute("DELETE FROM notes_dropped WHERE dropped_at < ?", (now - DROP_SECONDS,))
+    connection.execute("DELETE FROM notes_dropped WHERE dropped_at < ?", (now - NOTE_DROP_SECONDS,))
     connection.execute(
         "INSERT OR REPLACE INTO notes_dropped (user_id, memory_id, dropped_at) SELECT ?, value, ? FROM json_each(?)",
         (user_id, now, dropped),

@@ -11,11 +11,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from memory.errors import BadInput
+from memory.adapters.receipt_rules import held
 from memory.model import Receipt
 from memory.ports import ReceiptPage
-
-LAST = (1 << 63) - 1  # above every ordinal and every position
 
 _RECEIPT = msgspec.json.Decoder(Receipt)
 
@@ -28,7 +26,7 @@ def user_page(
         "AND instr(body, ?4) > 0 ORDER BY ordinal DESC",
         (user_id, before, expired, msgspec.json.encode(memory_id) if memory_id else b"{"),
     )
-    return _page(rows, limit, lambda receipt: not memory_id or _held(receipt, memory_id))
+    return _page(rows, limit, lambda receipt: not memory_id or held(receipt, memory_id))
 
 
 def page_of_all(connection: sqlite3.Connection, *, limit: int, before: int, expired: float) -> ReceiptPage:
@@ -39,15 +37,6 @@ def page_of_all(connection: sqlite3.Connection, *, limit: int, before: int, expi
     return _page(rows, limit, lambda _: True)
 
 
-def before(cursor: str) -> int:
-    """The number that a page stays below. Raises `BadInput`."""
-    if not cursor:
-        return LAST
-    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < len(str(LAST))):
-        raise BadInput("cursor must be the next_cursor of the page before")
-    return int(cursor)
-
-
 def _page(rows: sqlite3.Cursor, limit: int, is_wanted: Callable[[Receipt], bool]) -> ReceiptPage:
     decoded = ((number, _RECEIPT.decode(body)) for number, body in rows)
     found = list(itertools.islice(((number, one) for number, one in decoded if is_wanted(one)), limit + 1))
@@ -55,8 +44,4 @@ def _page(rows: sqlite3.Cursor, limit: int, is_wanted: Callable[[Receipt], bool]
     return ReceiptPage(tuple(one for _, one in shown), str(shown[-1][0]) if len(found) > limit else "")
 
 
-def _held(receipt: Receipt, memory_id: str) -> bool:
-    return any(memory_id in note.memory_ids for note in receipt.notes)
-
-
-__all__ = ["before", "page_of_all", "user_page"]
+__all__ = ["page_of_all", "user_page"]

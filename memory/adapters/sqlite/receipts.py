@@ -9,37 +9,24 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import msgspec
 
+from memory.adapters.receipt_rules import before, without_secrets
+from memory.adapters.retention import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
 from memory.adapters.sqlite import receipt_pages
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.erased_users import was_erased_since
 from memory.model import Receipt
 from memory.ports import Clock, ReceiptPage
-from memory.settings import ReceiptSettings
 
-DAY = 86_400.0
 NO_ID = ""  # not an id: marks when a user's receipts were erased
 EXPIRED_AT_ONCE = 100  # deleted with one write, so that no writer waits for a backlog
 
-_DEFAULTS = ReceiptSettings()
 _RECEIPT = msgspec.json.Decoder(Receipt)
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiptLimits:
-    """How long receipts are kept, how many per user, and their total bytes."""
-
-    seconds_max: float = _DEFAULTS.keep_days * DAY
-    user_receipts_max: int = _DEFAULTS.user_receipts_max
-    total_bytes_max: int = _DEFAULTS.total_mib << 20
-
-
-DEFAULT_LIMITS = ReceiptLimits()
 
 
 class SqliteReceipts:
@@ -51,7 +38,7 @@ class SqliteReceipts:
         *,
         clock: Clock,
         redact: Callable[[str], str],
-        limits: ReceiptLimits = DEFAULT_LIMITS,
+        limits: ReceiptLimits = DEFAULT_RECEIPT_LIMITS,
     ) -> None:
         """`redact` removes secrets from the query before it is written; it runs in the writer's thread."""
         self._database = database
@@ -71,13 +58,12 @@ class SqliteReceipts:
     async def page(self, user_id: str, *, memory_id: str = "", limit: int, cursor: str = "") -> ReceiptPage:
         look = partial(receipt_pages.user_page, user_id=user_id, memory_id=memory_id, limit=limit)
         expired = self._clock() - self._limits.seconds_max
-        return await self._database.read(partial(look, before=receipt_pages.before(cursor), expired=expired))
+        return await self._database.read(partial(look, before=before(cursor), expired=expired))
 
     async def page_of_all(self, *, limit: int, cursor: str = "") -> ReceiptPage:
         expired = self._clock() - self._limits.seconds_max
-        before = receipt_pages.before(cursor)
         return await self._database.read(
-            partial(receipt_pages.page_of_all, limit=limit, before=before, expired=expired)
+            partial(receipt_pages.page_of_all, limit=limit, before=before(cursor), expired=expired)
         )
 
     async def amend(self, user_id: str, receipt_id: str, outcome: Mapping[str, Any]) -> None:
@@ -91,7 +77,7 @@ class SqliteReceipts:
         is_erased = connection.execute(erased_later, (receipt.user_id, NO_ID, receipt.at)).fetchone()
         if is_erased or was_erased_since(connection, receipt.user_id, receipt.at):
             return
-        body = msgspec.json.encode(_without_secrets(receipt, self._redact))
+        body = msgspec.json.encode(without_secrets(receipt, self._redact))
         position, ordinal = connection.execute(
             "SELECT (SELECT max(position) FROM receipts), (SELECT max(ordinal) FROM receipts WHERE user_id = ?)",
             (receipt.user_id,),
@@ -110,11 +96,6 @@ class SqliteReceipts:
             "DELETE FROM receipts WHERE position IN (SELECT position FROM receipts WHERE kept_at <= ? LIMIT ?)",
             (expired, EXPIRED_AT_ONCE),
         )
-
-
-def _without_secrets(receipt: Receipt, redact: Callable[[str], str]) -> Receipt:
-    signals = {name: redact(value) if isinstance(value, str) else value for name, value in receipt.signals.items()}
-    return replace(receipt, query=redact(receipt.query), signals=signals)
 
 
 def _got(connection: sqlite3.Connection, *, user_id: str, receipt_id: str, expired: float) -> Receipt | None:

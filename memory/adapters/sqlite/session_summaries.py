@@ -16,12 +16,9 @@ import numpy as np
 
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
-from memory.adapters.turn_rules import TAUGHT
+from memory.adapters.turn_rules import SUMMARISED_BYTES_MAX, SUMMARISED_TURN_BYTES_MAX, TAUGHT
 from memory.adapters.turn_texts import messages_of, to_bytes, to_text
 from memory.model import DueSession, Role, SaidTurn, SessionSummary, StoredSummary, Turn, Vector, WithdrawnSummary
-
-TURN_BYTES_MAX = 256 << 10  # of one turn; a larger one is a pasted document
-TURNS_BYTES_MAX = 512 << 10  # read for one summary: seconds of the trained reader
 
 _COLUMNS = (
     "user_id, session_id, version, title, text, first_at, last_at, turn_ids, project_id, agent_id, made_by, made_at, "
@@ -29,7 +26,7 @@ _COLUMNS = (
 )
 _STATUSES = ", ".join(f"'{status.value}'" for status in TAUGHT)
 _MAY_BE_PART = (
-    f"is_order = 0 AND length(messages) + length(answer) <= {TURN_BYTES_MAX} "  # noqa: S608  # our own constant
+    f"is_order = 0 AND length(messages) + length(answer) <= {SUMMARISED_TURN_BYTES_MAX} "  # noqa: S608  # our own constant
     "AND id NOT IN (SELECT turn_id FROM turns_in_no_summary)"
 )
 _DUE = """
@@ -249,7 +246,7 @@ def _turns(connection: sqlite3.Connection, *, due: DueSession, limit: int) -> li
         (due.user_id, due.session_id, limit),
     )
     found: list[Turn] = []
-    room = TURNS_BYTES_MAX
+    room = SUMMARISED_BYTES_MAX
     for *row, size in rows:
         room -= size
         if found and room < 0:

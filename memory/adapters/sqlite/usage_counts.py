@@ -10,23 +10,16 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Self
 
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.erased_users import was_erased_since
+from memory.adapters.usage_tally import UsageTally
 from memory.ports import UsageCount
 
 FLUSH_SECONDS = 5.0  # between two writes of one process, which is what a crash may lose
-GATHERED_MAX = 10_000  # memories between two writes; what comes beyond them is not counted
-
-
-@dataclass(slots=True)
-class _PendingCount:
-    count: int
-    at: float
 
 
 class SqliteUsageCounts:
@@ -37,7 +30,7 @@ class SqliteUsageCounts:
     def __init__(self, database: SqliteDatabase, *, flush_seconds: float = FLUSH_SECONDS) -> None:
         self._database = database
         self._flush_seconds = flush_seconds
-        self._gathered: dict[tuple[str, str], _PendingCount] = {}
+        self._tally = UsageTally()
         self._timer: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
@@ -51,13 +44,8 @@ class SqliteUsageCounts:
         self._flush()
 
     def count(self, user_id: str, memory_ids: Collection[str], *, at: float) -> None:
-        for memory_id in memory_ids:
-            tally = self._gathered.get((user_id, memory_id))
-            if tally is not None:
-                tally.count, tally.at = tally.count + 1, max(tally.at, at)
-            elif len(self._gathered) < GATHERED_MAX:
-                self._gathered[user_id, memory_id] = _PendingCount(1, at)
-        if self._gathered and self._timer is None:
+        self._tally.count(user_id, memory_ids, at=at)
+        if not self._tally.is_empty and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._flush_seconds, self._flush)
 
     async def unstored(self, user_id: str, *, limit: int) -> dict[str, UsageCount]:
@@ -70,15 +58,13 @@ class SqliteUsageCounts:
         await self._database.write(partial(_written, user_id=user_id, memory_ids=memory_ids))
 
     async def drop(self, user_id: str, memory_ids: Collection[str]) -> None:
-        for key in [key for key in self._gathered if key[0] == user_id and (not memory_ids or key[1] in memory_ids)]:
-            del self._gathered[key]
+        self._tally.drop(user_id, memory_ids)
         await self._database.write(partial(_dropped, user_id=user_id, memory_ids=memory_ids))
 
     def _flush(self) -> None:
         self._timer = None
-        gathered, self._gathered = self._gathered, {}
-        if gathered:
-            rows = [(user_id, memory_id, tally.count, tally.at) for (user_id, memory_id), tally in gathered.items()]
+        rows = [(user_id, *counted) for user_id, counts in self._tally.taken().items() for counted in counts]
+        if rows:
             self._database.post(partial(_added, rows=rows))
 
 

@@ -1,0 +1,73 @@
+"""Erasures on Redis, by the digest of the user's id, each under a key of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from memory.adapters.redis import log_keys
+from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.log_keys import UserKeys
+from memory.adapters.redis.user_index import Look, Marked, UserIndex
+from memory.ports.erasures import ErasureRecord, ErasureRequest, ScanReport
+
+PENDING_MAX = 500
+FIELDS = ("u", "r", "w", "s")  # the user's digest, what was deleted, when the files were rewritten, what a scan found
+
+
+class RedisErasures:
+    """`memory.ports.erasures.Erasures`."""
+
+    def __init__(self, client: LogClient) -> None:
+        self._client = client
+        self._pending = UserIndex(client, log_keys.PENDING_ERASURES)
+
+    async def begun(self, user_id: str, request: ErasureRequest) -> None:
+        marking = self._pending.marking(request.id)
+        await self._client.calls([marking])
+        fields = ("u", UserKeys(user_id).digest, "r", _ENCODER.encode(request))
+        await self._client.call("HSET", log_keys.erasure(request.id), *fields)
+        await self._client.calls([marking])
+
+    async def get(self, user_id: str, erasure_id: str) -> ErasureRecord | None:
+        user, *fields = await self._client.call("HMGET", log_keys.erasure(erasure_id), *FIELDS)
+        return _record(*fields) if user == UserKeys(user_id).digest.encode() else None
+
+    async def pending(self) -> Sequence[ErasureRequest]:
+        return await self._pending.search(self._look, limit=PENDING_MAX)
+
+    async def rewritten(self, erasure_ids: Sequence[str], *, at: float) -> None:
+        await self._client.calls([_if_known(erasure_id, "HSETNX", "w", repr(at)) for erasure_id in erasure_ids])
+
+    async def scanned(self, erasure_id: str, report: ScanReport) -> None:
+        await self._client.calls([_if_known(erasure_id, "HSET", "s", _ENCODER.encode(report))])
+
+    async def _look(self, page: Sequence[Marked]) -> list[Look[ErasureRequest]]:
+        replies = await self._client.calls([("HMGET", log_keys.erasure(marked.member), "r", "w") for marked in page])
+        return [
+            Look(_REQUESTS.decode(request), marked.place) if request and not rewritten else Look(None, None)
+            for marked, (request, rewritten) in zip(page, replies, strict=True)
+        ]
+
+
+def _record(request: bytes, rewritten: bytes | None, scan: bytes | None) -> ErasureRecord:
+    return ErasureRecord(
+        _REQUESTS.decode(request),
+        None if rewritten is None else float(rewritten),
+        None if scan is None else _SCANS.decode(scan),
+    )
+
+
+def _if_known(erasure_id: str, command: str, *words: str | bytes) -> tuple[str | bytes | int, ...]:
+    """A command on the key of an erasure that there is."""
+    return ("EVAL", _IF_KNOWN, 1, log_keys.erasure(erasure_id), command, *words)
+
+
+_IF_KNOWN = """
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))
+"""
+_ENCODER = msgspec.msgpack.Encoder()
+_REQUESTS = msgspec.msgpack.Decoder(ErasureRequest)
+_SCANS = msgspec.msgpack.Decoder(ScanReport)

@@ -1,0 +1,81 @@
+"""Whether Redis servers keep what they acknowledge, checked once at the start.
+
+A turn that was recorded has to survive. Servers that evict keys, or have no append-only file, lose turns; with
+`appendfsync everysec` the last second is lost when the machine of the server dies, not when the server does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import structlog
+
+from memory.adapters.redis.log_client import LogClient
+from memory.errors import BadSetting
+
+OLDEST_MAJOR_VERSION = 7
+
+_log = structlog.get_logger(__name__)
+
+
+async def check_servers(client: LogClient, *, survives_power_failure: bool) -> None:
+    """Raises `BadSetting` for a server that would lose turns. `survives_power_failure`: also that of its machine.
+
+    Where `CONFIG` is forbidden, as on many hosted servers, a warning says what could not be checked.
+    """
+    for info in await client.of_each_node("INFO", "server"):
+        check_version(info)
+    wanted = _wanted(survives_power_failure=survives_power_failure)
+    settings = await configured(client, *wanted)
+    if None in settings:
+        _log.warning(
+            "redis.not_checked",
+            reason="it refuses CONFIG GET: see for yourself that turns survive",
+            **{name.replace("-", "_"): " or ".join(values) for name, values in wanted.items()},
+        )
+    for node in settings:
+        if node is not None:
+            _check_settings(node, wanted)
+
+
+async def configured(client: LogClient, *names: str) -> list[Mapping[str, str] | None]:
+    """These settings of each server; None of one that does not tell."""
+    return [None if reply is None else _settings(reply) for reply in await client.of_each_node("CONFIG", "GET", *names)]
+
+
+def _settings(reply: object) -> Mapping[str, str]:
+    if isinstance(reply, Mapping):
+        return {_text(name): _text(value) for name, value in reply.items()}
+    assert isinstance(reply, list)  # names and values in turn
+    return {_text(name): _text(value) for name, value in zip(reply[::2], reply[1::2], strict=True)}
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def check_version(info: Mapping[str, object] | None) -> None:
+    """Raises `BadSetting`. `info`: the server's reply to INFO, or None if it refuses. Valkey, whose first version was
+    7.2, calls itself Redis 7 as well.
+    """
+    version = str((info or {}).get("redis_version", ""))
+    major = version.partition(".")[0]
+    if major.isdigit() and int(major) < OLDEST_MAJOR_VERSION:
+        raise BadSetting(f"Redis {OLDEST_MAJOR_VERSION} or later is needed, or Valkey; this server is {version}")
+
+
+def _wanted(*, survives_power_failure: bool) -> dict[str, tuple[str, ...]]:
+    """Settings with the values that are accepted."""
+    wanted: dict[str, tuple[str, ...]] = {"appendonly": ("yes",), "maxmemory-policy": ("noeviction",)}
+    if survives_power_failure:
+        return wanted | {"appendfsync": ("always",), "no-appendfsync-on-rewrite": ("no",)}
+    return wanted | {"appendfsync": ("always", "everysec")}
+
+
+def _check_settings(node: Mapping[str, str], wanted: Mapping[str, tuple[str, ...]]) -> None:
+    for name, values in wanted.items():
+        if node.get(name) not in values:
+            raise BadSetting(
+                f"this Redis server would lose turns: its {name} must be {' or '.join(values)}, "
+                f"and is {node.get(name, 'unknown')}; change redis.conf, or CONFIG SET and CONFIG REWRITE"
+            )
