@@ -61,7 +61,7 @@ from memory.processes.from_settings import (
     worker_settings,
 )
 from memory.processes.rewriter_parts import open_rewriter
-from memory.processes.state_parts import Process, State, open_state
+from memory.processes.state_parts import KeptState, Process, open_state
 from memory.processes.summary_parts import past_talk_training
 from memory.processes.tracing_parts import open_tracer
 from memory.processes.working_set_parts import opened_sets
@@ -107,7 +107,7 @@ class Parts:
     embedder: Embedder
     training: ClassifierTraining
     ledger: UserLedger
-    state: State
+    state: KeptState
     erasure: ErasureParts
     past_talk: PastTalkTraining
     templates: ChatTemplates
