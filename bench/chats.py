@@ -143,7 +143,7 @@ class Rest:
         return await self._asked("POST", path, user, json=body)
 
     async def get(self, path: str, user: str, *, may_be_missing: bool = False) -> dict[str, Any] | None:
-        """`may_be_missing`: 404 is an answer, and None."""
+        """`may_be_missing`: 404 is an answer, and None. `user` "": a call of an operator."""
         return await self._asked("GET", path, user, expected=404 if may_be_missing else 0)
 
     async def _asked(
@@ -152,7 +152,8 @@ class Rest:
         for _ in range(TRIES):
             failure = ""
             try:
-                answer = await self._client.request(method, path, params={"user_id": user}, **more)
+                named = {"user_id": user} if user else {}
+                answer = await self._client.request(method, path, params=named, **more)
                 if not answer.is_error:
                     return dict(answer.json())
                 if answer.status_code == expected:

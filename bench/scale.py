@@ -45,6 +45,7 @@ WARM_MS_MAX = 40.0  # with the set in memory; a search of the store takes longer
 DRAIN_SECONDS_MAX = 120.0
 UNLEARNT = ("opened", "due", "leased", "retrying", "dead")
 WRITERS = 16  # calls of REST at a time
+COSTS = ("filter's CPU per searched chat", "per skipped chat")
 COLUMNS = (
     *("filters", "users", "memories each", "searched/s", "with a note", "p50, ms", "skipped/s"),
     *("filter CPU ms, searched", "skipped", "learnt/s", "worker CPU ms"),
@@ -162,7 +163,7 @@ class Scale:
         """How many turns are not learnt; returns once there is none, or after so long that the figures show it."""
         until, waiting = time.monotonic() + DRAIN_SECONDS_MAX, float("nan")
         while time.monotonic() < until:
-            queue = await rest.get("/v1/memory/operator/queue", self._users[0])
+            queue = await rest.get("/v1/memory/operator/queue", "")
             waiting = float("nan") if queue is None else sum(queue[state] for state in UNLEARNT)
             if waiting == 0:
                 break
@@ -201,7 +202,6 @@ def picture(points: dict[Setup, Point]) -> str:
         curves = (
             Curve("searched/s", [point.searched.a_second for point in row]),
             Curve("skipped/s", [point.skipped.a_second for point in row]),
-            Curve("turns learnt/s", [point.learnt_a_second for point in row]),
         )
         return CurvePanel(title, [f"{step:,}" for step in steps], curves)
 
@@ -210,22 +210,18 @@ def picture(points: dict[Setup, Point]) -> str:
         panel("memories of a user (1 filter, 20 users)", BY_MEMORIES, [one.memories for one in BY_MEMORIES]),
         panel("users (1 filter, 100 memories each)", BY_USERS, [one.users for one in BY_USERS]),
     )
-    return drawn_curves("Chats and learning a second, on one machine", panels)
+    return drawn_curves("Chats a second, on one machine", panels)
 
 
 def markdown(points: dict[Setup, Point]) -> str:
     """As it stands in the documentation, with the machine that it was measured on."""
     machine = this_machine()
-    head = (
-        *("filters", "users", "memories of each", "searched/s", "skipped/s", "filter's CPU per searched chat"),
-        *("per skipped chat", "turns learnt/s", "worker's CPU per turn"),
-    )
+    head = ("filters", "users", "memories of each", "searched/s", "got a note", "skipped/s", *COSTS)
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for setup, point in points.items():
-        rates = f"{point.searched.a_second:.0f} | {point.skipped.a_second:.0f}"
+        rates = f"{point.searched.a_second:.0f} | {point.searched.share:.2f} | {point.skipped.a_second:.0f}"
         costs = f"{point.searched.filter_cpu_ms:.1f} ms | {point.skipped.filter_cpu_ms:.1f} ms"
-        learnt = f"{point.learnt_a_second:.0f} | {point.worker_cpu_ms:.0f} ms"
-        lines.append(f"| {setup.filters} | {setup.users} | {setup.memories:,} | {rates} | {costs} | {learnt} |")
+        lines.append(f"| {setup.filters} | {setup.users} | {setup.memories:,} | {rates} | {costs} |")
     where = f"`bench/scale.py` on {machine.cores} cores, which clients, upstream and Envoy share with it."
     return "\n".join([*lines, "", where, ""])
 

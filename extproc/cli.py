@@ -156,6 +156,26 @@ def migrate(
     run(from_process(config, flags), is_dry=is_dry, as_json=as_json)
 
 
+@command(memproxy, panel=OPERATION)
+@with_parameters(_flags("data_dir", "milvus_uri"))
+def compact(
+    *,
+    config: ConfigOption = None,
+    is_dry: Annotated[
+        bool, Option("--dry-run", help="Say how large the file is, and would be; change nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+    **flags: Any,  # noqa: ANN401 - the settings, by name
+) -> None:
+    """Write all files anew that hold bytes of deleted rows, also those too large for it while memproxy runs.
+
+    All other parts must be stopped. If interrupted it loses nothing, and may be called again.
+    """
+    from extproc.supervisor.compact import compact as run
+
+    run(from_process(config, flags), is_dry=is_dry, as_json=as_json)
+
+
 @command(memproxy, "filter", panel=PARTS)
 def filter_(
     *,

@@ -14,9 +14,6 @@ from memory.chat.tool_traffic import tool_messages
 from memory.model import Conversation, Scope, SentConversation, SentExchange, ToolMessage, Turn, TurnStatus, link_name
 from memory.recall.notes.past_notes import note_keys
 
-EXCHANGES_BEFORE = 5  # of a request without an identity, looked up in the record
-NOBODY = Scope("nobody")  # for keys that nobody looks up
-
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
@@ -33,15 +30,10 @@ class OpenTurn:
 
 @dataclass(frozen=True, slots=True)
 class LeaveOut:
-    """The exchange must not be recorded, also not from a later request that sends it again.
-
-    Without an identity, `user_id` is empty, and it concerns only users whose record holds one of `after`, the exchanges
-    before it: whoever leaves out the identity in the middle of a conversation does not want that recorded.
-    """
+    """The exchange must not be recorded, also not from a later request of this user that sends it again."""
 
     user_id: str
     exchange: SentExchange
-    after: tuple[SentExchange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +74,6 @@ class ObservedExchange:
         named = (link_name(self.scope, name) for name in (reply.response_id, self.conversation_id))
         loop = self.question_key if reply.has_tool_calls else ""
         return replace(self.links, note_keys=keys, names=tuple(filter(None, (*named, loop))))
-
-
-def unidentified(request: ChatRequest) -> LeaveOut | None:
-    """What a request without an identity adds to its conversation; None if it has no earlier exchange."""
-    sent = sent_conversation(NOBODY, request)
-    if sent is None or not sent.earlier:
-        return None
-    exchange = new_exchange(request, "")
-    return None if exchange is None else LeaveOut("", exchange, sent.earlier[-EXCHANGES_BEFORE:])
 
 
 @dataclass(frozen=True, slots=True)

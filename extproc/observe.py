@@ -5,7 +5,6 @@
 | AWAIT_REQUEST | headers of a chat                     | nothing                                      | REQUEST_BODY |
 | REQUEST_BODY  | the last piece of the client's body   | `OpenTurn`, if a known user says news        | AWAIT_REPLY  |
 | REQUEST_BODY  | … that must not be recorded           | `LeaveOut`: nor is it to be filled in later  | AWAIT_REPLY  |
-| REQUEST_BODY  | … of nobody, within a conversation    | `LeaveOut`                                   | DONE         |
 | REQUEST_BODY  | … with nothing new but tool results   | nothing: the turn was opened before          | AWAIT_REPLY  |
 | AWAIT_REPLY   | its status, where a note went along   | `NoteOutcome`: the template takes it or not  | REPLY_BODY   |
 | REPLY_BODY    | the end of a 400                      | `NoteOutcome`, or `LengthRefusal`            | DONE         |
@@ -33,7 +32,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from extproc.apis import API_BY_PATH, APIS, Api
-from extproc.exchange import CloseTurn, Closing, LeaveOut, ObservedExchange, ObservedRequest, OpenTurn, unidentified
+from extproc.exchange import CloseTurn, Closing, LeaveOut, ObservedExchange, ObservedRequest, OpenTurn
 from extproc.identity import Headers, IdentityMode, Metadata, first_header, identify
 from extproc.refusals import context_tokens
 from extproc.reply import Reply, ReplyBuffer, read_reply
@@ -189,9 +188,9 @@ class Observation:
         if not is_end:
             return None
         asked = self._read_request()
-        if not isinstance(asked, ObservedRequest):
+        if asked is None:
             self._let_go()
-            return asked
+            return None
         if not asked.is_enabled:
             self._let_go()
             return asked.left_out()
@@ -252,16 +251,14 @@ class Observation:
         self._request_chunks = []
         self._request_headers = ()
 
-    def _read_request(self) -> ObservedRequest | LeaveOut | None:
-        """The request, if memory may use it; else what must not be recorded later."""
+    def _read_request(self) -> ObservedRequest | None:
+        """The request, if memory may use it."""
         try:
             request = read_chat_request(b"".join(self._request_chunks), self._api.requests)
         except NotAChat:
             return None
         scope = identify(self._request_headers, request.context, self._mode, request.named_user, self._claims)
-        if not isinstance(scope, Scope):
-            return unidentified(request)
-        if request.conversation is None:
+        if not isinstance(scope, Scope) or request.conversation is None:
             return None
         wants_record = self._is_recording and request.options.auto_store
         is_enabled = request.options.enabled and not switched_off(self._request_headers, self._off_routes)

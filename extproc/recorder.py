@@ -1,7 +1,8 @@
 """Writes observed turns to the turn log in the background: no stream waits for a disk, and no turn is lost.
 
 Writes, and parsing of large bodies, belong to the recorder and not to the stream, which may be cancelled at any time.
-The end of a turn is never written before its beginning, and a failing log never affects a chat: lost turns are counted.
+The end of a turn is never written before its beginning. A failing log never affects a chat: what it does not take waits
+in memory, within bounds, and beyond them lost turns are counted.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias, TypeVar
 
@@ -18,6 +20,8 @@ import structlog
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
 from extproc.observe import LengthRefusal, NoteOutcome, Observation
 from extproc.opted_out import left_out_instead
+from extproc.patient_writes import PatientWrites
+from extproc.pending_writes import PendingWrites, text_bytes
 from extproc.recording_beats import RecordingBeats
 from extproc.sent_again import RecordingPolicy, leave_out, placed, to_fill_in
 from extproc.tool_recording import without_secrets
@@ -32,8 +36,6 @@ from memory.runtime.offload import run_offloaded
 from memory.runtime.tracing import SpanName
 
 log = structlog.get_logger(__name__)
-
-PENDING_MAX = 10_000  # a turn is some KB: beyond it, a hanging log would fill the filter's memory
 
 T = TypeVar("T")
 Seen: TypeAlias = Observed | None
@@ -73,7 +75,8 @@ class TurnRecorder:
         self._metrics = metrics
         self._contained = contained
         self._group = asyncio.TaskGroup()
-        self._pending = 0
+        self._pending = PendingWrites()
+        self._patience = PatientWrites(self._report_outage)
         self._probes: set[asyncio.Task[None]] = set()
         self._beats = RecordingBeats(turn_log.times, clock)
         self._beating: asyncio.Task[None] | None = None
@@ -92,6 +95,7 @@ class TurnRecorder:
     ) -> None:
         if self._beating is not None:
             self._beating.cancel()
+        self._patience.give_up()
         await self._group.__aexit__(kind, error, trace)
         await self._beats.end()
 
@@ -104,11 +108,11 @@ class TurnRecorder:
         for task in self._probes:
             task.cancel()
 
-    def start(self, work: Coroutine[None, None, T]) -> asyncio.Task[T | None]:
-        """Run `work` independently of the stream that requested it."""
-        self._pending += 1
+    def start(self, work: Coroutine[None, None, T], *, size: int = 0) -> asyncio.Task[T | None]:
+        """Run `work` independently of the stream that requested it. `size`: bytes of texts that it keeps meanwhile."""
+        self._pending.add(size)
         task = self._group.create_task(self._contained(work))
-        task.add_done_callback(self._done)
+        task.add_done_callback(lambda _: self._pending.remove(size))
         return task
 
     def open(self, opening: OpenTurn) -> Opening | None:
@@ -116,47 +120,54 @@ class TurnRecorder:
 
         The task's result is the link that later requests may continue, or None if the turn could not be written.
         """
-        if self._pending >= PENDING_MAX:
+        size = text_bytes(opening)
+        if not self._pending.has_room(size):
             self._metrics.turns_lost.labels("backlog").inc()
             self._beats.miss()
             return None
-        task = self.start(self._open(opening))
+        task = self.start(self._open(opening), size=size)
         task.add_done_callback(self._count_failed)
         return task
 
     def close(self, closing: CloseTurn, *, after: Opening) -> None:
-        """Start writing the end, after the beginning (`after`) is written."""
-        self.start(self._close(closing, after)).add_done_callback(self._count_failed)
+        """Start writing the end, after the beginning (`after`): without its answer, if too much is pending."""
+        size = text_bytes(closing)
+        if not self._pending.has_room_for_bytes(size):
+            self._metrics.turns_lost.labels("backlog").inc()
+            closing, size = replace(closing, answer=""), 0
+        self.start(self._close(closing, after), size=size).add_done_callback(self._count_failed)
 
     def continue_turn(self, continuing: ContinueTurn) -> None:
         """Start adding the answer of a further call of a tool loop to its turn."""
-        if self._pending >= PENDING_MAX:
+        size = text_bytes(continuing)
+        if not self._pending.has_room(size):
             self._metrics.turns_lost.labels("backlog").inc()
             return
-        self.start(self._continue(continuing)).add_done_callback(self._count_failed)
+        self.start(self._continue(continuing), size=size).add_done_callback(self._count_failed)
 
     def leave_out(self, exchange: LeaveOut) -> None:
         """Start storing that this exchange must not be filled in later."""
-        if self._pending >= PENDING_MAX:
+        size = text_bytes(exchange)
+        if not self._pending.has_room(size):
             self._metrics.turns_lost.labels("backlog").inc()
             return
-        self.start(self._leave_out(exchange))
+        self.start(self._leave_out(exchange), size=size)
 
     def link_exchange(self, exchange: LinkExchange) -> None:
         """Start storing the link of an exchange that is not recorded."""
-        if self._pending < PENDING_MAX:
+        if self._pending.has_room():
             self.start(self._link(exchange))
 
     def probe_template(self, model: str) -> None:
         """Probe the template of a model seen for the first time, in the background."""
-        if self._pending < PENDING_MAX and self._lessons.templates.is_new(model):
+        if self._pending.has_room() and self._lessons.templates.is_new(model):
             self._start_probe(self._lessons.templates.probe(model))
 
     def record_note_outcome(self, note_outcome: NoteOutcome) -> None:
         """Report that the upstream accepted or refused a request with a note, in the background."""
         if not note_outcome.is_refused:
             self._lessons.templates.accepted(note_outcome.model, note_outcome.placement)
-        elif self._pending < PENDING_MAX:
+        elif self._pending.has_room():
             self._start_probe(self._lessons.templates.refused(note_outcome.model, note_outcome.placement))
 
     def record_length_refusal(self, refusal: LengthRefusal) -> None:
@@ -168,9 +179,6 @@ class TurnRecorder:
         self._probes.add(task)
         task.add_done_callback(self._probes.discard)
 
-    def _done(self, _: asyncio.Task[T | None]) -> None:
-        self._pending -= 1
-
     def _count_failed(self, task: asyncio.Task[T | None]) -> None:
         """A task without a result failed and was logged: the turn, or its end, is lost."""
         if task.cancelled() or task.result() is None:
@@ -180,22 +188,27 @@ class TurnRecorder:
     async def _open(self, opening: OpenTurn) -> ChainLink | None:
         turn = opening.turn
         try:
-            if link := await left_out_instead(self._turn_log.trees, opening, self._policy):
+            left_out = partial(left_out_instead, self._turn_log.trees, opening, self._policy)
+            if link := await self._patience.write(left_out):
                 return link
-        except Unavailable as error:
-            self._lost(error)
-            return None
-        messages = [replace(m, content=await run_offloaded(self._policy.redact, m.content)) for m in turn.messages]
-        try:
-            earlier = await earlier_link(self._turn_log.chains, opening.links)
-            turn, sent = placed(replace(turn, messages=tuple(messages)), opening, earlier)
-            sent = await to_fill_in(self._turn_log.trees, turn, sent, self._policy)
-            with self._policy.tracer.span(SpanName.OPEN_TURN):
-                session_id = await self._turn_log.trees.open(turn, sent)
+            messages = [replace(m, content=await run_offloaded(self._policy.redact, m.content)) for m in turn.messages]
+            opening = replace(opening, turn=replace(turn, messages=tuple(messages)))
+            link = await self._patience.write(partial(self._place, opening))
         except Unavailable as error:
             self._lost(error)
             return None
         self._recovered()
+        return link
+
+    async def _place(self, opening: OpenTurn) -> ChainLink:
+        """Write the turn, already redacted, where its conversation continues. Raises `Unavailable`."""
+        earlier = await earlier_link(self._turn_log.chains, opening.links)
+        turn, sent = placed(opening.turn, opening, earlier)
+        sent = await to_fill_in(self._turn_log.trees, turn, sent, self._policy)
+        with self._policy.tracer.span(SpanName.OPEN_TURN):
+            session_id = await self._turn_log.trees.open(turn, sent)
+        if not session_id:
+            return ChainLink("", "")  # of a user who was erased meanwhile
         return ChainLink(session_id, turn.id, earlier.note_keys if earlier else ())
 
     async def _close(self, closing: CloseTurn, after: Opening) -> bool:
@@ -205,12 +218,13 @@ class TurnRecorder:
         if link is None:
             return False
         if not link.turn_id:
-            return True  # of a user who has opted out
+            return True  # of a user who has opted out, or was erased
         answer = await self._redacted(closing.answer)
         try:
-            writes = [self._finish(closing, answer)]
+            writes = [self._patience.write(partial(self._finish, closing, answer))]
             if closing.links is not None:  # queued first: the client may continue at once
-                writes.insert(0, keep_link(self._turn_log.chains, closing.links, link, at=closing.answered_at))
+                keeping = partial(keep_link, self._turn_log.chains, closing.links, link, at=closing.answered_at)
+                writes.insert(0, self._patience.write(keeping))
             await asyncio.gather(*writes)  # together: neither waits for the other's commit, nor is left out if it fails
         except Unavailable as error:
             self._lost(error)
@@ -223,13 +237,17 @@ class TurnRecorder:
         """False if the turn that started the tool loop is unknown: no turn is lost, but its answer is not on record."""
         if continuing.is_over_cap:
             self._metrics.replies_over_cap.inc()
-        if await self._policy.is_opted_out(continuing.links.user_id):
-            return True
+        try:
+            if await self._patience.write(partial(self._policy.is_opted_out, continuing.links.user_id)):
+                return True
+        except Unavailable as error:
+            self._lost(error)
+            return False
         is_answered = continuing.status is TurnStatus.CLOSED
         answer = await self._redacted(continuing.answer) if is_answered else ""
         continuing = replace(continuing, tools=await without_secrets(continuing.tools, self._policy.redact))
         try:
-            is_known = await continue_turn(self._turn_log, continuing, answer)
+            is_known = await self._patience.write(partial(continue_turn, self._turn_log, continuing, answer))
         except Unavailable as error:
             self._lost(error)
             return False
@@ -245,7 +263,7 @@ class TurnRecorder:
 
     async def _leave_out(self, exchange: LeaveOut) -> None:
         try:
-            await leave_out(self._turn_log.trees, exchange, self._policy)
+            await self._patience.write(partial(leave_out, self._turn_log.trees, exchange, self._policy))
         except Unavailable as error:
             self._lost(error)
 
@@ -268,8 +286,11 @@ class TurnRecorder:
             return ""  # the user's messages are learnt all the same
 
     def _lost(self, error: Unavailable) -> None:
-        """Count each lost turn, log once per outage."""
         self._metrics.turns_lost.labels("unavailable").inc()
+        self._report_outage(error)
+
+    def _report_outage(self, error: Unavailable) -> None:
+        """Log once per outage."""
         if not self._is_failing:
             log.warning("turn_log_down", error=str(error))
         self._is_failing = True

@@ -77,12 +77,8 @@ async def to_fill_in(
 
 
 async def leave_out(trees: ConversationTrees, what: LeaveOut, policy: RecordingPolicy) -> None:
-    """Without a user: for those whose conversation it continues, and nobody else. Raises `Unavailable`."""
-    users = (what.user_id,) if what.user_id else sorted(await trees.owners(what.after))
-    if users:
-        exchange = await _redacted(what.exchange, policy.redact)
-        for user_id in users:
-            await trees.leave_out(user_id, exchange)
+    """Raises `Unavailable`."""
+    await trees.leave_out(what.user_id, await _redacted(what.exchange, policy.redact))
 
 
 async def _redacted(exchange: SentExchange, redact: Callable[[str], str]) -> SentExchange:

@@ -30,15 +30,15 @@ POLL_SECONDS = 0.1
 
 
 class _Rate(ProgressColumn):
-    """Memories per second, once known."""
+    """What is done per second, once known."""
 
     def render(self, task: Task) -> Text:
         return Text(f"{task.speed:.0f}/s" if task.speed else "")
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[int, int], None]]:
-    """On stderr; to be called with the memories done and their total."""
+def progress_bar(counted: str = "memories") -> Iterator[Callable[[int, int], None]]:
+    """On stderr; to be called with what is done, such as memories, and its total."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -47,7 +47,7 @@ def progress_bar() -> Iterator[Callable[[int, int], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("memories", total=None, visible=False)
+        task = bar.add_task(counted, total=None, visible=False)
 
         def advance(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total, visible=True)

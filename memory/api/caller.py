@@ -9,9 +9,12 @@ from memory.api.operations import READS_PROJECTS, TheCaller, operation
 
 
 class CallerView(msgspec.Struct, frozen=True):
-    """`user_id`: as calls name it, without a tenant. `projects`: the only ones that may be used; null: all."""
+    """`user_id`: as calls and lists of members name it, without a tenant; `shown_as`: as memories show it, with one.
+    `projects`: the only ones that may be used; null: all.
+    """
 
     user_id: str
+    shown_as: str
     projects: list[str] | None
 
 
@@ -22,6 +25,5 @@ class CallerController(Controller):
     @operation(get, "/", "getCaller", allowed=READS_PROJECTS)
     async def show(self, caller: TheCaller) -> CallerView:
         """Whose memories the calls of this caller concern."""
-        return CallerView(
-            caller.claimed_id or caller.user_id, None if caller.projects is None else list(caller.projects)
-        )
+        projects = None if caller.projects is None else list(caller.projects)
+        return CallerView(caller.claimed_id or caller.user_id, caller.user_id, projects)

@@ -1,15 +1,20 @@
-"""Erasing everything of a user, and its proof."""
+"""Erasing everything of a user, and its proof: by the user, or by an operator who names the user."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
-from litestar import Controller, delete, get
+from litestar import Controller, delete, get, post
+from litestar.params import FromQuery, JSONBody, QueryParameter
 
-from memory.api.operations import READS, WRITES, PathId, TheCaller, TheLibrary, operation
+from memory.api.operations import OPERATES, READS, WRITES, PathId, TheCaller, TheLibrary, operation
+from memory.api.operator import BY_TOKEN
 from memory.api.times import TimeText, time_text, time_text_or_none
 from memory.service.user_erasures import ErasureStatus
+
+ERASURES_MAX = 500
+ErasureLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=ERASURES_MAX)]
 
 
 class ScanView(msgspec.Struct, frozen=True):
@@ -55,6 +60,38 @@ class ErasuresController(Controller):
         return erasure_view(await library.erasures.status(caller.user_id, path_id))
 
 
+class ErasuresView(msgspec.Struct, frozen=True):
+    """Latest first. Whose they are is not known any more."""
+
+    erasures: list[ErasureView]
+
+
+class ErasureBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Whom to erase."""
+
+    user_id: str
+
+
+class OperatorErasuresController(Controller):
+    path = "/v1/memory/operator/erasures"
+    tags = ("operator",)
+
+    @operation(post, "", "eraseUser", allowed=OPERATES, security=BY_TOKEN, errors=(409,), status_code=202)
+    async def erase(self, library: TheLibrary, data: JSONBody[ErasureBody]) -> ErasureView:
+        """Erases all of the named user, as the user's own call would."""
+        return erasure_view(await library.erase_everything(data.user_id))
+
+    @operation(get, "", "listErasures", allowed=OPERATES, security=BY_TOKEN)
+    async def latest(self, library: TheLibrary, limit: ErasureLimit = 50) -> ErasuresView:
+        """Erasures of all users, latest first, without their ids."""
+        return ErasuresView(list(map(erasure_view, await library.erasures.latest(limit=limit))))
+
+    @operation(get, "/{id:str}", "getErasureOfUser", allowed=OPERATES, security=BY_TOKEN, errors=(404,))
+    async def show(self, library: TheLibrary, path_id: PathId, user_id: FromQuery[str]) -> ErasureView:
+        """How far the erasure of the named user is, and its proof: only who names the user can look for them."""
+        return erasure_view(await library.erasures.status(user_id, path_id))
+
+
 def erasure_view(status: ErasureStatus) -> ErasureView:
     request, scan = status.record.request, status.record.scan
     return ErasureView(
@@ -68,4 +105,4 @@ def erasure_view(status: ErasureStatus) -> ErasureView:
     )
 
 
-__all__ = ["ErasuresController", "EverythingController", "erasure_view"]
+__all__ = ["ErasuresController", "EverythingController", "OperatorErasuresController", "erasure_view"]

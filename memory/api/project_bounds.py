@@ -5,6 +5,7 @@ from __future__ import annotations
 from memory.api.identity import Caller, Forbidden
 from memory.errors import NotFound
 from memory.model import Memory
+from memory.model.projects import ProjectAccess
 from memory.model.token_claims import project_within
 from memory.service.library import Library
 
@@ -15,6 +16,12 @@ def bounded_project(caller: Caller, named: str) -> str:
     if project_id is None:
         raise Forbidden("your token is for other projects: name one of its own as project_id")
     return project_id
+
+
+async def joined_projects(library: Library, caller: Caller) -> list[ProjectAccess]:
+    """The shared projects of which the caller is a member, without those that their token does not name."""
+    joined = await library.projects.membership.joined(caller.user_id)
+    return [one for one in joined if caller.projects is None or one.project.project_id in caller.projects]
 
 
 def refuse_without_bounds(caller: Caller) -> None:
@@ -39,4 +46,4 @@ async def refuse_foreign_memory(library: Library, caller: Caller, memory_id: str
         raise Forbidden("your token is for some projects only, and this memory belongs to none")
 
 
-__all__ = ["bounded_project", "is_visible", "refuse_foreign_memory", "refuse_without_bounds"]
+__all__ = ["bounded_project", "is_visible", "joined_projects", "refuse_foreign_memory", "refuse_without_bounds"]

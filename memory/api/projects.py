@@ -23,7 +23,7 @@ from memory.api.operations import (
     TheLibrary,
     operation,
 )
-from memory.api.project_bounds import bounded_project
+from memory.api.project_bounds import bounded_project, joined_projects
 from memory.api.times import TimeText, time_text
 from memory.model.projects import ProjectAccess, ProjectMember, ProjectRole, Tenancy
 from memory.service.library import PAGE_MEMORIES_MAX
@@ -87,14 +87,7 @@ class ProjectsController(Controller):
     @operation(get, "/", "listProjects", allowed=READS_PROJECTS)
     async def show_all(self, library: TheLibrary, caller: TheCaller) -> ProjectList:
         """The shared projects of which the caller is a member."""
-        joined = await library.projects.membership.joined(caller.user_id)
-        return ProjectList(
-            [
-                project_view(one)
-                for one in joined
-                if caller.projects is None or one.project.project_id in caller.projects
-            ]
-        )
+        return ProjectList([project_view(one) for one in await joined_projects(library, caller)])
 
     @operation(get, "/{id:str}", "getProject", allowed=READS_PROJECTS, errors=(404,))
     async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> ProjectView:

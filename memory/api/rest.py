@@ -23,7 +23,7 @@ from memory.api.caller import CallerController
 from memory.api.callers import USERS_ONLY, CallerRules, Callers
 from memory.api.conversations import ConversationsController, MessagesController, SessionsController
 from memory.api.document import document_config, show_document
-from memory.api.erasures import ErasuresController, EverythingController
+from memory.api.erasures import ErasuresController, EverythingController, OperatorErasuresController
 from memory.api.front import Front
 from memory.api.health import show_health, show_liveness
 from memory.api.identity import DEVELOPMENT
@@ -46,7 +46,7 @@ OF_MEMORIES = (
     *(MemoriesController, TransfersController, TurnsController, ReceiptsController, MessagesController),
     *(OptOutController, EverythingController, ErasuresController, ProjectsController),
 )
-OF_PAGES = (CallerController, OperatorController)
+OF_PAGES = (CallerController, OperatorController, OperatorErasuresController)
 OF_BOTH_BASES = (ProfilesController, SessionsController, ConversationsController)
 
 

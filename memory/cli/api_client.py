@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,16 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
     if response.status_code >= 500:
         raise Unavailable("the REST API", message)
     raise NotFound(message) if response.status_code == 404 else BadInput(message, code=code)
+
+
+def pages_of(client: httpx.Client, path: str, name: str, parameters: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """All pages of the list `name`; at least one."""
+    cursor: str | None = ""
+    while cursor is not None:
+        page = answer_of(client.get(path, params={**parameters, "cursor": cursor}))
+        assert name in page, "the API answers with this list"
+        yield page
+        cursor = page["next_cursor"]
 
 
 def stopped_by(error: MemproxyError, imported: int) -> MemproxyError:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -48,8 +49,6 @@ from memory.errors import BadSetting
 from memory.settings.loader import Settings, from_process
 
 if TYPE_CHECKING:
-    import httpx
-
     from memory.model import Turn
     from memory.ports import DeadLetter
     from memory.service.library import Library
@@ -187,6 +186,8 @@ def search(
 @command(commands, "list", panel=MEMORIES)
 def list_(*, listing: ListOptions, options: ApiOptions) -> None:
     """Show a user's memories, newest first."""
+    from memory.cli.api_client import pages_of
+
     given = {
         "project_id": listing.project,
         "memory_type": listing.memory_type,
@@ -195,8 +196,9 @@ def list_(*, listing: ListOptions, options: ApiOptions) -> None:
     }
     parameters = {name: value for name, value in given.items() if value}
     with options.client() as client:
-        pages = _pages(client, parameters, listing.limit)
-        memories = [memory for memory, _ in zip(pages, range(listing.limit), strict=False)]
+        asked = parameters | {"limit": str(min(listing.limit, PAGE_MEMORIES))}
+        pages = pages_of(client, "/v1/memory", "memories", asked)
+        memories = list(islice((one for page in pages for one in page["memories"]), listing.limit))
     print_memories(memories, as_json=options.as_json)
 
 
@@ -243,17 +245,6 @@ def restore(
             for memory_id in memory_ids
         ]
     print_memories(back, as_json=options.as_json)
-
-
-def _pages(client: httpx.Client, parameters: dict[str, str], limit: int) -> Iterator[dict[str, Any]]:
-    from memory.cli.api_client import answer_of
-
-    cursor: str | None = ""
-    while cursor is not None:
-        asked = {**parameters, "limit": str(min(limit, PAGE_MEMORIES)), "cursor": cursor}
-        page = answer_of(client.get("/v1/memory", params=asked))
-        yield from page["memories"]
-        cursor = page["next_cursor"]
 
 
 # Tools for the queue

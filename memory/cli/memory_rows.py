@@ -13,7 +13,7 @@ import msgspec
 
 from memory.errors import BadInput
 from memory.model import Memory, Scope
-from memory.service.requests import NewMemory, checked_metadata, known_category, time_said
+from memory.service.requests import NewMemory, known_category, plain_metadata, plain_text, time_said
 
 KEY = "import_key"  # of the metadata of a memory that was imported: what it was where it comes from
 BATCH_ROWS_MAX = 200  # of one call
@@ -72,11 +72,11 @@ def refuse_unless_storable(row: MemoryRow, *, now: float) -> None:
     Memory(
         id=row.key,
         user_id=row.user_id,
-        content=given.content,
+        content=plain_text(given.content, "content"),
         memory_type=given.memory_type,
         category=known_category(given.category),
         importance=given.importance,
-        metadata=checked_metadata(row.body()["metadata"]),
+        metadata=plain_metadata(row.body()["metadata"]),
         created_at=at,
         updated_at=at,
         said_at=at,

@@ -60,14 +60,29 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
 
 def print_memories(memories: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
-    """As REST returned them; with their scores, if they have some."""
+    """As REST returned them; with their scores, if they have some, and with their authors, if some are shared."""
     if as_json:
         print_json({"memories": memories})
         return
     has_scores = any("score" in memory for memory in memories)
-    columns = ["id", *(["score"] if has_scores else []), "said at", "type", "content"]
+    has_authors = any(memory["visibility"] != "owner_only" for memory in memories)
+    columns = [
+        "id",
+        *(["score"] if has_scores else []),
+        "said at",
+        "type",
+        *(["author"] if has_authors else []),
+        "content",
+    ]
     rows = [
-        (m["id"], *([f"{m['score']:.3f}"] if has_scores else []), m["said_at"], m["memory_type"], m["content"])
+        (
+            m["id"],
+            *([f"{m['score']:.3f}"] if has_scores else []),
+            m["said_at"],
+            m["memory_type"],
+            *([m["user_id"]] if has_authors else []),
+            m["content"],
+        )
         for m in memories
     ]
     print_table(columns, rows)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from typer import Argument, Option, confirm, echo
+from typer import Argument, BadParameter, Option, confirm, echo
 
 from memory.cli.options import ApiOptions, YesOption, command, group
 from memory.cli.output import print_json, print_memories, print_table
-
-if TYPE_CHECKING:
-    import httpx
 
 PATH = "/v1/memory/projects"
 PAGE_MEMORIES = 100
@@ -57,8 +53,12 @@ def memories(
     project: ProjectArgument, options: ApiOptions, *, limit: Annotated[int, Option(min=1, help="Most to show.")] = 100
 ) -> None:
     """Show the project's memories that the user may read, newest first."""
+    from memory.cli.api_client import pages_of
+
+    asked = {"limit": str(min(limit, PAGE_MEMORIES))}
     with options.client() as client:
-        found = list(islice(_memories(client, project, limit), limit))
+        pages = pages_of(client, _path(project, "memories"), "memories", asked)
+        found = list(islice((one for page in pages for one in page["memories"]), limit))
     print_memories(found, as_json=options.as_json)
 
 
@@ -108,7 +108,10 @@ def transfer(project: ProjectArgument, member: MemberArgument, options: ApiOptio
 def _path(project: str, *more: str) -> str:
     from memory.cli.api_client import quoted
 
-    return "/".join((PATH, *map(quoted, (project, *more))))
+    parts = (project, *more)
+    if "" in parts:
+        raise BadParameter("an id must not be empty")
+    return "/".join((PATH, *map(quoted, parts)))
 
 
 def _asked(options: ApiOptions, method: str, path: str, body: dict[str, str] | None = None) -> dict[str, Any]:
@@ -116,17 +119,6 @@ def _asked(options: ApiOptions, method: str, path: str, body: dict[str, str] | N
 
     with options.client() as client:
         return answer_of(client.request(method, path, json=body))
-
-
-def _memories(client: httpx.Client, project: str, limit: int) -> Iterator[dict[str, Any]]:
-    from memory.cli.api_client import answer_of
-
-    cursor: str | None = ""
-    while cursor is not None:
-        asked = {"limit": str(min(limit, PAGE_MEMORIES)), "cursor": cursor}
-        page = answer_of(client.get(_path(project, "memories"), params=asked))
-        yield from page["memories"]
-        cursor = page["next_cursor"]
 
 
 def _show_projects(found: list[dict[str, Any]], options: ApiOptions) -> None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 from typer import Argument, FileBinaryWrite, Option, confirm, echo
 
 from memory.cli.options import ApiOptions, YesOption, command, group
 from memory.cli.output import print_json, print_table, progress_bar
-
-if TYPE_CHECKING:
-    import httpx
 
 PAGE_SESSIONS = 100
 PAGE_MESSAGES = 500
@@ -28,8 +24,10 @@ sessions = group("Recorded conversations: list them, show one to go on with it e
 @command(sessions, "list")
 def list_sessions(options: ApiOptions, *, limit: Annotated[int, Option(min=1, help="Most to show.")] = 50) -> None:
     """Show a user's sessions, the latest active first."""
+    from memory.cli.api_client import pages_of
+
     with options.client() as client:
-        pages = _pages(client, "/v1/memory/sessions", "sessions", {"limit": str(min(limit, PAGE_SESSIONS))})
+        pages = pages_of(client, "/v1/memory/sessions", "sessions", {"limit": str(min(limit, PAGE_SESSIONS))})
         found = list(islice((one for page in pages for one in page["sessions"]), limit))
     if options.as_json:
         print_json({"sessions": found})
@@ -51,11 +49,11 @@ def list_sessions(options: ApiOptions, *, limit: Annotated[int, Option(min=1, he
 @command(sessions)
 def show(session_id: Annotated[str, Argument(help="Its id, as `list` shows it.")], options: ApiOptions) -> None:
     """Show one session: its messages in order, its summary, and the memories that its requests were given."""
-    from memory.cli.api_client import quoted
+    from memory.cli.api_client import pages_of, quoted
 
     with options.client() as client:
         path, limit = f"/v1/memory/sessions/{quoted(session_id)}", {"limit": str(PAGE_MESSAGES)}
-        first, *others = _pages(client, path, "messages", limit)
+        first, *others = pages_of(client, path, "messages", limit)
     session = {name: value for name, value in first.items() if name != "next_cursor"}
     session["messages"] = [message for page in (first, *others) for message in page["messages"]]
     if options.as_json:
@@ -113,27 +111,17 @@ def export(
     out: Annotated[FileBinaryWrite | None, Option(help="Write to this file. [default: standard output]")] = None,
 ) -> None:
     """Write the messages of SESSION_ID, or of all sessions, as JSON lines in the order of the record."""
+    from memory.cli.api_client import pages_of
+
     named = {"conversation_id": session_id, "agent_id": agent, "limit": str(PAGE_MESSAGES)}
     parameters = {name: value for name, value in named.items() if value}
     target, written = out or sys.stdout.buffer, 0
     with options.client() as client, progress_bar("messages") as advance:
-        for page in _pages(client, "/v1/memory/messages", "messages", parameters):
+        for page in pages_of(client, "/v1/memory/messages", "messages", parameters):
             target.write(b"".join(msgspec.json.encode(message) + b"\n" for message in page["messages"]))
             written += len(page["messages"])
             advance(written, None)
     target.flush()
-
-
-def _pages(client: httpx.Client, path: str, name: str, parameters: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """All pages of the list `name`; at least one."""
-    from memory.cli.api_client import answer_of
-
-    cursor: str | None = ""
-    while cursor is not None:
-        page = answer_of(client.get(path, params={**parameters, "cursor": cursor}))
-        assert name in page, "the API answers with this list"
-        yield page
-        cursor = page["next_cursor"]
 
 
 def _party(message: dict[str, Any], end: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from enum import StrEnum
 
 from memory.model.turns import Turn
+
+_IDS = uuid.UUID("c2f4b8a6-1d37-5e92-9b60-7f8e5a3c4d11")
 
 
 class Learning(StrEnum):
@@ -23,4 +26,13 @@ class TurnCopy:
     in_summaries: bool = True
 
 
-__all__ = ["Learning", "TurnCopy"]
+def copied_turn_id(user_id: str, turn_id: str) -> str:
+    """The id of a turn of another system, or of another user, in this user's record: the same for each copy of it.
+
+    The id in a file is the choice of whoever sends it. As it stands it could be that of another user's turn, and a
+    refusal would show that there is one.
+    """
+    return str(uuid.uuid5(_IDS, f"{user_id}\x1f{turn_id}"))
+
+
+__all__ = ["Learning", "TurnCopy", "copied_turn_id"]

@@ -26,10 +26,6 @@ class ConversationTrees(Protocol):
         """
         ...
 
-    async def owners(self, exchanges: Sequence[SentExchange]) -> frozenset[str]:
-        """The users whose record holds or held one of these with the same answer; only distinctive ones count."""
-        ...
-
     async def open(self, turn: Turn, sent: SentConversation) -> str:
         """Append the turn with status opened at its position, and return its session. One step, durable on return.
 
@@ -45,6 +41,8 @@ class ConversationTrees(Protocol):
 
         A conversation of which only the beginning is known, and that only from being sent again, is also a new one: its
         beginning may be examples in a prompt, which many conversations share.
+
+        Returns "", and records nothing, if the user was erased since `turn.at`.
         """
         ...
 

@@ -41,11 +41,15 @@ class Erasures(Protocol):
     """Erasures of users, by a digest of their ids, durable. Raises `Unavailable`."""
 
     async def begun(self, user_id: str, request: ErasureRequest) -> None:
-        """The rows are deleted; the files wait to be rewritten."""
+        """Rows are deleted; the files wait to be rewritten. Called again with the same id, they wait again."""
         ...
 
     async def get(self, user_id: str, erasure_id: str) -> ErasureRecord | None:
         """None if there is none, or it is somebody else's."""
+        ...
+
+    async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
+        """Those of all users, the latest first."""
         ...
 
     async def pending(self) -> Sequence[ErasureRequest]:
@@ -61,6 +65,10 @@ class Erasures(Protocol):
 
 class FileRewriting(Protocol):
     """A part whose files keep the bytes of rows that were deleted."""
+
+    async def refuse_in_vain(self) -> None:
+        """Raises `Unavailable` if `rewrite` is known to be impossible, before other parts are rewritten for nothing."""
+        ...
 
     async def rewrite(self) -> None:
         """On return no file of it holds bytes of rows that were deleted before the call.
@@ -107,6 +115,9 @@ class NoErasures:
 
     async def get(self, user_id: str, erasure_id: str) -> ErasureRecord | None:
         return None
+
+    async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
+        return ()
 
     async def pending(self) -> Sequence[ErasureRequest]:
         return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Protocol
 
 from memory.model import RecordedMessage
@@ -21,11 +21,17 @@ class RecordCopies(Protocol):
         ...
 
     async def add_turns(self, user_id: str, copies: Sequence[TurnCopy]) -> int:
-        """Record them as that user's; returns how many. Known ids change nothing, and neither do turns that were
-        deleted here. Raises `BadInput` if a turn of somebody else has one of the ids. Durable on return.
+        """Record them as that user's; returns how many. Durable on return.
+
+        A turn of this user's record keeps its id and changes nothing, and neither does one that was deleted here. Any
+        other gets the id `copied_turn_id`, whether or not another user has one of the id in the copy.
         """
         ...
 
+    async def own_turns(self, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
+        """Those of these ids that turns of the user's record have."""
+        ...
+
     async def add_messages(self, user_id: str, messages: Sequence[RecordedMessage]) -> int:
-        """The same for messages. Tool traffic without its turn is left out."""
+        """The same for messages; tool traffic follows its turn, under whatever id, and is left out without it."""
         ...

@@ -13,7 +13,7 @@ from memory.model import VectorOrigin
 from memory.ports import MemoryStore
 from memory.ports.erasures import ErasureProof, FileRewriting
 from memory.processes.from_settings import milvus_address
-from memory.processes.state_parts import Process, State
+from memory.processes.state_parts import KeptState, Process
 from memory.runtime.instruments import Instruments
 from memory.service.user_erasures import FileRewriter
 
@@ -28,7 +28,7 @@ class ErasureParts:
 
 
 async def open_erasure(
-    process: Process, stack: AsyncExitStack, *, state: State, store: MemoryStore, origin: VectorOrigin
+    process: Process, stack: AsyncExitStack, *, state: KeptState, store: MemoryStore, origin: VectorOrigin
 ) -> ErasureParts:
     """Looks into all files of the data directory, and of the run directory, which may be elsewhere.
 

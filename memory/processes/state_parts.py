@@ -58,7 +58,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class KeptState:
     """`rewriting`: what erases the traces that deleting leaves in files. `snapshots`: None if none are kept."""
 
     turn_log: TurnLog
@@ -95,13 +95,13 @@ def turn_log_database(settings: Settings) -> SqliteDatabase:
     )
 
 
-async def open_state(process: Process, stack: AsyncExitStack, *, origin: VectorOrigin) -> State:
+async def open_state(process: Process, stack: AsyncExitStack, *, origin: VectorOrigin) -> KeptState:
     """On SQLite and files in the data directory; the stack closes it. `origin`: of the vectors in the store."""
     settings, clock = process.settings, process.instruments.clock
     database = await stack.enter_async_context(turn_log_database(settings))
     snapshot_bytes = settings.memory.snapshots.total_mib << 20
     files = FileSnapshots(settings.snapshots_dir, bytes_max=snapshot_bytes, clock=clock) if snapshot_bytes else None
-    return State(
+    return KeptState(
         turn_log=SqliteTurnLog(database, clock=clock),
         ledger=SqliteUserLedger(database, clock=clock),
         notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
@@ -123,4 +123,4 @@ async def open_state(process: Process, stack: AsyncExitStack, *, origin: VectorO
     )
 
 
-__all__ = ["Process", "State", "open_state", "turn_log_database"]
+__all__ = ["KeptState", "Process", "open_state", "turn_log_database"]

@@ -13,7 +13,7 @@ from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.model import VectorOrigin
 from memory.ports import MemoryStore, Tokens, UserLedger
 from memory.processes.from_settings import working_set_limits
-from memory.processes.state_parts import Process, State
+from memory.processes.state_parts import KeptState, Process
 from memory.settings.loader import MemorySettings
 
 
@@ -22,7 +22,7 @@ async def opened_sets(
     stack: AsyncExitStack,
     *,
     store: MemoryStore,
-    state: State,
+    state: KeptState,
     origin: VectorOrigin,
     tokens: Tokens,
 ) -> tuple[WorkingSets, UserLedger]:
@@ -52,7 +52,7 @@ def without_snapshots(memory: MemorySettings) -> MemorySettings:
     return msgspec.structs.replace(memory, snapshots=snapshots)
 
 
-def _snapshots(process: Process, state: State, *, origin: VectorOrigin, tokens: Tokens) -> SnapshotCodec | None:
+def _snapshots(process: Process, state: KeptState, *, origin: VectorOrigin, tokens: Tokens) -> SnapshotCodec | None:
     if state.snapshots is None:
         return None
     neighbours = process.settings.memory.ranking.neighbours

@@ -3,7 +3,7 @@
 One id belongs to one user, in all of a store. A memory that is the caller's here, or was, keeps its id, so that nothing
 is stored twice or restored; any other gets one that follows from the caller and the id in the file. So nobody names
 the row of another user, learns whether there is one, or names a memory like a path of the API. References between
-memories follow.
+memories follow. So do those to turns, whose ids the record gives alike (`copied_turn_id`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from memory.model import Memory, MemoryStatus, Trust, is_valid_id
+from memory.model import Evidence, Memory, MemoryStatus, Trust, is_valid_id
 from memory.model.derived import ARCHIVED, REFLECTS
+from memory.model.raw_words import raw_row_ids
+from memory.model.turn_copies import copied_turn_id
 from memory.model.withdrawn import with_withdrawn, withdrawn_of
 
 _IDS = uuid.UUID("5d7a3f0e-94c1-5b0e-8f57-0c6e2b1a7d43")
@@ -41,6 +43,34 @@ def renamed(user_id: str, memory: Memory, *, own: Collection[str]) -> Memory:
         return memory
     name = partial(_name, user_id, own)
     return replace(memory, id=name(memory.id), superseded_by=name(memory.superseded_by), metadata=_linked(memory, name))
+
+
+def turn_ids(memory: Memory) -> set[str]:
+    """The turns that it rests on."""
+    kept = withdrawn_of(memory)
+    return {*(quoted.turn_id for quoted in (*memory.evidence, *kept.evidence)), *kept.turns} - {""}
+
+
+def with_turns(user_id: str, memory: Memory, *, own: Collection[str]) -> Memory:
+    """The memory with its turns as they are called here. `own`: those of `turn_ids` that are the user's, or were.
+
+    The id of a row with raw words, a valid one of this user, follows that of its turn.
+    """
+
+    def name(turn_id: str) -> str:
+        return turn_id if turn_id in own or not turn_id else copied_turn_id(user_id, turn_id)
+
+    def quoted_here(quoted: Iterable[Evidence]) -> tuple[Evidence, ...]:
+        return tuple(replace(one, turn_id=name(one.turn_id)) for one in quoted)
+
+    here = replace(memory, evidence=quoted_here(memory.evidence))
+    if memory.status is MemoryStatus.RAW:
+        number = raw_row_ids(user_id, memory.evidence[0].turn_id).index(memory.id)
+        return replace(here, id=raw_row_ids(user_id, here.evidence[0].turn_id)[number])
+    kept = withdrawn_of(memory)
+    if not (kept.evidence or kept.turns):
+        return here
+    return with_withdrawn(here, replace(kept, evidence=quoted_here(kept.evidence), turns=tuple(map(name, kept.turns))))
 
 
 def _name(user_id: str, own: Collection[str], memory_id: str) -> str:
@@ -73,4 +103,4 @@ def _linked(memory: Memory, name: Callable[[str], str]) -> dict[str, Any]:
     return dict(with_withdrawn(replace(memory, metadata=metadata), kept).metadata)
 
 
-__all__ = ["imported_id", "possible_ids", "renamed"]
+__all__ = ["imported_id", "possible_ids", "renamed", "turn_ids", "with_turns"]

@@ -21,9 +21,11 @@ from memory.service.profile_layout import (
     profile_lines,
     profile_text,
 )
+from memory.service.user_writes import life_of, refuse_ended
 
 MEMORIES_MAX = 2_000  # of one user, the newest; with what the profile holds already
 PAGE_MEMORIES = 1_000
+PROFILES_MAX = 1_000  # of one user, by what they decide: each write of a memory reads all of them
 ROUNDS_MAX = 3  # of building for a caller, while somebody else writes
 
 
@@ -106,6 +108,7 @@ class ProfileService:
     def __init__(self, *, memories: MemoryBank, traces: RequestTraces, clock: Clock, tokens: Tokens) -> None:
         self._builder = ProfileBuilder(memories=memories, profiles=traces.profiles, clock=clock, tokens=tokens)
         self._store = memories.store
+        self._ledger = memories.ledger
         self._profiles = traces.profiles
         self._notes: NoteBook = traces.notes
         self._clock = clock
@@ -139,9 +142,15 @@ class ProfileService:
         Scope(user_id, project_id)
         if pinned is None and is_enabled is None:
             raise BadInput("nothing to change: give one of pinned, enabled")
+        life = await life_of(self._ledger, user_id)
         lines = None if pinned is None else self._checked(pinned)
-        before = (await self._profiles.get(user_id, [project_id])).get(project_id, Profile(user_id, project_id))
-        await self._profiles.set_own(user_id, project_id, pinned=lines, is_enabled=is_enabled, now=self._clock())
+        async with self._ledger.write(user_id):
+            await refuse_ended(self._ledger, life)
+            stored = (await self._profiles.get(user_id, [project_id])).get(project_id)
+            if stored is None:
+                await self._refuse_too_many(user_id)
+            before = stored or Profile(user_id, project_id)
+            await self._profiles.set_own(user_id, project_id, pinned=lines, is_enabled=is_enabled, now=self._clock())
         if is_enabled is False or (lines is not None and not set(before.pinned) <= set(lines)):
             await self._notes.drop(user_id, (), now=self._clock())
         return await self.show(user_id, project_id)
@@ -151,12 +160,17 @@ class ProfileService:
         return [own for one in await self._profiles.all(user_id) if (own := _own_part(one)).is_decided]
 
     async def take_over(self, user_id: str, own: OwnProfile) -> bool:
-        """Set what the user decided elsewhere. False, and nothing changed, if they have decided here."""
+        """Set what the user decided elsewhere. False, and nothing changed, if they have decided here.
+
+        To be called under the user's lock.
+        """
         Scope(user_id, own.project_id)
         lines = self._checked(own.pinned)
         here = (await self._profiles.get(user_id, [own.project_id])).get(own.project_id)
         if not own.is_decided or (here is not None and _own_part(here).is_decided):
             return False
+        if here is None:
+            await self._refuse_too_many(user_id)
         await self._profiles.set_own(
             user_id, own.project_id, pinned=lines, is_enabled=own.is_enabled, now=self._clock()
         )
@@ -175,6 +189,11 @@ class ProfileService:
 
     async def refresh(self, user_id: str) -> None:
         await self._builder.build_if_stale(user_id)
+
+    async def _refuse_too_many(self, user_id: str) -> None:
+        """For a profile that is not there yet. Also empty ones count, which stay until they are deleted."""
+        if len(await self._profiles.all(user_id)) >= PROFILES_MAX:
+            raise BadInput(f"a user may have {PROFILES_MAX} profiles: delete those of projects that are over")
 
     def _checked(self, pinned: Sequence[str]) -> list[ProfileLine]:
         if len(pinned) > PINNED_LINES_MAX:

@@ -23,6 +23,9 @@ METADATA_BYTES_MAX = 16_384  # of JSON; a Milvus JSON field holds 65,536
 AHEAD_SECONDS_MAX = 86_400.0  # clocks and time zones differ; a later time is an error
 METADATA_DEPTH_MAX = 16  # far below the recursion limits here and in a store's encoder
 
+# Of ASCII, without white space: texts have none, and programs in C end a text at the first of them.
+_CONTROL = frozenset(map(chr, (*range(0x09), *range(0x0E, 0x1C), 0x7F)))
+
 
 @dataclass(frozen=True, slots=True)
 class FlushTiming:
@@ -101,8 +104,10 @@ class MemoryEdit:
             raise BadInput("visibility, and with it project_id, are changed in a call of their own")
         if self.category is not None:
             known_category(self.category)
+        if self.content is not None:
+            plain_text(self.content, "content")
         if self.metadata is not None:
-            checked_metadata(self.metadata)
+            plain_metadata(self.metadata)
             given["metadata"] = {**self.metadata, **{key: memory.metadata[key] for key in kept_keys(memory)}}
         if given.pop("status", MemoryStatus.ACTIVE.value) != MemoryStatus.ACTIVE.value:
             raise BadInput("status can only be set to active, which brings back what was put away")
@@ -155,19 +160,41 @@ def memory_to_store(scope: Scope, item: NewMemory, index: int, *, now: float, me
             project_id=where.project_id,
             session_id=where.session_id,
             agent_id=where.agent_id,
-            content=item.content,
+            content=plain_text(item.content, "content"),
             memory_type=item.memory_type,
             category=known_category(item.category),
             importance=item.importance,
             source="api",
             trust=Trust.BOOTSTRAPPED,
-            metadata=checked_metadata(item.metadata or {}),
+            metadata=plain_metadata(item.metadata or {}),
             created_at=at,
             updated_at=at,
             said_at=at,
         )
     except BadInput as error:
         raise BadInput(f"memories[{index}]: {error}", code=error.code) from error
+
+
+def plain_text(text: str, name: str) -> str:
+    """Refuses a text with control characters: it was read in another encoding, or is none."""
+    found = _CONTROL.intersection(text)
+    if found:
+        raise BadInput(f"{name} has the control character U+{ord(min(found)):04X}: is it text in UTF-8?")
+    return text
+
+
+def plain_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """As `checked_metadata`, for what is new here: refuses control characters in names and texts, too."""
+    waiting: list[Any] = [checked_metadata(metadata)]
+    while waiting:
+        match waiting.pop():
+            case str(text):
+                plain_text(text, "metadata")
+            case Mapping() as below:
+                waiting += [*below.keys(), *below.values()]
+            case list(below):
+                waiting += below
+    return metadata
 
 
 def checked_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:

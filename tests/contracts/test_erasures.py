@@ -1,62 +1,139 @@
-"""The record of erasures, which holds no user's id. On every adapter."""
+"""Records of erasures: durable, seen by every process, and found only with the id of whom they concern."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
 
 import pytest
-from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment
 
-from memory.ports.erasures import ErasureRecord, ErasureRequest, Erasures, ScanReport
+from memory.adapters.sqlite import erasures as sqlite_erasures
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.erasures import SqliteErasures
+from memory.ports.erasures import ErasureRecord, ErasureRequest, Erasures, NoErasures, ScanReport
 
-ADAPTERS = QUEUE_DEPLOYMENTS
-
-
-@pytest.fixture
-async def erasures(deployment: Deployment) -> AsyncIterator[Erasures]:
-    async with deployment.start() as process:
-        yield process.erasures
+ANN, NOW = "ann.lee@example.com", 1_750_000_000.0
+Opened: TypeAlias = Callable[[], AbstractAsyncContextManager[Erasures]]
 
 
-def request(number: int) -> ErasureRequest:
-    return ErasureRequest(f"e{number}", START, START + number, {"memories": number, "turns_withdrawn": 0})
+@asynccontextmanager
+async def sqlite_process(folder: Path) -> AsyncIterator[Erasures]:
+    async with SqliteDatabase(folder / "turns.sqlite") as database:
+        yield SqliteErasures(database)
 
 
-async def test_an_erasure_is_found_by_its_user_alone_in_every_process(deployment: Deployment) -> None:
-    async with deployment.start() as one, deployment.start() as two:
-        await one.erasures.begun("ann", request(1))
-        assert await two.erasures.get("ann", "e1") == ErasureRecord(request(1))
-        assert await two.erasures.get("bob", "e1") is None
-        assert await two.erasures.get("ann", "e2") is None
-    async with deployment.start() as later:
-        assert await later.erasures.get("ann", "e1") == ErasureRecord(request(1))
+ADAPTERS = {"sqlite": sqlite_process}
 
 
-async def test_erasures_wait_in_order_until_their_files_are_rewritten(erasures: Erasures) -> None:
-    assert list(await erasures.pending()) == []
-    for number in (2, 1, 3):
-        await erasures.begun("ann" if number > 1 else "bob", request(number))
-    assert list(await erasures.pending()) == [request(2), request(1), request(3)]
-    await erasures.rewritten(["e2", "e3", "unknown"], at=START + 9)
-    assert list(await erasures.pending()) == [request(1)]
-    assert await erasures.get("ann", "e2") == ErasureRecord(request(2), START + 9)
-    await erasures.rewritten(["e2", "e1"], at=START + 10)
-    assert await erasures.get("ann", "e2") == ErasureRecord(request(2), START + 9)
-    assert list(await erasures.pending()) == []
-    assert await erasures.get("ann", "unknown") is None
+@pytest.fixture(params=sorted(ADAPTERS))
+def process(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
+    """Opens one more process on the same erasures."""
+    return partial(ADAPTERS[request.param], tmp_path)
 
 
-async def test_a_later_scan_replaces_the_report_of_an_earlier_one(erasures: Erasures) -> None:
-    await erasures.begun("ann", request(1))
-    await erasures.rewritten(["e1"], at=START + 9)
-    for report in (ScanReport(START + 10, 3, 99, ("turns.sqlite",)), ScanReport(START + 11, 3, 98)):
-        await erasures.scanned("e1", report)
-        await erasures.scanned("unknown", report)
-        assert await erasures.get("ann", "e1") == ErasureRecord(request(1), START + 9, report)
-    assert await erasures.get("ann", "unknown") is None
+def asked(erasure_id: str, *, at: float = NOW) -> ErasureRequest:
+    return ErasureRequest(erasure_id, at, at + 0.5, {"memories": 3, "turns_withdrawn": 0})
 
 
-async def test_many_erasures_wait_at_once(erasures: Erasures) -> None:
-    for number in range(230):
-        await erasures.begun("ann", request(number))
-    assert [one.id for one in await erasures.pending()] == [f"e{number}" for number in range(230)]
+async def test_an_erasure_is_known_to_its_user_alone(process: Opened) -> None:
+    async with process() as erasures:
+        await erasures.begun(ANN, asked("e1"))
+        assert await erasures.get(ANN, "e1") == ErasureRecord(asked("e1"))
+        for user, erasure_id in (("bob", "e1"), (ANN.upper(), "e1"), (ANN, "e2"), (ANN, "")):
+            assert await erasures.get(user, erasure_id) is None
+
+
+async def test_it_is_seen_by_all_processes_and_survives_them(process: Opened) -> None:
+    report = ScanReport(NOW + 9, 4, 4_096, ("milvus/a", "turns.sqlite-wal"))
+    async with process() as one, process() as two:
+        await one.begun(ANN, asked("e1"))
+        assert await two.get(ANN, "e1") == ErasureRecord(asked("e1"))
+        assert await two.pending() == [asked("e1")]
+        await two.rewritten(["e1"], at=NOW + 5)
+        assert await one.pending() == []
+        await one.scanned("e1", report)
+    async with process() as third:
+        assert await third.get(ANN, "e1") == ErasureRecord(asked("e1"), NOW + 5, report)
+
+
+async def test_those_whose_files_wait_come_in_the_order_in_which_they_began(process: Opened) -> None:
+    async with process() as erasures:
+        assert await erasures.pending() == []
+        for erasure_id, at in (("e2", NOW + 9), ("e1", NOW), ("e3", NOW + 1)):
+            await erasures.begun(ANN if erasure_id == "e2" else "bob", asked(erasure_id, at=at))
+        assert [one.id for one in await erasures.pending()] == ["e2", "e1", "e3"]
+        await erasures.rewritten(["e1", "unknown"], at=NOW + 20)
+        assert [one.id for one in await erasures.pending()] == ["e2", "e3"]
+        await erasures.rewritten([], at=NOW + 21)
+        assert [one.id for one in await erasures.pending()] == ["e2", "e3"]
+
+
+async def test_those_of_all_users_are_listed_latest_first(process: Opened) -> None:
+    async with process() as erasures:
+        assert await erasures.latest(limit=9) == []
+        for number, user in enumerate((ANN, "bob", ANN)):
+            await erasures.begun(user, asked(f"e{number}"))
+        await erasures.rewritten(["e1"], at=NOW + 5)
+        await erasures.scanned("e1", ScanReport(NOW + 9, 4, 10))
+        assert [one.request.id for one in await erasures.latest(limit=9)] == ["e2", "e1", "e0"]
+        assert (await erasures.latest(limit=2))[1] == await erasures.get("bob", "e1")
+        assert len(await erasures.latest(limit=2)) == 2
+
+
+async def test_of_very_many_that_wait_the_oldest_come_first(process: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_erasures, "PENDING_MAX", 2)
+    async with process() as erasures:
+        for number in range(3):
+            await erasures.begun(ANN, asked(f"e{number}"))
+        first = await erasures.pending()
+        assert [one.id for one in first] == ["e0", "e1"]
+        await erasures.rewritten([one.id for one in first], at=NOW)
+        assert [one.id for one in await erasures.pending()] == ["e2"]
+
+
+async def test_a_rewriting_that_is_repeated_keeps_the_time_of_the_first(process: Opened) -> None:
+    async with process() as erasures:
+        await erasures.begun(ANN, asked("e1"))
+        for at in (NOW + 5, NOW + 50):
+            await erasures.rewritten(["e1"], at=at)
+        assert await erasures.get(ANN, "e1") == ErasureRecord(asked("e1"), NOW + 5)
+
+
+async def test_a_later_look_replaces_an_earlier_one(process: Opened) -> None:
+    async with process() as erasures:
+        await erasures.begun(ANN, asked("e1"))
+        await erasures.begun(ANN, asked("e2"))
+        for report in (ScanReport(NOW, 4, 10, ("a",)), ScanReport(NOW + 1, 5, 12)):
+            await erasures.scanned("e1", report)
+            found = await erasures.get(ANN, "e1")
+            assert found is not None
+            assert found.scan == report
+        assert await erasures.get(ANN, "e2") == ErasureRecord(asked("e2"))
+
+
+async def test_a_user_who_is_erased_again_has_both(process: Opened) -> None:
+    async with process() as erasures:
+        for number in (1, 2):
+            await erasures.begun(ANN, asked(f"e{number}", at=NOW + number))
+        for number in (1, 2):
+            assert await erasures.get(ANN, f"e{number}") == ErasureRecord(asked(f"e{number}", at=NOW + number))
+
+
+async def test_no_file_holds_the_user_s_id(process: Opened, tmp_path: Path) -> None:
+    async with process() as erasures:
+        await erasures.begun(ANN, asked("e1"))
+        await erasures.rewritten(["e1"], at=NOW)
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert any(b"e1" in path.read_bytes() for path in files)
+        assert not [path.name for path in files if ANN.encode() in path.read_bytes()]
+
+
+async def test_where_none_are_recorded_none_waits() -> None:
+    erasures = NoErasures()
+    await erasures.begun(ANN, asked("e1"))
+    await erasures.rewritten(["e1"], at=NOW)
+    await erasures.scanned("e1", ScanReport(NOW, 1, 1))
+    assert (await erasures.pending(), await erasures.latest(limit=9), await erasures.get(ANN, "e1")) == ((), (), None)

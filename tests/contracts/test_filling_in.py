@@ -254,20 +254,6 @@ async def test_without_a_key_only_distinctive_words_are_left_out(
     assert await said(tell) == ["b", "c"]
 
 
-async def test_an_exchange_belongs_to_those_whose_record_holds_it(process: Process) -> None:
-    trees, shared = process.log.trees, SentExchange("k", (Message("user", LONG),), "How nice.")
-    for user in ("ann", "bob", "cleo"):
-        turn = a_turn(f"of {user}", user=user, text=LONG, status=TurnStatus.CLOSED)
-        await process.log.append(replace(turn, answer="How nice."))
-    await trees.leave_out("dan", shared)
-    await process.log.messages.delete_turns("bob", ["of bob"])
-    await trees.erase("cleo")
-    assert await trees.owners([replace(shared, answer="No."), shared]) == {"ann", "bob"}
-    assert await trees.owners([replace(shared, answer="No.")]) == {"bob"}  # its answer is not known any more
-    await process.log.append(replace(a_turn("short", text="yes", status=TurnStatus.CLOSED), answer="x"))
-    assert await trees.owners([SentExchange("k", (Message("user", "yes"),), "x")]) == frozenset()
-
-
 async def test_what_was_left_out_is_erased_with_its_user(
     deployment: Deployment, process: Process, tell: Teller
 ) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
+
 from recorded import added, learn_all, texts
 from turn_logs import START, a_turn, lease_at, tell
 
-from memory.errors import BadInput
 from memory.model import MessageFilter, ToolMessage, TurnStatus
-from memory.model.turn_copies import Learning, TurnCopy
+from memory.model.turn_copies import Learning, TurnCopy, copied_turn_id
 from memory.ports import TurnLog
 
 
@@ -41,11 +41,13 @@ async def test_a_copy_is_recorded_as_it_was_and_only_what_is_due_is_learnt(log: 
         TurnCopy(a_turn("t3", status=TurnStatus.CLOSED), Learning.DUE),
     ]
     assert await log.copies.add_turns("ann", given) == 3
-    assert await copied(log) == given
+    here = [replace(one, turn=replace(one.turn, id=copied_turn_id("ann", one.turn.id))) for one in given]
+    assert await copied(log) == here
     assert await log.copies.add_turns("ann", given) == 0
+    assert await log.copies.add_turns("ann", here) == 0
     lease = await lease_at(log, START + 100)
     assert lease is not None
-    assert [turn.id for turn in lease.turns] == ["t3"]
+    assert [turn.id for turn in lease.turns] == [copied_turn_id("ann", "t3")]
 
 
 async def test_a_turn_that_was_deleted_here_does_not_come_back(log: TurnLog) -> None:
@@ -57,11 +59,24 @@ async def test_a_turn_that_was_deleted_here_does_not_come_back(log: TurnLog) -> 
     assert await copied(log) == []
 
 
-async def test_the_turn_of_somebody_else_is_refused(log: TurnLog) -> None:
+async def test_nobody_learns_from_a_copy_whether_somebody_else_has_a_turn_of_that_id(log: TurnLog) -> None:
     await tell(log, "t1")
-    with pytest.raises(BadInput, match="already taken"):
-        await log.copies.add_turns("bob", await copied(log))
+    given = await copied(log)
+    given += [replace(one, turn=replace(one.turn, id="t2")) for one in given]
+    assert await log.copies.own_turns("bob", ["t1", "t2"]) == frozenset()
+    assert await log.copies.add_turns("bob", given) == 2
+    theirs = [copied_turn_id("bob", turn_id) for turn_id in ("t1", "t2")]
+    assert [one.turn.id for one in await copied(log, "bob")] == theirs
+    assert await log.copies.own_turns("bob", ["t1", *theirs]) == set(theirs)
     assert await texts(log) == ["words of t1", "answer to t1"]
+
+
+async def test_a_copy_that_was_deleted_here_does_not_come_back(log: TurnLog) -> None:
+    await tell(log, "t1")
+    given = await copied(log)
+    assert await log.copies.add_turns("bob", given) == 1
+    await log.messages.delete_turns("bob", [copied_turn_id("bob", "t1")])
+    assert await log.copies.add_turns("bob", given) == 0
 
 
 async def test_tool_traffic_stands_where_it_stood_and_never_without_its_turn(log: TurnLog) -> None:

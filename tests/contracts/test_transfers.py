@@ -28,11 +28,12 @@ from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Tru
 from memory.model.derived import hanging_on
 from memory.model.withdrawn import withdrawn_of
 from memory.ports import MemoryBank, MemoryFilter, MemoryStore, RequestTraces
-from memory.service.imported_ids import imported_id
+from memory.service.imported_ids import imported_id, with_turns
 from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
 from memory.service.shared_rows import SharedRows
 from memory.service.transfers import Imported, MemoryTransfers
+from memory.service.user_writes import UserWrites
 
 NOW = 1_750_000_000.25
 
@@ -100,7 +101,8 @@ async def bank(store: MemoryStore, tmp_path: Path) -> AsyncIterator[System]:
         opt_outs = OptOutService(opt_outs=SqliteOptOuts(database), ledger=ledger, clock=lambda: NOW)
         shared = SharedRows(memories, traces.projects, notes=traces.notes, clock=lambda: NOW)
         record = SqliteRecordCopies(database, clock=lambda: NOW)
-        transfers = MemoryTransfers(memories, profiles, opt_outs=opt_outs, record=record, shared=shared)
+        writes = UserWrites(ledger, opt_outs)
+        transfers = MemoryTransfers(memories, profiles, writes=writes, record=record, shared=shared)
         yield System(store, ledger, HashingEmbedder(dimension=DIMENSION), profiles, transfers)
 
 
@@ -146,7 +148,8 @@ async def test_an_empty_system_gets_the_same_memories_and_finds_the_same(bank: S
 def as_imported(memory: Memory, user_id: str = "ann") -> Memory:
     """In a system that does not know it."""
     successor = imported_id(user_id, memory.superseded_by) if memory.superseded_by else ""
-    return replace(memory, id=imported_id(user_id, memory.id), user_id=user_id, superseded_by=successor)
+    here = with_turns(user_id, memory, own=())
+    return replace(here, id=imported_id(user_id, memory.id), user_id=user_id, superseded_by=successor)
 
 
 async def test_links_between_memories_are_kept(bank: System) -> None:

@@ -15,13 +15,14 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 from turn_logs import Process, sqlite_deployment
 
-from extproc import recording_beats
+from extproc import pending_writes, recording_beats
 from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
 from extproc.recorder import TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.server import contained
 from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.adapters.sqlite.chains import SqliteResponseChains
+from memory.adapters.sqlite.conversation_trees import SqliteConversationTrees
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.errors import NotRecordable, Unavailable
 from memory.model import ChainLink, Message, SentConversation, SentExchange, TurnStatus
@@ -158,28 +159,58 @@ async def test_what_must_not_be_recorded_is_known_by_what_remains_of_it_without_
         assert [said for said, *_ in await turns(process)] == [SAID]
 
 
-@pytest.mark.parametrize("is_continued", [False, True])
-async def test_what_was_said_without_an_identity_within_a_conversation_is_not_filled_in(
-    tmp_path: Path, is_continued: bool
+def held_back(monkeypatch: pytest.MonkeyPatch, *, size: int) -> asyncio.Event:
+    """A turn log that takes no turn before the event is set, and room for so many bytes in front of it."""
+    may_open, conversation_trees = asyncio.Event(), SqliteConversationTrees.open
+
+    async def wait_and_open(self: SqliteConversationTrees, *turn: Any) -> str:
+        await may_open.wait()
+        return await conversation_trees(self, *turn)
+
+    monkeypatch.setattr(SqliteConversationTrees, "open", wait_and_open)
+    monkeypatch.setattr(pending_writes, "PENDING_BYTES_MAX", size)
+    return may_open
+
+
+def backlog(recorder: TurnRecorder) -> float:
+    return recorder._metrics.registry.get_sample_value("memproxy_turns_lost_total", {"reason": "backlog"}) or 0.0
+
+
+async def test_turns_whose_texts_are_too_many_for_a_hanging_log_are_lost_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody who says something else without an identity changes nothing."""
-    words, answer = "Something between us, please", "As you wish."
-    before = SentExchange("k1", (Message("user", SAID * 3),), "A very nice door.")
-    private = SentExchange("k2", (Message("user", words),), answer)
+    """Also those whose bytes are in the conversation that they continue."""
+    may_open, answer = held_back(monkeypatch, size=30_000), "Nice. " * 2_000
     async with sqlite_deployment(tmp_path).start() as process:
         async with asyncio.timeout(10), recorder_of(process, RecordingPolicy(str)) as recorder:
-            first = opening_after()
-            first = replace(first, turn=replace(first.turn, messages=before.said))
-            begun = recorder.open(first)
+            sent = opening_after(SentExchange("k0", (Message("user", "Hello"),), "Hi. " * 5_000))
+            begun = recorder.open(sent)
             assert begun is not None
-            recorder.close(CloseTurn(first.turn.id, TurnStatus.CLOSED, before.answer, NOW), after=begun)
+            assert recorder.open(replace(sent, turn=replace(sent.turn, id="too much"))) is None
+            recorder.leave_out(LeaveOut(SCOPE.user_id, SentExchange("k", (Message("user", "A" * 20_000),), "")))
+            continuing = ContinueTurn(Links(SCOPE.user_id, "resp_9"), TurnStatus.CLOSED, answer, NOW)
+            recorder.continue_turn(continuing)
+            assert backlog(recorder) == 3.0
+            recorder.close(CloseTurn(sent.turn.id, TurnStatus.CLOSED, answer, NOW), after=begun)
+            assert backlog(recorder) == 4.0
+            may_open.set()
+            assert await begun is not None
+        assert await turns(process) == [(SAID, "", TurnStatus.CLOSED)]
+
+
+async def test_there_is_room_again_once_the_log_has_taken_what_waited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_open = held_back(monkeypatch, size=1_000)
+    may_open.set()
+    async with sqlite_deployment(tmp_path).start() as process:
         async with asyncio.timeout(10), recorder_of(process, RecordingPolicy(str)) as recorder:
-            after = before if is_continued else replace(before, answer="Another answer.")
-            recorder.leave_out(LeaveOut("", replace(private, answer=""), (after,)))
-        async with asyncio.timeout(10), recorder_of(process, RecordingPolicy(str)) as recorder:
-            last = opening_after(before, private)
-            recorder.open(replace(last, turn=replace(last.turn, id="last"), sent=replace(last.sent, keys=("k3",))))
-        assert (words in [said for said, *_ in await turns(process)]) is not is_continued
+            for number in range(30):
+                one = opening_after()
+                begun = recorder.open(replace(one, turn=replace(one.turn, id=f"t{number}")))
+                assert begun is not None
+                assert await begun is not None
+        assert backlog(recorder) == 0.0
 
 
 async def test_a_turn_that_is_written_is_not_lost(tmp_path: Path) -> None:

@@ -18,8 +18,11 @@ from pages import MY_PAGE, OPERATORS_PAGE, chromium, watched
 from playwright.sync_api import Browser, Page, expect
 
 from memory.adapters.evaluation_reports import FolderOfReports
-from memory.model import Evidence, MemoryStatus
+from memory.model import Evidence, MemoryStatus, Scope
 from memory.model.evaluation_reports import EvaluationReport, ReportHead, ReportTable
+from memory.model.memories import MemoryVisibility
+from memory.model.projects import ProjectRole
+from memory.service.requests import NewMemory
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
 WIDE, NARROW = {"width": 1100, "height": 860}, {"width": 390, "height": 800}
@@ -39,6 +42,14 @@ LIN = (
     ("style", "希望回答简短，不要列表", "preference", 6.0, "请简短一点，不要用列表"),
     ("goal", "正在为五月的半程马拉松训练", "goal", 9.0, "我报名了五月的半程马拉松"),
 )
+TEAM = {  # the project of each, who shares what in it
+    "ada": (
+        "porto-office",
+        ("ben", "The office closes at eight on Fridays"),
+        ("ada", "Deployments happen on Tuesdays"),
+    ),
+    "lin": ("杭州团队", ("陈明", "周五办公室八点关门"), ("lin", "每周二发布新版本")),
+}
 QUESTIONS = {
     "ada": ("What can I drink in the afternoon?", "Suggest a present for a friend like me", "I lived in Braga"),
     "lin": ("下午喝点什么好？", "推荐一份适合我的礼物", "以前住在上海"),
@@ -71,6 +82,18 @@ def fill(world: PageWorld, user: str, said: tuple[Any, ...]) -> None:
     )
 
 
+def share(world: PageWorld, user: str) -> None:
+    """A project of the user's with an editor and a viewer."""
+    library, (project, *shared) = world.parts.library(), TEAM[user]
+    (colleague, _), _ = shared
+    world.run(library.projects.membership.create(user, project))
+    for member, role in ((colleague, ProjectRole.EDITOR), (f"{user}.guest", ProjectRole.VIEWER)):
+        world.run(library.projects.membership.set_role(user, project, member, role))
+    for author, content in shared:
+        said = NewMemory(content, project_id=project, visibility=MemoryVisibility.MEMBERS)
+        world.run(library.add(Scope(author), [said]))
+
+
 def keep_reports(world: PageWorld) -> None:
     """With figures of nothing: the picture shows a place, not what memory does."""
     reports = FolderOfReports(world.parts.settings.reports_path)
@@ -89,10 +112,18 @@ def show_memories(page: Page, details: str) -> None:
     page.evaluate("document.activeElement.blur()")
 
 
+def show_project(page: Page, _: str) -> None:
+    page.locator(".tools select").first.select_option(index=1)
+    expect(page.get_by_role("article")).to_have_count(2)
+    expect(page.locator(".members li")).to_have_count(3)
+    page.evaluate("document.activeElement.blur()")
+
+
 def show_operator(page: Page, _: str) -> None:
     expect(page.locator(".letters tbody tr").first).to_be_visible()
     page.locator("summary").nth(1).click()
-    page.get_by_text("recall-20260301-080000").click()
+    page.locator("section:has(#part-reports) summary").first.click()
+    expect(page.get_by_text("recall-20260301-080000")).to_be_visible()
     page.evaluate("document.activeElement.blur()")
 
 
@@ -104,6 +135,8 @@ def take(browser: Browser, world: PageWorld, folder: Path) -> None:
         ("memory-zh-light", MY_PAGE, show_memories, chinese, "light", WIDE),
         ("memory-zh-dark", MY_PAGE, show_memories, chinese, "dark", WIDE),
         ("memory-narrow", MY_PAGE, show_memories, english, "light", NARROW),
+        ("project-en-light", MY_PAGE, show_project, english, "light", WIDE),
+        ("project-zh-dark", MY_PAGE, show_project, chinese, "dark", WIDE),
         ("operator-en-light", OPERATORS_PAGE, show_operator, english, "light", WIDE),
         ("operator-zh-dark", OPERATORS_PAGE, show_operator, chinese, "dark", WIDE),
     ):
@@ -123,6 +156,8 @@ def main() -> None:
             with page_world(place, milvus, "pictures") as world, chromium() as browser:
                 fill(world, "ada", ADA)
                 fill(world, "lin", LIN)
+                share(world, "ada")
+                share(world, "lin")
                 world.bury("ada", "t1", reason="model is unavailable: no answer within 60 s")
                 world.bury("lin", "t2", reason="the plan could not be read")
                 keep_reports(world)

@@ -43,6 +43,9 @@ class MilvusDeletedRows:
     ) -> None:
         await self._connection.close()
 
+    async def refuse_in_vain(self) -> None:
+        return None
+
     async def rewrite(self) -> None:
         """Raises `Conflict` while another process is at it."""
         if not await self._call("compact", _keeps_deleted_bytes):

@@ -17,6 +17,7 @@ from memory.adapters.sqlite.branch_positions import (
     unknown,
 )
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.erased_users import was_erased_since
 from memory.adapters.sqlite.filling_in import FillingIn
 from memory.adapters.sqlite.turns_opening import insert_turn
 from memory.errors import BadInput
@@ -41,9 +42,6 @@ class SqliteConversationTrees:
 
     async def known(self, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
         return await self._database.read(partial(_known, user_id=user_id, exchanges=exchanges))
-
-    async def owners(self, exchanges: Sequence[SentExchange]) -> frozenset[str]:
-        return await self._database.read(partial(_owners, exchanges=exchanges))
 
     async def open(self, turn: Turn, sent: SentConversation) -> str:
         if turn.status is not TurnStatus.OPENED:
@@ -80,6 +78,8 @@ class _Opening:
         known = connection.execute("SELECT session_id FROM turn_branches WHERE turn_id = ?", (self.turn.id,)).fetchone()
         if known is not None:
             return str(known[0])
+        if was_erased_since(connection, self.turn.scope.user_id, self.turn.at):
+            return ""
         position = position_of(connection, self.turn, self.sent)
         parent = position.parent
         is_extension = parent is None or branch_shifts.is_extension(connection, parent)
@@ -118,10 +118,6 @@ class _Opening:
 
 def _known(connection: sqlite3.Connection, *, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
     return [filling_in.is_known(connection, user_id, exchange) for exchange in exchanges]
-
-
-def _owners(connection: sqlite3.Connection, *, exchanges: Sequence[SentExchange]) -> frozenset[str]:
-    return frozenset().union(*(known_exchanges.owners(connection, exchange) for exchange in exchanges))
 
 
 def _leave_out(connection: sqlite3.Connection, *, user_id: str, exchange: SentExchange) -> None:

@@ -26,6 +26,7 @@ from typing import Generic, Literal, Self, TypeAlias, TypeVar
 
 import msgspec
 
+from memory.adapters.sqlite.compacting import copy_of
 from memory.adapters.sqlite.owners import Owners, setting_up
 from memory.adapters.sqlite.schema import SQLITE_OLDEST, create_tables
 from memory.errors import BadSetting, MemproxyError, Unavailable
@@ -182,17 +183,21 @@ class SqliteDatabase:
         """
         if self._writer is None:
             raise Unavailable("turn_log", "it is closed")
+        await self.refuse_in_vain()
         await asyncio.shield(asyncio.wrap_future(self._writer.submit(self._rewrite)))
 
-    def _rewrite(self) -> None:
-        connection = self._write_connection
+    async def refuse_in_vain(self) -> None:
+        """Raises `Unavailable` for a file that is too large."""
         size = self.path.stat().st_size
         if size > self._rewrite_bytes_max:
             raise Unavailable(
                 "turn_log",
                 f"{self.path.name} has {size >> 20} MiB: writing it anew would block others for too long "
-                "(memory.erase.rewrite_mib_max)",
+                "(memory.erase.rewrite_mib_max); stop memproxy and call `memproxy compact`",
             )
+
+    def _rewrite(self) -> None:
+        connection = self._write_connection
         try:
             connection.execute("VACUUM")
             is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -275,6 +280,7 @@ class SqliteDatabase:
     def _open_connections(self) -> None:
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         self.path.chmod(0o600)  # -wal and -shm take the mode of the file
+        copy_of(self.path).unlink(missing_ok=True)  # of a compaction that was killed
         writing = _connect(self.path)
         try:
             mode = writing.execute("PRAGMA journal_mode = WAL").fetchone()[0]

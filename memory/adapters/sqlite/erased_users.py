@@ -7,9 +7,13 @@ user's earlier memories has seen, so that a cached working set is never taken fo
 
 from __future__ import annotations
 
+import math
 import sqlite3
 
+from memory.adapters.sqlite import filling_in, recorded_changes
 from memory.adapters.sqlite.user_digests import user_hash
+
+TURNS_PER_DELETION = 500  # those of a moment: the others were deleted before
 
 # All tables with a user's id that hold no content. Those with content are erased by their own adapters before.
 BOOKKEEPING = (
@@ -40,6 +44,12 @@ def forget_unknown(connection: sqlite3.Connection, user_id: str) -> None:
     )
 
 
+def lives_ended(connection: sqlite3.Connection, *, user_id: str) -> int:
+    """How often the user was erased."""
+    row = connection.execute("SELECT times FROM erased_users WHERE user_hash = ?", (user_hash(user_id),)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def was_erased_since(connection: sqlite3.Connection, user_id: str, at: float) -> bool:
     """Whether what began at that time belongs to a user who was erased meanwhile."""
     found = connection.execute(
@@ -56,6 +66,7 @@ def end_life(connection: sqlite3.Connection, *, user_id: str, token: str, now: f
     if row is None:
         return False
     revision = int(row[0])
+    _erase_record(connection, user_id)
     connection.execute(
         "INSERT INTO erased_users (user_hash, erased_at, times, revision) VALUES (?1, ?2, 1, ?3) "
         "ON CONFLICT DO UPDATE SET erased_at = max(erased_at, ?2), times = times + 1, revision = max(revision, ?3)",
@@ -69,4 +80,12 @@ def end_life(connection: sqlite3.Connection, *, user_id: str, token: str, now: f
     return True
 
 
-__all__ = ["BOOKKEEPING", "end_life", "first_revision", "forget_unknown", "was_erased_since"]
+def _erase_record(connection: sqlite3.Connection, user_id: str) -> None:
+    """Delete what was recorded since the erasure of the record began: it was asked for before this life ended."""
+    while recorded_changes.erase(connection, user_id=user_id, project_id="", before=math.inf, limit=TURNS_PER_DELETION):
+        continue
+    connection.execute("DELETE FROM turn_branches WHERE user_id = ?", (user_id,))
+    filling_in.erase(connection, user_id)
+
+
+__all__ = ["BOOKKEEPING", "end_life", "first_revision", "forget_unknown", "lives_ended", "was_erased_since"]

@@ -31,6 +31,9 @@ class SqliteErasures:
     async def get(self, user_id: str, erasure_id: str) -> ErasureRecord | None:
         return await self._database.read(partial(_got, user=user_hash(user_id), erasure_id=erasure_id))
 
+    async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
+        return await self._database.read(partial(_latest, limit=limit))
+
     async def pending(self) -> Sequence[ErasureRequest]:
         return await self._database.read(_pending)
 
@@ -43,7 +46,9 @@ class SqliteErasures:
 
 def _begun(connection: sqlite3.Connection, *, user: str, request: ErasureRequest) -> None:
     connection.execute(
-        "INSERT INTO erasures (id, user_hash, asked_at, deleted_at, deleted) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO erasures (id, user_hash, asked_at, deleted_at, deleted) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE "
+        "SET deleted_at = excluded.deleted_at, deleted = excluded.deleted, rewritten_at = NULL",
         (request.id, user, request.asked_at, request.deleted_at, msgspec.json.encode(request.deleted)),
     )
 
@@ -54,6 +59,11 @@ def _got(connection: sqlite3.Connection, *, user: str, erasure_id: str) -> Erasu
         (erasure_id, user),
     ).fetchone()
     return None if row is None else _record(row)
+
+
+def _latest(connection: sqlite3.Connection, *, limit: int) -> list[ErasureRecord]:
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM erasures ORDER BY position DESC LIMIT ?", (limit,))  # noqa: S608
+    return [_record(row) for row in rows]
 
 
 def _pending(connection: sqlite3.Connection) -> list[ErasureRequest]:

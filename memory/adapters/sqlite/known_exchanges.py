@@ -75,22 +75,6 @@ def is_known(connection: sqlite3.Connection, user_id: str, exchange: SentExchang
     return matching >= min(exchange.occurrence, LOOKS_MAX)
 
 
-def owners(connection: sqlite3.Connection, exchange: SentExchange) -> set[str]:
-    """The users whose record holds it, or held it, if its words are distinctive."""
-    words = words_of(exchange.said)
-    if not is_distinctive(words):
-        return set()
-    rows = connection.execute(
-        """
-        SELECT known_exchanges.turn_id, known_exchanges.answer, turns.answer, known_exchanges.user_id
-        FROM known_exchanges LEFT JOIN turns ON turns.id = known_exchanges.turn_id
-        WHERE words = ? AND known_exchanges.turn_id != '' ORDER BY known_exchanges.position DESC LIMIT ?
-        """,
-        (_digest(connection, words), LOOKS_MAX),
-    ).fetchall()
-    return {user_id for *row, user_id in rows if _has_answer(connection, row, exchange.answer)}
-
-
 def without_position(connection: sqlite3.Connection, scope: Scope, exchange: SentExchange) -> str:
     """The latest turn of that session with these words that has no position in a conversation; "" if there is none."""
     row = connection.execute(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
+
+import msgspec
 
 from memory.adapters.sqlite import known_exchanges, recorded_changes
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -15,9 +17,9 @@ from memory.adapters.sqlite.turns_opening import insert_turn
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
 from memory.adapters.turn_rules import TAUGHT
 from memory.adapters.well_formed import well_formed
-from memory.errors import BadInput
 from memory.model import Message, RecordedMessage, Scope, Turn, TurnStatus
-from memory.model.turn_copies import Learning, TurnCopy
+from memory.model.recorded import ID_OF_TURN
+from memory.model.turn_copies import Learning, TurnCopy, copied_turn_id
 from memory.ports import Clock
 
 PAGE_ROWS = 50  # of at most 2 MiB each
@@ -59,6 +61,9 @@ class SqliteRecordCopies:
     async def add_turns(self, user_id: str, copies: Sequence[TurnCopy]) -> int:
         own = [replace(copy, turn=_owned(copy.turn, user_id)) for copy in copies]
         return await self._database.write(partial(_add_turns, copies=own, now=self._clock()))
+
+    async def own_turns(self, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
+        return await self._database.read(partial(_own_turns, user_id=user_id, turn_ids=turn_ids))
 
     async def add_messages(self, user_id: str, messages: Sequence[RecordedMessage]) -> int:
         job = partial(_add_messages, user_id=user_id, messages=messages, now=self._clock())
@@ -119,12 +124,21 @@ def _add_turns(connection: sqlite3.Connection, *, copies: Sequence[TurnCopy], no
     return sum(_add_turn(connection, copy, now) for copy in copies)
 
 
+def _own_turns(connection: sqlite3.Connection, *, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
+    rows = connection.execute(
+        "SELECT id FROM turns WHERE user_id = ? AND id IN (SELECT value FROM json_each(?))",
+        (user_id, msgspec.json.encode(sorted(turn_ids)).decode()),
+    )
+    return frozenset(turn_id for (turn_id,) in rows)
+
+
 def _add_turn(connection: sqlite3.Connection, copy: TurnCopy, now: float) -> bool:
-    turn = copy.turn
-    known = connection.execute("SELECT user_id FROM turns WHERE id = ?", (turn.id,)).fetchone()
-    if known is not None and known[0] != turn.scope.user_id:
-        raise BadInput("a turn id is already taken: it belongs to somebody else here")
-    if known is not None or known_exchanges.was_recorded(connection, turn):
+    user_id = copy.turn.scope.user_id
+    turn = replace(copy.turn, id=copied_turn_id(user_id, copy.turn.id))
+    ids = (copy.turn.id, turn.id)
+    if _own_turns(connection, user_id=user_id, turn_ids=ids):
+        return False
+    if any(known_exchanges.was_recorded(connection, replace(turn, id=one)) for one in ids):
         return False
     if copy.learning is Learning.DUE and turn.status in TAUGHT:
         insert_turn(connection, turn=turn, now=now, owner="")
@@ -149,10 +163,12 @@ def _add_messages(
 
 
 def _placed(connection: sqlite3.Connection, message: RecordedMessage, user_id: str) -> RecordedMessage | None:
-    """With the position of its turn here; None without that turn."""
+    """With the id and the position of its turn here; None without that turn."""
     if not message.turn_id:
         return message
-    row = connection.execute(
-        "SELECT seq FROM turns WHERE id = ? AND user_id = ?", (message.turn_id, user_id)
-    ).fetchone()
-    return None if row is None else replace(message, seq=row[0])
+    for turn_id in (message.turn_id, copied_turn_id(user_id, message.turn_id)):
+        row = connection.execute("SELECT seq FROM turns WHERE id = ? AND user_id = ?", (turn_id, user_id)).fetchone()
+        if row is not None:
+            part = message.id.removeprefix(f"{ID_OF_TURN}{message.turn_id}")
+            return replace(message, id=f"{ID_OF_TURN}{turn_id}{part}", turn_id=turn_id, seq=row[0])
+    return None

@@ -7,15 +7,15 @@ import { date, t } from "./words.js";
 
 const GIVEN = { owner: ["viewer", "editor", "admin"], admin: ["viewer", "editor"] }; // the roles that a role may give
 
-/** The section. `project`: as the API lists it, with the caller's role. `left()` is called after the caller left it. */
+/** The section. `project`: as the API lists it, with the role of `caller`. `left()` is called after the caller left it. */
 export function membersOf(project, options) {
   return new Members(project, options).root;
 }
 
 class Members {
-  constructor(project, { isCaller, left }) {
+  constructor(project, { caller, left }) {
     this.project = project;
-    this.isCaller = isCaller;
+    this.caller = caller;
     this.left = left;
     this.given = GIVEN[project.role] ?? [];
     this.place = element("div", {});
@@ -31,15 +31,16 @@ class Members {
     if (!this.place.children.length) this.place.replaceChildren(loading());
     try {
       const { members } = await call("GET", this.path());
+      this.users = new Set(members.map((one) => one.user_id));
       const lines = members.map((one) => this.line(one));
-      this.place.replaceChildren(element("ul", { class: "lines" }, lines), ...(this.given.length ? [this.adding()] : []));
+      this.place.replaceChildren(element("ul", { class: "people" }, lines), ...(this.given.length ? [this.adding()] : []));
     } catch (error) {
       this.place.replaceChildren(failure(error, () => this.show()));
     }
   }
 
   line({ user_id: user, role, joined_at: joined }) {
-    const isSelf = this.isCaller(user);
+    const isSelf = user === this.caller;
     const leave = isSelf && role !== "owner" && button(t("project.leave"), () => pressed(leave, () => this.leave(user)), { class: "quiet" });
     const remove =
       !isSelf &&
@@ -69,7 +70,7 @@ class Members {
   }
 
   async give(user, role, problem) {
-    if (!user) return;
+    if (!user || !(this.users.has(user) || (await this.mayJoin(user, role)))) return;
     try {
       await call("PUT", this.path(user), { body: { role } });
     } catch (error) {
@@ -79,6 +80,12 @@ class Members {
     await this.show();
     this.root.querySelector("input")?.focus();
     announce(t("member.saved", { user, role: t(`role.${role}`) }));
+  }
+
+  /** A wrong id would let a stranger read the project. */
+  mayJoin(user, role) {
+    const title = t("member.add.title", { user, role: t(`role.${role}`) });
+    return confirmed({ title, text: t("member.add.text"), action: t("member.add"), cancel: t("cancel") });
   }
 
   async remove(user) {

@@ -75,14 +75,12 @@ class Timeline {
     this.own.hidden = this.search.hidden = Boolean(this.shared);
     this.notice.hidden = Boolean(this.shared) || !this.isPaused;
     this.summary.textContent = this.shared ? t("project.summary", { role: t(`role.${this.shared.role}`) }) : " ";
-    const left = () => this.open();
-    this.members.replaceChildren(...(this.shared ? [membersOf(this.shared, { isCaller: (user) => this.isCaller(user), left })] : []));
+    const left = async () => {
+      await this.open();
+      this.main.focus();
+    };
+    this.members.replaceChildren(...(this.shared ? [membersOf(this.shared, { caller: this.caller.user_id, left })] : []));
     await this.choose({ query: "" });
-  }
-
-  /** Members are named without their tenant. */
-  isCaller(user) {
-    return this.caller.user_id === user || this.caller.user_id.endsWith(`/${user}`);
   }
 
   tools() {
@@ -150,6 +148,7 @@ class Timeline {
   async count() {
     if (this.isBounded || this.shared) return;
     const { memories, turns, opted_out: isPaused, opted_out_since: since } = await call("GET", "stats");
+    if (this.shared) return; // chosen meanwhile
     if (isPaused !== undefined) this.showPause(isPaused, since);
     const parts = [t("count.active", { count: memories.active })];
     if (memories.superseded) parts.push(t("count.superseded", { count: memories.superseded }));
@@ -179,7 +178,7 @@ class Timeline {
     const removed = () => this.removed();
     if (!this.shared) return { removed, hasReceipts: !this.isBounded };
     const { role } = this.shared;
-    const isOwn = memory.user_id === this.caller.user_id;
+    const isOwn = memory.user_id === this.caller.shown_as;
     const mayChange = role === "owner" || role === "admin" || (role === "editor" && isOwn);
     return { removed, hasReceipts: false, author: isOwn ? "" : memory.user_id, mayChange };
   }

@@ -13,15 +13,19 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import uvicorn
+from api_parts import SECRET, claims
 from library_parts import Parts
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
+from project_world import CLAIMS, ProjectWorld, project_world
 from prometheus_client import CollectorRegistry
 
+from memory.api.callers import USERS_ONLY, CallerRules
 from memory.api.mcp import MemoryMcp
 from memory.api.mcp_on_demand import PATHS, McpOnDemand
 from memory.api.rest import create_app
+from memory.model.projects import ProjectRole
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
@@ -35,13 +39,15 @@ MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
 
 
 @asynccontextmanager
-async def serving(parts: Parts, identity: str = "development", secret: str = "") -> AsyncIterator[str]:
+async def serving(
+    parts: Parts | ProjectWorld, identity: str = "development", secret: str = "", rules: CallerRules = USERS_ONLY
+) -> AsyncIterator[str]:
     """The API on a free port of loopback; its URL."""
     metrics = Metrics(CollectorRegistry())
     instruments = Instruments(SYSTEM_CLOCK, metrics)
 
     def load() -> MemoryMcp:
-        return MemoryMcp(parts.library, identity_mode=identity, edge_secret=secret, metrics=metrics)
+        return MemoryMcp(parts.library, identity_mode=identity, edge_secret=secret, metrics=metrics, rules=rules)
 
     mcp = McpOnDemand(load)
     app = create_app(
@@ -91,8 +97,10 @@ async def refused(connected: Client, name: str, **arguments: Any) -> str:
 async def test_a_model_saves_finds_counts_and_forgets(url: str, path: str) -> None:
     async with client(url, path, x_authz_user_id="ann") as ann:
         tools = (await ann.list_tools()).tools
-        assert [tool.name for tool in tools] == ["memory_save", "memory_search", "memory_delete", "memory_stats"]
+        names = ("save", "search", "delete", "projects", "stats")
+        assert [tool.name for tool in tools] == [f"memory_{name}" for name in names]
         assert all(len(tool.description or "") > 50 for tool in tools)
+        assert not any("$ref" in json.dumps(tool.input_schema) for tool in tools)  # to what is not sent along
         saved = await called(ann, "memory_save", content="User is allergic to penicillin")
         await called(ann, "memory_save", content="User went to Oslo", memory_type="episodic", project_id="trips")
         [best, *_] = (await called(ann, "memory_search", query="Which medicine am I allergic to?"))["memories"]
@@ -136,6 +144,63 @@ async def test_outside_development_only_the_edge_says_who_calls(parts: Parts) ->
             assert "through the proxy" in await refused(direct, "memory_stats")
         async with client(url, x_authz_user_id="ann", x_memory_edge_secret="edge-secret") as ann:
             assert (await called(ann, "memory_stats"))["active"] == 0
+
+
+LAUNCH = {"content": "The kestrel launch is on Friday", "project_id": "apollo", "visibility": "members"}
+
+
+async def found_in_apollo(connected: Client) -> list[tuple[str, str | None]]:
+    found = await called(connected, "memory_search", query="When is the kestrel launch?", project_id="apollo")
+    return [(memory["content"], memory.get("shared_by")) for memory in found["memories"]]
+
+
+async def test_a_project_is_read_and_written_by_role(tmp_path: Path) -> None:
+    async with project_world(tmp_path) as world, serving(world) as url:
+        membership = world.library.projects.membership
+        await membership.create("olga", "apollo")
+        for user, role in (("ed", ProjectRole.EDITOR), ("vic", ProjectRole.VIEWER)):
+            await membership.set_role("olga", "apollo", user, role)
+        async with (
+            client(url, x_authz_user_id="ed") as ed,
+            client(url, x_authz_user_id="vic") as vic,
+            client(url, x_authz_user_id="xena") as xena,
+        ):
+            shared = await called(ed, "memory_save", **LAUNCH)
+            assert await called(vic, "memory_projects") == {"projects": [{"project_id": "apollo", "role": "viewer"}]}
+            assert await called(xena, "memory_projects") == {"projects": []}
+            assert await found_in_apollo(vic) == [(LAUNCH["content"], "ed")]
+            assert await found_in_apollo(ed) == [(LAUNCH["content"], None)]
+            assert await found_in_apollo(xena) == []
+            assert "role" in await refused(vic, "memory_save", **LAUNCH)
+            assert "no such project" in await refused(xena, "memory_save", **LAUNCH)
+            assert "role" in await refused(vic, "memory_delete", memory_id=shared["id"])
+            assert "no such memory" in await refused(xena, "memory_delete", memory_id=shared["id"])
+            await called(vic, "memory_save", content="User prepares the kestrel launch", project_id="apollo")
+            assert await found_in_apollo(ed) == [(LAUNCH["content"], None)]  # the viewer's own stays theirs
+            await membership.remove("olga", "apollo", "vic")
+            assert await found_in_apollo(vic) == [("User prepares the kestrel launch", None)]
+            assert await called(ed, "memory_delete", memory_id=shared["id"]) == {"deleted": 1}
+
+
+async def test_a_token_of_some_projects_uses_and_sees_no_other(tmp_path: Path) -> None:
+    async with (
+        project_world(tmp_path, has_tenants=True) as world,
+        serving(world, "jwt", SECRET, CallerRules(CLAIMS)) as url,
+    ):
+        for project in ("apollo", "borealis"):
+            await world.library.projects.membership.create("acme/olga", project)
+        await world.library.projects.membership.set_role("acme/olga", "apollo", "acme/ed", ProjectRole.EDITOR)
+        async with (
+            client(url, **claims(sub="olga", projects=["borealis"])) as bound,
+            client(url, **claims(sub="olga", projects=["apollo"])) as olga,
+            client(url, **claims(sub="ed", projects=["apollo"])) as ed,
+        ):
+            await called(ed, "memory_save", **LAUNCH)
+            assert await found_in_apollo(olga) == [(LAUNCH["content"], "ed")]
+            projects = (await called(bound, "memory_projects"))["projects"]
+            assert [project["project_id"] for project in projects] == ["borealis"]
+            assert "other projects" in await refused(bound, "memory_save", **LAUNCH)
+            assert "other projects" in await refused(bound, "memory_search", query="kestrel", project_id="apollo")
 
 
 async def test_the_same_tools_work_over_standard_input_and_output(url: str) -> None:

@@ -59,7 +59,7 @@ KNOWN = {
 PROJECTS = {"transferProject": "p2", "removeProjectMember": "p3"}  # of which these calls make something else
 TURN = {"role": "user", "content": "I like tea"}
 MESSAGE = {"source_type": "agent", "source": "a", "target_type": "agent", "target": "b", "content": "a plan"}
-OPERATORS = ("health", "queue", "dead-letters", "requests", "reports", "reports/{id}")
+OPERATORS = ("health", "queue", "dead-letters", "requests", "reports", "reports/{id}", "erasures", "erasures/{id}")
 BODIES: dict[str, Any] = {  # that succeed
     "addMemories": {"memories": [{"content": "I like tea", "created_at": "2025-03-04T09:00:00Z"}]},
     "searchMemories": {"query": "tea", "history": [TURN]},
@@ -72,6 +72,7 @@ BODIES: dict[str, Any] = {  # that succeed
     "compressConversation": {},
     "replayDeadLetters": {"ids": ["no such window"]},
     "dropDeadLetters": {"ids": ["no such window"]},
+    "eraseUser": {"user_id": "zoe"},
     "createProject": {"project_id": "p4"},
     "setProjectMember": {"role": "editor"},
     "transferProject": {"user_id": "bob"},
@@ -123,7 +124,8 @@ def probe(operation: Any, url: str) -> set[int]:
     """Calls it as it succeeds, and as the document allows. Returns the statuses of the answers."""
     name = operation.definition.raw["operationId"].removesuffix("OnApiPort")
     is_second = operation.definition.raw["operationId"] == "deleteSessionOnApiPort"
-    query = {} if operation.tags == ["operator"] else {"user_id": "ann"}
+    is_of_operator = operation.tags == ["operator"] and name != "getErasureOfUser"
+    query = {} if is_of_operator else {"user_id": "ann"}
     statuses: set[int] = set()
 
     def call(case: Any) -> None:
@@ -132,7 +134,8 @@ def probe(operation: Any, url: str) -> set[int]:
     @EXPLORING
     @given(case=operation.as_strategy())
     def call_with_what_is_known(case: Any) -> None:
-        known = PROJECTS.get(name, KNOWN.get(operation.tags[0]))
+        tag = "erasures" if name == "getErasureOfUser" else operation.tags[0]
+        known = PROJECTS.get(name, KNOWN.get(tag))
         case.path_parameters = {"id": "s3" if is_second else known, "member": "bob"}
         case.query = query
         case.headers = {}  # no ETag that is drawn is one of a memory

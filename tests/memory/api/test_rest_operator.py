@@ -24,6 +24,7 @@ from memory.model import (
     Scope,
 )
 from memory.model.token_claims import ClaimNames
+from memory.ports import MemoryFilter
 
 OPERATOR, PROGRAM = "mpt_operator-0123456789", "mpt_program-0123456789"
 RULES = CallerRules(
@@ -38,6 +39,8 @@ CALLS = [
     ("POST", "/v1/memory/operator/dead-letters/replay", {"ids": ["w"]}),
     ("POST", "/v1/memory/operator/dead-letters/drop", {"ids": ["w"]}),
     ("GET", "/v1/memory/operator/reports", None),
+    ("GET", "/v1/memory/operator/erasures", None),
+    ("POST", "/v1/memory/operator/erasures", {"user_id": "zoe"}),
 ]
 MARKER = "zanzibar"  # in every text of the user
 
@@ -76,7 +79,7 @@ async def test_only_a_token_with_the_scope_operate_is_admitted(
 ) -> None:
     edge = claims(sub="ann") if mode == "jwt" else ANN | {"x-memory-edge-secret": SECRET}
     async with api_of(parts, identity_mode=mode, rules=RULES) as api:
-        assert (await api.request(method, path, json=body, headers=with_token(OPERATOR))).status_code == 200
+        assert (await api.request(method, path, json=body, headers=with_token(OPERATOR))).is_success
         for headers in ({}, edge):
             assert_refused(await api.request(method, path, json=body, headers=headers), 403, "operate")
         assert_refused(await api.request(method, path, json=body, headers=with_token(PROGRAM)), 403, "operate")
@@ -90,10 +93,11 @@ async def test_operators_see_ids_states_and_times_and_no_text_of_a_user(parts: P
     await filled(parts)
     async with api_of(parts) as api:
         answers = {path: await api.get(path) for method, path, _ in CALLS if method == "GET"}
-    assert [one.status_code for one in answers.values()] == [200] * 5
+    assert [one.status_code for one in answers.values()] == [200] * 6
     assert not [path for path, answer in answers.items() if MARKER in answer.text]
-    requests, queue, letters, health, reports = (answer.json() for answer in answers.values())
+    requests, queue, letters, health, reports, erasures = (answer.json() for answer in answers.values())
     assert reports == {"reports": [], "next_cursor": None}
+    assert erasures == {"erasures": []}
     assert requests == {
         "requests": [
             {
@@ -146,6 +150,28 @@ async def test_dropped_dead_letters_are_gone_and_their_turns_stay(parts: Parts) 
         replay = "/v1/memory/operator/dead-letters/replay"
         assert (await api.post(replay, json={"ids": [first["id"]]})).json() == {"replayed": 0}
     assert len([turn async for turn in parts.turn_log.turns("ann")]) == 2
+
+
+async def test_an_operator_erases_the_named_user_alone_and_follows_the_erasure(parts: Parts) -> None:
+    await filled(parts)
+    await parts.put(Memory("m2", "bob", "I like tea", NOW, NOW, NOW))
+    path, operator = "/v1/memory/operator/erasures", with_token(OPERATOR)
+    async with api_of(parts, identity_mode="header", rules=RULES) as api:
+        erasure = (await api.post(path, json={"user_id": "ann"}, headers=operator)).json()
+        assert (erasure["state"], erasure["deleted"]) == ("deleted", {"memories": 1, "turns_withdrawn": 0})
+        assert [one.user_id for one in (await parts.store.page(MemoryFilter("bob"), limit=9, cursor="")).memories] == [
+            "bob"
+        ]
+        assert (await parts.store.page(MemoryFilter("ann", status=None), limit=9, cursor="")).memories == ()
+        await parts.erasures.rewritten([erasure["erasure_id"]], at=NOW + 5)
+        one = f"{path}/{erasure['erasure_id']}"
+        found = (await api.get(one, params={"user_id": "ann"}, headers=operator)).json()
+        assert (found["state"], found["rewritten_at"]) == ("rewritten", "2025-06-15T15:06:45Z")
+        assert (await api.get(path, headers=operator)).json() == {"erasures": [found]}
+        assert_refused(await api.get(one, params={"user_id": "bob"}, headers=operator), 404)
+        assert_refused(await api.get(one, headers=operator), 400)
+        for body in ({}, {"user_id": ""}, {"user_id": " ann"}, {"user_id": "ann", "project_id": "red"}):
+            assert_refused(await api.post(path, json=body, headers=operator), 400)
 
 
 async def test_reports_are_listed_newest_first_and_shown_whole(parts: Parts) -> None:
@@ -211,11 +237,20 @@ async def test_users_list_their_own_receipts_and_those_of_a_memory(api: httpx.As
 async def test_callers_learn_the_id_by_which_they_call_themselves(tmp_path: Path) -> None:
     async with library_parts(tmp_path) as parts:
         async with api_of(parts, headers=ANN) as api:
-            assert (await api.get("/v1/memory/caller")).json() == {"user_id": "ann", "projects": None}
+            assert (await api.get("/v1/memory/caller")).json() == {
+                "user_id": "ann",
+                "shown_as": "ann",
+                "projects": None,
+            }
         async with api_of(parts, identity_mode="jwt", rules=RULES) as api:
             edge = claims(sub="ann")
-            user_id = (await api.get("/v1/memory/caller", headers=edge)).json()["user_id"]
+            found = (await api.get("/v1/memory/caller", headers=edge)).json()
+            user_id = found["user_id"]
             assert user_id == "ann"  # the tenant is no part of it: calls that name the user take it
+            memory = {"content": "Ann likes green tea"}
+            [memory_id] = (await api.post("/v1/memory", json={"memories": [memory]}, headers=edge)).json()["ids"]
+            shown = (await api.get(f"/v1/memory/{memory_id}", headers=edge)).json()["user_id"]
+            assert (found["shown_as"], shown) == ("acme/ann", "acme/ann")
             answer = await api.delete("/v1/memory", params={"user_id": user_id}, headers=edge)
             assert answer.status_code == 200
             assert_refused(await api.get("/v1/memory/caller"), 401)

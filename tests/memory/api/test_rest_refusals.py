@@ -39,6 +39,8 @@ async def test_what_is_said_tomorrow_may_be_another_time_zones_today(api: httpx.
         ("", {"memories": [{"content": "x", "created_at": NOW + 86_401}]}, ["memories[0]", "created_at", "future"]),
         ("", {"memories": [{"content": "x", "created_at": NOW * 1000}]}, ["created_at", "seconds"]),
         ("", {"memories": [{"content": "x", "memory_type": "feeling"}]}, ["memories[0]", "semantic"]),
+        ("", {"memories": [{"content": "a\0b"}]}, ["memories[0]: content", "U+0000"]),
+        ("", {"memories": [{"content": "x", "metadata": {"a": [{"b\x1b": 1}]}}]}, ["memories[0]: metadata", "U+001B"]),
         ("", [], ["object"]),
         ("/search", {}, ["query"]),
         ("/search", {"query": " "}, ["query"]),
@@ -59,6 +61,14 @@ async def test_a_body_that_is_not_its_shape_is_told_where(
     api: httpx.AsyncClient, path: str, body: Any, words: list[str]
 ) -> None:
     assert_refused(await api.post(f"/v1/memory{path}", json=body), 400, *words)
+
+
+async def test_a_control_character_is_refused_in_an_edit_as_well_and_ends_of_lines_are_none(
+    api: httpx.AsyncClient,
+) -> None:
+    path = f"/v1/memory/{await add_one(api, 'one' + chr(13) + chr(10) + chr(9) + 'two')}"
+    for edit in ({"content": "a\0b"}, {"metadata": {"a": "\x7f"}}):
+        assert_refused(await api.patch(path, json=edit), 400, "control character")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from library_parts import Parts, library_parts
 
 from memory.model import Change, ChangeKind
 from memory.model.raw_words import raw_row_ids, rows_of
+from memory.model.turn_copies import copied_turn_id
+from memory.service import profiles
 from memory.service.imported_ids import imported_id
 from memory.service.transfers import LINE_BYTES_MAX
 
@@ -53,6 +55,20 @@ def renamed(answer: httpx.Response, new_ids: dict[str, str]) -> Any:
     for new_id, old_id in new_ids.items():
         text = text.replace(new_id, old_id)
     return json.loads(text)
+
+
+async def test_an_import_sets_no_more_profiles_than_a_user_may_have(
+    api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profiles, "PROFILES_MAX", 2)
+    lines = [{"kind": "profile", "project_id": name, "pinned": ["Answer in German"]} for name in ("", "red", "blue")]
+    content = HEADER + b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    for _ in range(2):  # those that are set are no new ones
+        assert_refused(await api.post("/v1/memory/import", content=content, headers=LINES), 400, "line 4: a user may")
+    assert [(await api.get("/v1/profile", params={"project_id": name})).status_code for name in ("red", "blue")] == [
+        200,
+        404,
+    ]
 
 
 async def test_an_import_may_be_larger_than_other_bodies(api: httpx.AsyncClient, parts: Parts) -> None:
@@ -111,13 +127,17 @@ async def test_the_conversation_record_goes_along_and_stays_deleted_where_it_was
             "raw_words": 1,
         }
         theirs, ours = [(await one.get("/v1/memory/messages/export")).text for one in (bob, api)]
+        for one in (lease.turns[0].id, *(turn.id for turn in (await parts.lease() or lease).turns)):
+            theirs = theirs.replace(copied_turn_id("bob", one), one)
         assert theirs.replace('"bob"', '"ann"') == ours
         found = await other.lease()  # only what was not learnt yet
         assert found is not None
         assert [one.messages[0].content for one in found.turns] == ["I sail on Sundays"]
-        raw = await other.store.memories("bob", raw_row_ids("bob", lease.turns[0].id))
+        turn_id = copied_turn_id("bob", lease.turns[0].id)
+        raw = await other.store.memories("bob", raw_row_ids("bob", turn_id))
         assert [one.content for one in raw] == ["I live in Ulm"]
-        assert (await bob.delete(f"/v1/memory/turns/{lease.turns[0].id}")).is_success
+        assert {quoted.turn_id for one in raw for quoted in one.evidence} == {turn_id}
+        assert (await bob.delete(f"/v1/memory/turns/{turn_id}")).is_success
         again = (await bob.post("/v1/memory/import", content=exported, headers=LINES)).json()
         assert (again["turns"], again["raw_words"]) == (0, 0)
         kept = [json.loads(line)["kind"] for line in (await bob.get("/v1/memory/export")).text.splitlines()]
@@ -125,4 +145,10 @@ async def test_the_conversation_record_goes_along_and_stays_deleted_where_it_was
     async with api_of(parts, headers=BOB) as thief:  # in one system, nobody takes another's turn
         lines = exported.splitlines(keepends=True)
         taken = await thief.post("/v1/memory/import", content=lines[0] + lines[2], headers=LINES)
-        assert_refused(taken, 400, "line 2")
+        assert taken.json()["turns"] == 1
+    async with api_of(parts, headers=ANN) as ann:
+        back = (await ann.post("/v1/memory/import", content=exported, headers=LINES)).json()
+        assert (back["turns"], back["present"], back["raw_words"]) == (0, 1, 0)
+        assert (await ann.delete(f"/v1/memory/turns/{lease.turns[0].id}")).is_success
+        gone = (await ann.post("/v1/memory/import", content=exported, headers=LINES)).json()
+        assert (gone["turns"], gone["raw_words"]) == (0, 0)

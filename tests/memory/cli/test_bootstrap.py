@@ -119,13 +119,25 @@ def test_rows_of_json_lines_are_the_same_as_of_csv(tmp_path: Path, url: str) -> 
         ('{"email": "ann", "plan": {"a": 1}}', "line 1: 'plan' is neither text nor a number"),
         ('{"email": " ann\\u0000", "plan": "gold"}', "line 1: user_id"),
         ('{"email": "ann", "plan": "' + "x" * 20_000 + '"}', "line 1: content must have"),
+        ('{"email": "ann", "plan": "go\\u0000ld"}', r"line 1: content has the control character U\+0000"),
+        (
+            '{"email": "ann", "plan": "gold", "note": "\\u001b[2J"}',
+            r"line 1: metadata has the control character U\+001B",
+        ),
     ],
 )
 def test_a_row_that_cannot_be_a_memory_is_named(tmp_path: Path, line: str, said: str) -> None:
     rows = tmp_path / "customers.jsonl"
     rows.write_text(line)
+    words = ("--metadata-column", "note") if '"note"' in line else ()
     with pytest.raises(BadInput, match=said):
-        run("bootstrap", rows, "--user-column", "email", "--content-template", "Has plan {plan}", "--dry-run")
+        run("bootstrap", rows, "--user-column", "email", "--content-template", "Has plan {plan}", "--dry-run", *words)
+
+
+def test_a_byte_that_is_no_text_is_named_with_its_row_of_csv(file: Path) -> None:
+    file.write_bytes(CUSTOMERS.encode() + b"bob@x.example,B\0b,Coil,2024-05-01,\n")
+    with pytest.raises(BadInput, match=r"line 6: content has the control character U\+0000"):
+        run("bootstrap", file, "--user-column", "email", "--content-template", TEMPLATE, "--dry-run")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from library_parts import Parts
 from served_library import served_library
 from typer.testing import CliRunner, Result
 
-from memory.cli import main
+from memory.cli import main, projects
 from memory.errors import BadInput, NotFound
 from memory.model import Scope
 from memory.model.memories import MemoryVisibility
@@ -63,7 +63,9 @@ def test_members_see_its_memories_as_long_as_they_are_members(url: str) -> None:
     assert "bob: viewer" in run(url, "add", "apollo", "bob").stdout
     assert len(told(url, "memories", "apollo", user="bob")["memories"]) == 3
     assert len(told(url, "memories", "apollo", "--limit", "2", user="bob")["memories"]) == 2
-    assert "We deploy on day 1" in run(url, "memories", "apollo", user="bob").stdout
+    shown = run(url, "memories", "apollo", user="bob").stdout
+    assert "We deploy on day 1" in shown
+    assert shown.splitlines()[0].split() == ["id", "said", "at", "type", "author", "content"]
     assert told(url, "add", "apollo", "bob", "--role", "editor")["role"] == "editor"
     assert [(one["user_id"], one["role"]) for one in told(url, "show", "apollo", user="bob")["members"]] == [
         ("ann", "owner"),
@@ -73,6 +75,24 @@ def test_members_see_its_memories_as_long_as_they_are_members(url: str) -> None:
     assert "deleted: 1" in run(url, "remove", "apollo", "bob", "--yes").stdout
     with pytest.raises(NotFound):
         run(url, "memories", "apollo", user="bob")
+
+
+def test_memories_are_shown_beyond_one_page_of_the_api(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projects, "PAGE_MEMORIES", 2)
+    found = told(url, "memories", "apollo")["memories"]
+    assert len({one["id"] for one in found}) == 3
+
+
+def test_what_the_api_refuses_is_an_error_that_says_why(url: str) -> None:
+    run(url, "add", "apollo", "bob")
+    with pytest.raises(BadInput, match="there is a shared project of this id"):
+        run(url, "create", "apollo", user="bob")
+    with pytest.raises(BadInput, match="your role in this project does not allow"):
+        run(url, "add", "apollo", "eve", user="bob")
+    with pytest.raises(BadInput, match="the owner cannot leave"):
+        run(url, "remove", "apollo", "ann", "--yes")
+    for words in (("show", ""), ("add", "apollo", ""), ("delete", "", "--yes")):
+        assert "must not be empty" in run(url, *words, code=2).output
 
 
 def test_roles_are_those_of_the_api(url: str) -> None:

@@ -126,6 +126,18 @@ async def test_pinned_lines_have_limits(parts: Parts, pinned: list[str]) -> None
         await parts.library.profiles.show("ann")
 
 
+async def test_a_user_has_so_many_profiles_and_may_change_those(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiles_of_service, "PROFILES_MAX", 1)
+    own = parts.library.profiles
+    await own.set_own("ann", "red", pinned=["Answer in German"])
+    await own.set_own("ann", "red", pinned=["And be brief"])
+    await own.set_own("bob", "blue", pinned=["Answer in German"])
+    with pytest.raises(BadInput, match="a user may have 1 profiles"):
+        await own.set_own("ann", "blue", pinned=["Answer in German"])
+    await own.delete("ann", "red")
+    await own.set_own("ann", "blue", pinned=["Answer in German"])
+
+
 @pytest.mark.parametrize("taken_back", [{"pinned": []}, {"pinned": ["Be brief"]}, {"is_enabled": False}])
 async def test_what_a_user_takes_back_leaves_their_conversations(parts: Parts, taken_back: dict[str, object]) -> None:
     await parts.library.profiles.set_own("ann", pinned=["Answer in German"])

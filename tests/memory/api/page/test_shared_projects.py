@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from page_users import fill
 from page_world import PageWorld
-from pages import Opener, accessibility_faults, press
+from pages import Opener, accessibility_faults, press, tab_to
 from playwright.sync_api import Page, expect
 
 from memory.model import Scope
@@ -22,7 +24,7 @@ MEMBERS = {"editor": ProjectRole.EDITOR, "viewer": ProjectRole.VIEWER}
 @pytest.fixture
 def project(request: pytest.FixtureRequest, world: PageWorld) -> str:
     """A project of this test: its owner is `PROJECT-owner`, and `PROJECT-editor` has shared a memory in it."""
-    name = request.node.name[:40].partition("[")[0].replace("_", "-")
+    name = re.sub(r"\W|_", "-", request.node.name[:40] + request.node.name[-5:])
     library = world.parts.library()
     membership = library.projects.membership
     world.run(membership.create(f"{name}-owner", name))
@@ -47,8 +49,18 @@ def test_an_owner_adds_changes_and_removes_members(open_page: Opener, world: Pag
         members.get_by_label("User id").fill("new one/ü")
         members.get_by_label("Role").select_option("admin")
         members.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("dialog")).to_contain_text("Add new one/ü as Admin?")
+        press(page, "Cancel")
+        expect(members.get_by_role("listitem")).to_have_count(3)
+        members.get_by_role("button", name="Save").click()
+        page.get_by_role("dialog").get_by_role("button", name="Add").click()
         expect(members.get_by_role("listitem")).to_have_count(4)
         expect(members.get_by_role("listitem").last).to_contain_text("Admin")
+        expect(members.get_by_label("User id")).to_be_focused()
+        members.get_by_label("User id").fill("new one/ü")  # a member: nothing to confirm
+        members.get_by_label("Role").select_option("editor")
+        members.get_by_role("button", name="Save").click()
+        expect(members.get_by_role("listitem").last).to_contain_text("Editor")
         expect(members.get_by_label("User id")).to_be_focused()
         assert accessibility_faults(page) == []
         members.get_by_role("button", name="Remove new one/ü").click()
@@ -99,6 +111,80 @@ def test_a_viewer_reads_and_leaves_and_is_offered_nothing_else(
         page.get_by_role("dialog").get_by_role("button", name="Leave the project").click()
         expect(page.get_by_role("article")).to_have_count(3)
         expect(page.get_by_label("Whose memories")).to_be_hidden()
+        opened.assert_clean()
+
+
+def test_a_member_whose_id_ends_like_another_s_is_not_taken_for_them(
+    open_page: Opener, world: PageWorld, project: str
+) -> None:
+    admin = f"team/{project}-viewer"
+    membership = world.parts.library().projects.membership
+    world.run(membership.set_role(f"{project}-owner", project, admin, ProjectRole.ADMIN))
+    with open_page(user=admin) as opened:
+        page = opened.page
+        page.get_by_label("Whose memories").select_option(project)
+        members = page.get_by_role("region", name="Members")
+        expect(members.get_by_role("listitem")).to_have_count(4)
+        expect(members.get_by_role("button", name="Leave the project")).to_have_count(1)
+        expect(members.get_by_role("button", name=f"Remove {project}-viewer")).to_be_visible()
+        expect(members.get_by_role("listitem").filter(has_text=admin).get_by_role("button")).to_have_text(
+            ["Leave the project"]
+        )
+        opened.assert_clean()
+
+
+def test_what_the_api_refuses_is_told_where_it_was_asked(open_page: Opener, project: str) -> None:
+    with open_page(user=f"{project}-owner") as opened:
+        page = opened.page
+        choose(page, project)
+        members = page.get_by_role("region", name="Members")
+        members.get_by_label("User id").fill("x" * 300)
+        members.get_by_role("button", name="Save").click()
+        page.get_by_role("dialog").get_by_role("button", name="Add").click()
+        expect(members.get_by_role("alert")).to_contain_text("1-256 bytes")
+        expect(members.get_by_role("listitem")).to_have_count(3)
+        opened.assert_clean(expected=("400",))
+
+
+def test_the_keyboard_alone_is_enough_for_a_project(open_page: Opener, project: str) -> None:
+    with open_page(user=f"{project}-owner") as opened:
+        page = opened.page
+        expect(page.get_by_label("Whose memories")).to_be_visible()
+        tab_to(page, "Whose memories")
+        page.keyboard.press("ArrowDown")
+        members = page.get_by_role("region", name="Members")
+        expect(members.get_by_role("listitem")).to_have_count(3)
+        tab_to(page, "User id")
+        page.keyboard.type("eve")
+        page.keyboard.press("Enter")
+        tab_to(page, "Add")
+        page.keyboard.press("Enter")
+        expect(members.get_by_role("listitem")).to_have_count(4)
+        expect(members.get_by_label("User id")).to_be_focused()
+        for _ in range(4):  # back over the members
+            page.keyboard.press("Shift+Tab")
+        tab_to(page, "Remove eve")
+        page.keyboard.press("Enter")
+        tab_to(page, "Remove")
+        page.keyboard.press("Enter")
+        expect(members.get_by_role("listitem")).to_have_count(3)
+        opened.assert_clean()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_project_has_no_serious_fault_of_accessibility_and_fits_a_telephone(
+    open_page: Opener, project: str, theme: str
+) -> None:
+    size = {"width": 360, "height": 800}
+    with open_page(user=f"{project}-owner", color_scheme=theme, viewport=size) as opened:
+        page = opened.page
+        choose(page, project)
+        expect(page.get_by_role("article")).to_have_count(1)
+        assert accessibility_faults(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+        page.get_by_role("button", name=f"Remove {project}-viewer").click()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        assert accessibility_faults(page) == []
         opened.assert_clean()
 
 
