@@ -216,7 +216,7 @@ class Parts:
 async def open_parts(
     settings: Settings, *, is_hurried: bool = False, embeds_rarely: bool = False, traced_as: str = ""
 ) -> AsyncIterator[Parts]:
-    """Everything that a filter, a worker or the API needs. Raises `BadSetting`; no server but Redis has to be up.
+    """Everything that a filter, a worker or the API needs. Raises `BadSetting`; no server has to be up.
 
     `is_hurried`: the process serves chats, so searches and embeddings are limited to the time of a request.
     `embeds_rarely`: the embedding model in this process is loaded when it is needed.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import structlog
@@ -69,12 +69,13 @@ class UserErasures:
             memories, turns = memories + more_memories, turns + more_turns
             deleted = {"memories": memories, "turns_withdrawn": turns}
             # before, for files are rewritten also if this process dies now; and after, for what was deleted meanwhile
-            await self._proof.record.begun(user_id, ErasureRequest(erasure_id, asked_at, self._clock(), deleted))
+            request = ErasureRequest(erasure_id, asked_at, self._clock(), deleted)
+            await self._proof.record.begun(user_id, request)
             if await self._erasure.end_life(user_id):
                 break
         else:
             raise Conflict("the user's memories were written while they were erased: call again")
-        request = ErasureRequest(erasure_id, asked_at, self._clock(), deleted)
+        request = replace(request, deleted_at=self._clock())
         await self._proof.record.begun(user_id, request)
         return ErasureStatus(ErasureState.DELETED, ErasureRecord(request))
 

@@ -32,7 +32,6 @@ USERS = tuple(f"keeper-{number}" for number in range(8))
 PAUSE_SECONDS = 0.5
 CHATS_BETWEEN = 3  # statements come with as many chats that state nothing
 SHORT_SECONDS, LONG_SECONDS = 12.0, 60.0
-WARM_OUTAGE_SECONDS = 4.0  # the first outage of a kind takes memory for what handles it: a longer one must take no more
 WARM_SECONDS = 15.0  # of the same load, so that sizes are compared under it
 RETRY_SECONDS_MAX = 4.0  # so that a test need not wait for the five minutes of a long outage
 CAUGHT_UP_SECONDS_MAX = 60.0
@@ -134,10 +133,8 @@ async def test_an_outage_fails_no_chat_is_caught_up_with_and_leaves_no_trace_in_
         await asyncio.to_thread(eventually, lambda: is_whole(product), seconds=60)
         await chats_are_learnt(product, "warm", seconds=WARM_SECONDS)
         for name in NEEDED:
-            await chats_are_learnt(product, f"warm-{name}", seconds=WARM_OUTAGE_SECONDS, needed=needed, away=name)
-        for name in NEEDED:
             before = sizes(product)
-            await chats_are_learnt(product, name, seconds=seconds, needed=needed, away=name)
+            await chats_are_learnt(product, name, seconds=seconds, needed=needed)
             after = sizes(product)
             sized = {part: (size, after[part]) for part, size in before.items()}
             grown = {part: pair for part, pair in sized.items() if pair[1] > allowed_mb(part, pair[0])}
@@ -150,18 +147,16 @@ def allowed_mb(part: str, before: float) -> float:
     return before * (1 + GROWTH_MAX) + kept_free
 
 
-async def chats_are_learnt(
-    product: Product, name: str, *, seconds: float, needed: Needed | None = None, away: str = ""
-) -> None:
-    """Chats for so long, during which one of what is `needed` is away; then all that was stated is learnt."""
+async def chats_are_learnt(product: Product, name: str, *, seconds: float, needed: Needed | None = None) -> None:
+    """Chats for so long, with what is `needed` away during them; then all that was stated is learnt."""
     people = talkers(name)
     with talking(product, people, pause_seconds=PAUSE_SECONDS) as load:
         if needed is not None:
-            await needed.stop(away)
+            await needed.stop(name)
         await asyncio.sleep(seconds)
         if needed is not None:
             await asyncio.to_thread(eventually, lambda: waiting_turns(product) > 0, seconds=10)
-            await needed.start(away)
+            await needed.start(name)
         await asyncio.sleep(1.0)
     assert load.failures == {}
     for user in {talker.user for talker in people}:

@@ -1,4 +1,4 @@
-"""An embedder that is opened for its first text: the model takes 70 MB, and not every process comes to need it."""
+"""An embedder that is opened for its first text: a model takes memory, and not every process comes to need it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memory.ports import Embedder
 class EmbedderOnDemand:
     """`memory.ports.Embedder`. Open with `async with`; on exit it closes what it opened.
 
-    The first call takes half a second longer. Where opening fails, that call raises what failed, and the next one tries
+    The first call takes as long as opening does. Where that fails, the call raises what failed, and the next one tries
     again.
     """
 

@@ -69,6 +69,20 @@ def test_the_first_chat_is_recalled_and_learnt_a_stream_is_finished_at_the_end_a
         ends_in_mid_stream(product, upstream)
     with running_product(tmp_path / "data", upstream=upstream.url) as product:
         assert product.ask("Which instrument do I play?", "cellist").headers["x-memory-status"] == "used"
+        assert not api_holds_a_model(product), "it is there for searches of the API, of which there was none"
+        asked = httpx.post(
+            f"{product.api}/v1/memory/search",
+            params={"user_id": "cellist"},
+            json={"query": "Which instrument do I play?"},
+            timeout=30,
+        )
+        assert "cello" in asked.raise_for_status().json()["memories"][0]["content"]
+        assert api_holds_a_model(product)
+
+
+def api_holds_a_model(product: Product) -> bool:
+    [pid] = product.children("memproxy api")
+    return "onnxruntime" in Path(f"/proc/{pid}/maps").read_text()
 
 
 def ends_in_mid_stream(product: Product, upstream: RecordingUpstream) -> None:

@@ -105,6 +105,21 @@ async def test_turns_and_messages_of_an_erased_user_are_refused(parts: Parts, mo
     assert (await parts.turn_log.messages.page(MessageFilter("ann"), limit=9)).messages == ()
 
 
+async def test_pinned_lines_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    life = parts.ledger.life
+
+    async def erased_after(user_id: str) -> int:
+        monkeypatch.setattr(parts.ledger, "life", life)
+        number = await life(user_id)
+        await parts.library.erase_everything(user_id)
+        return number
+
+    monkeypatch.setattr(parts.ledger, "life", erased_after)
+    with pytest.raises(Conflict):
+        await parts.library.profiles.set_own("ann", pinned=["Answer in German"])
+    assert await parts.library.profiles.own("ann") == []
+
+
 async def test_what_an_erased_user_shares_meanwhile_does_not_stay_in_the_project(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
