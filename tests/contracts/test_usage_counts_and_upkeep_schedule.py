@@ -122,7 +122,9 @@ async def test_uses_are_written_behind_the_request_many_at_once(tmp_path: Path) 
             "a": UsageCount(1_000, 0, START),
             "b": UsageCount(1_000, 0, START),
         }
-        await database.write(lambda _: None)  # rows are seen before their commit is counted; the next one counts after it
+        await database.write(
+            lambda _: None
+        )  # rows are seen before their commit is counted; the next one counts after it
         assert database.commits == before + 2
 
 

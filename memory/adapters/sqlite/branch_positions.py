@@ -12,11 +12,10 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memory.adapters import tree_rules
+from memory.adapters.tree_rules import Continuation
 from memory.adapters.turn_texts import messages_of, to_text
 from memory.model import SentConversation, SentExchange, Turn
-from memory.model.exchanges import folded, is_distinctive, words_of
-
-CANDIDATES_MAX = 50  # turns with the same prefix that are compared: some clients begin thousands of chats alike
 
 _COLUMNS = "position, turn_id, session_id, tree_id, parent_id, is_seen, is_abandoned"
 
@@ -79,14 +78,10 @@ def _recorded_after(connection: sqlite3.Connection, node: BranchNode, exchange: 
         FROM turn_branches JOIN turns ON turns.id = turn_id
         WHERE parent_id = ? AND tree_id = ? ORDER BY position DESC LIMIT ?
         """,  # noqa: S608  # our own constant
-        (node.turn_id, node.tree_id, CANDIDATES_MAX),
+        (node.turn_id, node.tree_id, tree_rules.CANDIDATES_MAX),
     ).fetchall()
-    words, answer = words_of(exchange.said), folded(exchange.answer)
-    answered = [row for row in rows if folded(to_text(row[1])) == answer]
-    said = [row for row in rows if words_of(messages_of(row[0])) == words]
-    both = [row for row in said if row in answered]
-    found = both or (is_distinctive(words) and said) or (is_distinctive(answer) and answered)
-    return BranchNode(*found[0][2:]) if found else None
+    after = [Continuation(BranchNode(*row[2:]), messages_of(row[0]), to_text(row[1])) for row in rows]
+    return tree_rules.recorded_as(exchange, after)
 
 
 def unknown(connection: sqlite3.Connection, turn: Turn, sent: SentConversation) -> int:
@@ -114,7 +109,7 @@ def _nodes(connection: sqlite3.Connection, user_id: str, key: str, session_id: s
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM turn_branches WHERE user_id = ?1 AND key = ?2 AND NOT is_left_out"  # noqa: S608  # our own constant
         " AND ?3 IN ('', session_id) ORDER BY position DESC LIMIT ?4",
-        (user_id, key, session_id, CANDIDATES_MAX),
+        (user_id, key, session_id, tree_rules.CANDIDATES_MAX),
     ).fetchall()
     return [BranchNode(*row) for row in reversed(rows)]
 

@@ -13,11 +13,8 @@ from collections.abc import Collection, Sequence
 from memory.adapters.sqlite.branch_positions import BranchNode
 from memory.adapters.sqlite.turns_queue import make_ready
 from memory.adapters.sqlite.turns_upkeep import take_out
-from memory.adapters.turn_rules import TAUGHT
+from memory.adapters.tree_rules import OVERLAP_SECONDS_MIN, SHIFT_TURNS_MAX, stage_when_resumed
 from memory.model import BranchShift, BranchTurn, Turn, TurnStatus
-
-SHIFT_TURNS_MAX = 500  # of one kind, settled at a time
-OVERLAP_SECONDS_MIN = 0.05  # of two requests at the same time: a client may send the next before we see an answer's end
 
 
 def is_extension(connection: sqlite3.Connection, parent: BranchNode) -> bool:
@@ -135,22 +132,13 @@ def _resume(connection: sqlite3.Connection, user_id: str, turn_ids: Sequence[str
     ).fetchall()
     _mark(connection, turn_ids, is_abandoned=False)
     for seq, _, status, reached, turn_id in rows:
-        stage = _stage_of(TurnStatus(status), reached)
+        stage = stage_when_resumed(TurnStatus(status), reached)
         connection.execute("UPDATE turns SET stage = ? WHERE seq = ?", (stage, seq))
         if reached:
             connection.execute("UPDATE turn_branches SET is_settled = 0 WHERE turn_id = ?", (turn_id,))
     for seq, session_id, status, reached, _ in rows:
-        if _stage_of(TurnStatus(status), reached) == "ready":
+        if stage_when_resumed(TurnStatus(status), reached) == "ready":
             make_ready(connection, seq, user_id, session_id, now)
-
-
-def _stage_of(status: TurnStatus, reached: str) -> str:
-    """Of a turn that is resumed: where it was when it was abandoned, or where it would be by now."""
-    if reached == "learnt":
-        return "learnt"
-    if status is TurnStatus.OPENED:
-        return "open"
-    return "ready" if status in TAUGHT else "nothing"
 
 
 def _mark(connection: sqlite3.Connection, turn_ids: Collection[str], *, is_abandoned: bool) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from memory.adapters import tree_rules
 from memory.adapters.sqlite import branch_shifts, filling_in, known_exchanges
 from memory.adapters.sqlite.branch_positions import (
     BranchNode,
@@ -23,9 +24,6 @@ from memory.adapters.sqlite.turns_opening import insert_turn
 from memory.errors import BadInput
 from memory.model import BranchShift, SentConversation, SentExchange, Turn, TurnStatus
 from memory.ports import Clock
-
-POSITIONS_MAX = 50_000  # of one user; about 300 bytes each
-PRUNED_EVERY = 256  # positions
 
 
 class SqliteConversationTrees:
@@ -88,7 +86,7 @@ class _Opening:
         above = last if last is not None and last.is_seen else None  # a beginning that was never observed is no parent
         insert_turn(connection, turn=turn, now=self.now, owner=self.owner)
         at = self._placed(connection, turn, position, above, is_extension=is_extension)
-        if at % PRUNED_EVERY == 0:
+        if at % tree_rules.PRUNED_EVERY == 0:
             _prune(connection, turn.scope.user_id)
         return turn.scope.session_id
 
@@ -132,7 +130,7 @@ def _leave_out(connection: sqlite3.Connection, *, user_id: str, exchange: SentEx
         """,
         (turn_id, user_id, exchange.key),
     )
-    if (kept.lastrowid or 0) % PRUNED_EVERY == 0:
+    if (kept.lastrowid or 0) % tree_rules.PRUNED_EVERY == 0:
         _prune(connection, user_id)
 
 
@@ -141,7 +139,7 @@ def _prune(connection: sqlite3.Connection, user_id: str) -> None:
     connection.execute(
         "DELETE FROM turn_branches WHERE user_id = ?1 AND is_settled AND position <= ("
         "SELECT position FROM turn_branches WHERE user_id = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)",
-        (user_id, POSITIONS_MAX),
+        (user_id, tree_rules.POSITIONS_MAX),
     )
 
 

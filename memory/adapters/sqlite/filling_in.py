@@ -11,31 +11,16 @@ said since.
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from memory.adapters.sqlite import known_exchanges, recording_times
 from memory.adapters.sqlite.branch_positions import BranchNode, BranchPosition, insert_node, is_left_out
 from memory.adapters.sqlite.turns_opening import insert_turn
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
 from memory.adapters.sqlite.user_digests import user_hash
-from memory.model import SentExchange, Turn, TurnStatus
-
-RETURN_SECONDS_MAX = 86_400.0  # after a gap: conversations that begin later with unknown exchanges did not begin in it
-GAP_SECONDS_MIN = 5.0  # a shorter one without a lost turn is a restart: hardly anybody begins a conversation in it
-EXCHANGE_SECONDS_MIN = 1.0  # between two exchanges of a conversation, whoever types and whatever answers
-STEP_SECONDS = 0.001  # keeps filled-in turns in order
-
-
-def seconds_to_begin(exchanges: int, *, is_loss: bool) -> float:
-    """How long a gap has to be, so that a conversation may have begun in it with so many exchanges.
-
-    `is_loss`: a turn was lost when it began, which may have been the first of them.
-    """
-    if is_loss:
-        return (exchanges - 1) * EXCHANGE_SECONDS_MIN
-    return max(GAP_SECONDS_MIN, exchanges * EXCHANGE_SECONDS_MIN)
+from memory.adapters.tree_rules import RETURN_SECONDS_MAX, filled_in, seconds_to_begin
+from memory.model import SentExchange, Turn
 
 
 def erase(connection: sqlite3.Connection, user_id: str) -> None:
@@ -72,9 +57,14 @@ class FillingIn:
                 if said_from is None:
                     known_exchanges.leave_out(connection, user_id, exchange)
                     continue
-                number = unknown.index(exchange)
-                at = min(said_from + (number + 1) * STEP_SECONDS, self.turn.at - (len(unknown) - number) * STEP_SECONDS)
-                turn = self._filled_in(exchange, last, at)
+                turn = filled_in(
+                    self.turn,
+                    exchange,
+                    tree_id=last.tree_id if last is not None and last.is_seen else "",
+                    number=unknown.index(exchange),
+                    count=len(unknown),
+                    said_from=said_from,
+                )
                 insert_turn(connection, turn=turn, now=self.now, owner="")
             if turn is not None:
                 last = self._placed(connection, turn, exchange, last, is_imported=is_imported)
@@ -108,21 +98,6 @@ class FillingIn:
             return None
         row = connection.execute(f"SELECT {TURN_COLUMNS} FROM turns WHERE id = ?", (turn_id,)).fetchone()  # noqa: S608
         return None if row is None else turn_of(row)
-
-    def _filled_in(self, exchange: SentExchange, last: BranchNode | None, at: float) -> Turn:
-        """Its id derives from its position, so that two processes, or two tabs, fill it in once."""
-        seed = "\x1f".join((exchange.key, last.tree_id if last is not None and last.is_seen else ""))
-        return replace(
-            self.turn,
-            id="f-" + hashlib.sha256(seed.encode()).hexdigest()[:32],
-            at=at,
-            messages=exchange.said,
-            status=TurnStatus.FILLED_IN,
-            answer=exchange.answer,
-            answered_at=at,
-            trace_id="",
-            receipt_id="",
-        )
 
     def _placed(
         self,

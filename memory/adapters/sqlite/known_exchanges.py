@@ -9,13 +9,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from memory.adapters.tree_rules import DIGESTS_MAX, LOOKS_MAX, PRUNED_EVERY
 from memory.adapters.turn_texts import to_text
 from memory.model import Scope, SentExchange, Turn
 from memory.model.exchanges import digest_of, folded, is_distinctive, words_of
-
-LOOKS_MAX = 50  # rows with the same words that are compared
-ROWS_MAX = 50_000  # of one user; about 150 bytes each
-PRUNED_EVERY = 256  # rows
 
 
 def remember(connection: sqlite3.Connection, turn: Turn) -> None:
@@ -58,7 +55,7 @@ def _insert(connection: sqlite3.Connection, user_id: str, digest: str, *, turn_i
         connection.execute(
             "DELETE FROM known_exchanges WHERE user_id = ?1 AND position <= ("
             "SELECT position FROM known_exchanges WHERE user_id = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)",
-            (user_id, ROWS_MAX),
+            (user_id, DIGESTS_MAX),
         )
 
 

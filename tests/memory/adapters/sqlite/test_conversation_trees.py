@@ -11,8 +11,8 @@ import pytest
 from turn_logs import ManualClock, a_turn
 
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.filling_in import seconds_to_begin
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.tree_rules import seconds_to_begin
 from memory.model import Message, SentConversation, SentExchange
 
 # Of a message that continues its conversation, savepoints included; SQLite repeats the insertion for its trigger.
