@@ -162,7 +162,7 @@ def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
 
 
 DEPLOYMENTS = {"sqlite": sqlite_deployment}  # one line per adapter: the suites run on each
-QUEUE_DEPLOYMENTS = DEPLOYMENTS | {  # for the suites of queue and ledger
+QUEUE_DEPLOYMENTS = DEPLOYMENTS | {
     "redis": redis_deployment,
     "redis cluster": partial(redis_deployment, is_cluster=True),
 }

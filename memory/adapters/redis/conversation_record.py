@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
-from memory.adapters.redis import queue_upkeep, user_queue
+from memory.adapters.redis import branch_values, queue_upkeep, user_queue
+from memory.adapters.redis.branches import Branches
 from memory.adapters.redis.log_client import Command, LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.queue_store import Planned, QueueStore
 from memory.adapters.redis.queue_values import LEFT, UserQueue
+from memory.adapters.redis.turn_changes import TurnChanges
 from memory.adapters.redis.turn_records import TurnRecord, read_command, record_of
 from memory.adapters.turn_rules import BROKEN, TAUGHT
 from memory.model import ChainLink, Scope, Turn, TurnStatus
@@ -99,13 +101,25 @@ class RedisConversationRecord:
         only: Collection[str] = (),
         spare: Collection[str] = (),
     ) -> int:
-        def withdrawing(queue: UserQueue, _: object) -> Planned[int]:
+        async def withdrawing(queue: UserQueue) -> Planned[int]:
+            """Turns of abandoned branches, too: they must not be learnt if the client resumes the branch."""
+            changes = TurnChanges(queue)
             change, count = queue_upkeep.withdraw(
                 queue, project_id=project_id, opened_before=opened_before, only=only, spare=spare
             )
-            return Planned(count, change if count else None)
+            if count:
+                changes.apply(change)
+            branches = Branches(self._client, user_id)
+            left = [node.turn_id for node in await branches.all(branch_values.NOT_LEARNT)]
+            chosen = [one for one in left if (not only or one in only) and one not in spare and not queue.turn(one)]
+            for record in (await branches.records(chosen)).values():
+                is_meant = record.stage == "abandoned" and record.beginning.opened_at < opened_before
+                if is_meant and project_id in ("", record.beginning.project_id):
+                    changes.restage(record.beginning.id, "withdrawn")
+                    count += 1
+            return changes.planned(count)
 
-        return await self._store.change(user_id, withdrawing)
+        return await self._store.plan(user_id, withdrawing)
 
     async def _of_session_before(
         self, lease: Lease, turn_id: str, limit: int, statuses: Collection[TurnStatus]

@@ -182,6 +182,12 @@ def read_commands(keys: UserKeys) -> list[Command]:
     return [("HMGET", keys.ledger, "v", "l"), ("GET", keys.erased)]
 
 
+async def read_erasure(client: LogClient, user_id: str) -> ErasedUser | None:
+    """None if the user was never erased."""
+    stored = await client.call("GET", UserKeys(user_id).erased)
+    return _ERASURES.decode(stored) if stored else None
+
+
 def read_of(stored: bytes | None, erasure: bytes | None, replies: Sequence[Reply] = ()) -> LedgerRead:
     erased = _ERASURES.decode(erasure) if erasure else None
     return LedgerRead(_ENTRIES.decode(stored) if stored else first_entry(erased), erased, replies)

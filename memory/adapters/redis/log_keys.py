@@ -34,6 +34,7 @@ RECORDERS = "memproxy:{recorders}:last"  # hash: `v` the version, `l` the last b
 RECORDING_GAPS = "memproxy:{recorders}:gaps"  # list: times in which nobody recorded
 NEW_USERS = "memproxy:{rounds}:new"  # set: digests of users of whom no round of upkeep knows yet
 ROUNDS = ("memproxy:{rounds}:ended", "memproxy:{rounds}:begun")  # sorted sets: digests of users by time
+DIGEST_KEY = "memproxy:{exchanges}:digest_key"  # of what users said: random, made with the first digest
 OPT_OUTS = "memproxy:{opt_outs}:since"  # hash: since when, by digest
 NOTES, RECEIPTS, CHAINS, STATES, CALLS = SHELVES = ("notes", "receipts", "chains", "states", "calls")
 
@@ -149,6 +150,36 @@ class UserKeys:
         """Sorted set: ids of the tool traffic of one turn, likewise."""
         return f"{self._tag}:tools:{turn_id}"
 
+    @property
+    def branches(self) -> str:
+        """Hash: positions of turns in their conversations, by turn."""
+        return f"{self._tag}:branches"
+
+    @property
+    def branch_index(self) -> str:
+        """Sorted set: by what positions are found (`branch_values`)."""
+        return f"{self._tag}:branch_index"
+
+    @property
+    def branch_places(self) -> str:
+        """Sorted set: turns with a position, and what is left out, in the order of recording."""
+        return f"{self._tag}:branch_places"
+
+    @property
+    def exchanges(self) -> str:
+        """Sorted set: digests of what the user said, with the turn in which it was (`known_exchanges`)."""
+        return f"{self._tag}:exchanges"
+
+    @property
+    def exchange_places(self) -> str:
+        """Sorted set: the same in the order of recording."""
+        return f"{self._tag}:exchange_places"
+
+    @property
+    def no_beginnings(self) -> str:
+        """There once conversations were erased: none is filled in from its beginning. It outlives the user."""
+        return f"{self._tag}:no_beginnings"
+
     def plan(self, window_id: str) -> str:
         return f"{self._tag}:plan:{window_id}"
 
@@ -246,6 +277,10 @@ class UserKeys:
             self.withdrawn_summaries,
             self.in_no_summary,
         )
+
+    @property
+    def of_trees(self) -> tuple[str, ...]:
+        return (self.branches, self.branch_index, self.branch_places, self.exchanges, self.exchange_places)
 
     @property
     def of_one_life(self) -> tuple[str, ...]:

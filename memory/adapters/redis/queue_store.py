@@ -58,7 +58,8 @@ class Planned(Generic[Result]):
     """What a rule decided: the change of the queue, or None, commands on other keys of the user, and the result.
 
     `sessions`: what happens to sessions beside what follows from the change; `removed`: turns whose words left the
-    record; `marks`: commands on other hash tags, before the commit and again after it; `after`: only after it.
+    record; `is_shifted`: a branch changed that memories show; `marks`: commands on other hash tags, before the commit
+    and again after it; `after`: only after it.
     """
 
     result: Result
@@ -68,6 +69,7 @@ class Planned(Generic[Result]):
     removed: Collection[str] = ()
     marks: Sequence[Command] = ()
     after: Sequence[Command] = ()
+    is_shifted: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -205,6 +207,8 @@ class QueueStore:
             marks.append(indexes.withdrawn_summaries.marking(digest))
         if planned.removed:
             marks.append(indexes.removed_words.marking(digest))
+        if planned.is_shifted:
+            marks.append(indexes.shifts.marking(digest))
         return [*marks, *planned.marks]
 
 

@@ -40,8 +40,7 @@ class RedisRecordingTimes:
         await self._change(lambda last: recording_values.end(last, mine, now=now))
 
     async def gaps(self) -> list[RecordingGap]:
-        """The newest, in the order in which they were found."""
-        return [_GAPS.decode(gap) for gap in await self._client.call("LRANGE", log_keys.RECORDING_GAPS, 0, -1)]
+        return await read_gaps(self._client)
 
     async def _change(self, rule: Callable[[Mapping[str, float]], Recorders]) -> None:
         for _ in range(COMMIT_TRIES_MAX):
@@ -63,6 +62,11 @@ class RedisRecordingTimes:
     async def _read(self) -> tuple[bytes, dict[str, float]]:
         version, stored = await self._client.call("HMGET", log_keys.RECORDERS, "v", "l")
         return version or b"", _LAST.decode(stored) if stored else {}
+
+
+async def read_gaps(client: LogClient) -> list[RecordingGap]:
+    """The newest, in the order in which they were found."""
+    return [_GAPS.decode(gap) for gap in await client.call("LRANGE", log_keys.RECORDING_GAPS, 0, -1)]
 
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from memory.adapters.redis import queue_upkeep, user_queue
+from memory.adapters.redis.known_exchanges import remembering
 from memory.adapters.redis.log_client import Command
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.queue_store import Planned
@@ -27,13 +28,17 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """`stage`: "" for that which follows from the turn's status. `owner`: the process by which it was opened."""
+    """`stage`: "" for that which follows from the turn's status. `owner`: the process by which it was opened.
+
+    `words`: the digest of what the user said (`known_exchanges`).
+    """
 
     turn: Turn
     seq: int
     at: float
     owner: str = ""
     stage: str = ""
+    words: str = ""
 
 
 @dataclass(slots=True)
@@ -48,6 +53,7 @@ class TurnChanges:
     marks: list[Command] = field(default_factory=list)
     after: list[Command] = field(default_factory=list)
     is_queue_changed: bool = False
+    is_shifted: bool = False
 
     @property
     def keys(self) -> UserKeys:
@@ -56,7 +62,16 @@ class TurnChanges:
     def planned(self, result: Result) -> Planned[Result]:
         change = QueueChange(self.queue, self.stages) if self.is_queue_changed else None
         removed = sorted(self.removed)
-        return Planned(result, change, self.commands, self.sessions, removed, marks=self.marks, after=self.after)
+        return Planned(
+            result,
+            change,
+            self.commands,
+            self.sessions,
+            removed,
+            marks=self.marks,
+            after=self.after,
+            is_shifted=self.is_shifted,
+        )
 
     def apply(self, change: QueueChange) -> None:
         self.queue = change.queue
@@ -77,6 +92,7 @@ class TurnChanges:
             ("ZADD", keys.turns, new.seq, turn.id),
             ("ZADD", keys.session(scope.session_id), new.seq, turn.id),
             ("ZADD", keys.arrivals, repr(new.at), TURN_ARRIVED + turn.id),
+            *remembering(keys, new.words, place=new.seq, turn_id=turn.id),
         ]
         if not is_open:
             self.sessions.append(WentOn(scope.session_id, new.at))
@@ -96,6 +112,10 @@ class TurnChanges:
             finished_at=0.0 if is_open else new.at,
         )
         self.apply(user_queue.add(self.queue, waiting))
+
+    def restage(self, turn_id: str, stage: str) -> None:
+        """Of a recorded turn that has left the queue."""
+        self.commands.append(("HSET", self.keys.turn(turn_id), "s", stage))
 
     def withdraw(self, turn_ids: Collection[str]) -> None:
         """Those that are still to be learnt."""

@@ -11,9 +11,11 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from weakref import WeakValueDictionary
 
 from memory.adapters.redis import queue_choice, user_queue
+from memory.adapters.redis.branch_shifts import BranchShifts
+from memory.adapters.redis.branches import Branches
+from memory.adapters.redis.known_exchanges import KnownExchanges
 from memory.adapters.redis.ledger_store import LedgerStore
 from memory.adapters.redis.log_client import LogClient, Reply
 from memory.adapters.redis.log_keys import UserKeys
@@ -24,6 +26,7 @@ from memory.adapters.redis.queue_values import UserQueue
 from memory.adapters.redis.session_events import WentOn
 from memory.adapters.redis.turn_changes import NewTurn, TurnChanges
 from memory.adapters.redis.turn_names import TurnNames
+from memory.adapters.redis.turn_order import TurnOrder
 from memory.adapters.redis.turn_records import TurnEnd, end_of, end_stored, read_command, record_of
 from memory.adapters.turn_rules import Holder
 from memory.errors import BadInput, Unavailable
@@ -34,27 +37,31 @@ LEASE_TRIES_MAX = 100  # each loss means that another process took that user's w
 
 
 class RedisTurnRecording:
-    """`memory.ports.TurnRecording` without what hangs on it: messages, trees, chains and times."""
+    """`memory.ports.TurnRecording` without what hangs on it: messages, trees, chains and times. `order`: of all that
+    records turns."""
 
-    def __init__(self, client: LogClient, store: QueueStore, owners: RedisOwners, *, clock: Clock) -> None:
+    def __init__(
+        self, client: LogClient, store: QueueStore, owners: RedisOwners, order: TurnOrder, *, clock: Clock
+    ) -> None:
         self._client = client
         self._store = store
         self._names = TurnNames(client)
+        self._exchanges = KnownExchanges(client)
         self._owners = owners
+        self._order = order
         self._clock = clock
-        self._in_order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def open(self, turn: Turn) -> None:
         if turn.status is not TurnStatus.OPENED:
             raise BadInput(f"only a turn of status opened can be opened; this one is {turn.status.value}: append it")
-        async with self._order_of(turn.id):
+        async with self._order.of(turn.id):
             await self._owners.note(turn.scope.user_id)
             await self._insert(turn, owner=self._owners.name)
 
     async def append(self, turn: Turn) -> None:
         if turn.status is TurnStatus.OPENED:
             raise BadInput("a turn to append must have ended: give it the status closed, failed, aborted or unknown")
-        async with self._order_of(turn.id):
+        async with self._order.of(turn.id):
             await self._insert(turn, owner="")
 
     async def finish(
@@ -64,25 +71,19 @@ class RedisTurnRecording:
             raise BadInput("a turn cannot finish as opened: say how it ended")
         now = self._clock()
         end = end_of(status, answer=answer, answered_at=answered_at, receipt_id=receipt_id, finished_at=now)
-        async with self._order_of(turn_id):
+        async with self._order.of(turn_id):
             user_id = await self._user_of(turn_id)
             if user_id is not None:
-                await self._store.change(user_id, partial(_finish, turn_id=turn_id, end=end, now=now))
+                ending = partial(self._finish, turn_id=turn_id, end=end, now=now)
+                await self._store.plan(user_id, ending)
 
     async def complete(self, turn_id: str, *, answer: str, answered_at: float) -> None:
         end = end_of(TurnStatus.CLOSED, answer=answer, answered_at=answered_at, finished_at=None)
-        async with self._order_of(turn_id):
+        async with self._order.of(turn_id):
             user_id = await self._user_of(turn_id)
             if user_id is not None:
                 reading = [read_command(UserKeys(user_id), turn_id)]
                 await self._store.change(user_id, partial(_complete, turn_id=turn_id, end=end), reading=reading)
-
-    def _order_of(self, turn_id: str) -> asyncio.Lock:
-        """Calls for one turn take effect in the order in which they were made, although nobody waits for the first."""
-        lock = self._in_order.get(turn_id)
-        if lock is None:
-            lock = self._in_order[turn_id] = asyncio.Lock()
-        return lock
 
     async def _insert(self, turn: Turn, *, owner: str) -> None:
         """A known id changes nothing, whoever's it is."""
@@ -90,7 +91,8 @@ class RedisTurnRecording:
         (seq,) = await self._names.claim(user_id, [turn.id])
         if seq is None:
             return
-        rule = partial(self._inserting, new=NewTurn(turn, seq, self._clock(), owner))
+        words = await self._exchanges.words_digest(turn)
+        rule = partial(self._inserting, new=NewTurn(turn, seq, self._clock(), owner, words=words))
         await self._store.change(user_id, rule, reading=[("EXISTS", UserKeys(user_id).turn(turn.id))])
 
     def _inserting(self, queue: UserQueue, replies: Sequence[Reply], *, new: NewTurn) -> Planned[None]:
@@ -102,17 +104,25 @@ class RedisTurnRecording:
             changes.after += self._names.keeping(changes.keys.digest, [new.turn.id])
         return changes.planned(None)
 
+    async def _finish(self, queue: UserQueue, *, turn_id: str, end: TurnEnd, now: float) -> Planned[None]:
+        """Its answer may have come so early that the client has left the turn."""
+        status = TurnStatus(end.status)
+        change = user_queue.finish(queue, turn_id, status=status, answer_bytes=len(end.answer), now=now)
+        turn = queue.turn(turn_id)
+        if change is None or turn is None:
+            return Planned(None)
+        changes, branches = TurnChanges(queue), Branches(self._client, queue.user_id)
+        changes.apply(change)
+        changes.commands += end_stored(changes.keys, turn_id, end)
+        changes.sessions.append(WentOn(turn.session_id, now))
+        if turn_id not in change.stages and end.answered_at is not None:
+            await BranchShifts(branches, changes).answered(turn_id, at=end.answered_at)
+            changes.commands += await branches.commands()
+        return changes.planned(None)
+
     async def _user_of(self, turn_id: str) -> str | None:
         (user_id,) = await self._names.users_of([turn_id])
         return user_id
-
-
-def _finish(queue: UserQueue, _: Sequence[Reply], *, turn_id: str, end: TurnEnd, now: float) -> Planned[None]:
-    change = user_queue.finish(queue, turn_id, status=TurnStatus(end.status), answer_bytes=len(end.answer), now=now)
-    turn = queue.turn(turn_id)
-    if change is None or turn is None:
-        return Planned(None)
-    return Planned(None, change, end_stored(UserKeys(queue.user_id), turn_id, end), [WentOn(turn.session_id, now)])
 
 
 def _complete(queue: UserQueue, replies: Sequence[Reply], *, turn_id: str, end: TurnEnd) -> Planned[None]:

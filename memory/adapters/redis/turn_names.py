@@ -41,6 +41,10 @@ class TurnNames:
         places = range(int(last) - len(turn_ids) + 1, int(last) + 1)
         return [place if owner.decode() == digest else None for place, owner in zip(places, owners, strict=True)]
 
+    async def place(self) -> int:
+        """The next one in the order of recording."""
+        return int(await self._client.call("INCR", log_keys.QUEUE_SEQ))
+
     def keeping(self, digest: str, turn_ids: Sequence[str]) -> list[Command]:
         """After the turns were recorded."""
         return [("SET", log_keys.user_of_turn(turn_id), digest) for turn_id in turn_ids]

@@ -151,6 +151,10 @@ def end_stored(keys: UserKeys, turn_id: str, end: TurnEnd) -> list[Command]:
     ]
 
 
+def end_decoded(stored: bytes) -> TurnEnd:
+    return _ENDS.decode(stored)
+
+
 def head_of(stored: bytes) -> TurnHead:
     return _HEADS.decode(stored)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 
-from memory.adapters.redis import log_keys, queue_choice, queue_upkeep, user_queue
+from memory.adapters.redis import branch_values, log_keys, queue_choice, queue_upkeep, user_queue
+from memory.adapters.redis.branches import Branches
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.queue_replica import QueueReplica
@@ -78,8 +80,12 @@ class RedisTurnTriage:
         return queue_choice.depth(await self._queues(), now=now)
 
     async def backlog(self, user_id: str, *, session_id: str = "", opened_before: float) -> Backlog:
+        """A branch whose memories are to be changed is pending."""
+        unsettled = await Branches(self._client, user_id).all(branch_values.UNSETTLED)
+        shifting = sum(session_id in ("", node.session_id) for node in unsettled)
         queue = await self._store.read(user_id)
-        return queue_choice.backlog(queue, session_id, opened_before=opened_before, now=self._clock())
+        found = queue_choice.backlog(queue, session_id, opened_before=opened_before, now=self._clock())
+        return replace(found, pending=found.pending + shifting)
 
     async def dead_letters(self, *, limit: int) -> list[DeadLetter]:
         return queue_choice.dead_letters(await self._queues(), limit=limit)

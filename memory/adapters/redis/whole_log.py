@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from memory.adapters.redis.chains import RedisResponseChains
 from memory.adapters.redis.conversation_record import RedisConversationRecord
+from memory.adapters.redis.conversation_trees import RedisConversationTrees
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.queue_replica import QueueReplica
 from memory.adapters.redis.queue_store import QueueStore
+from memory.adapters.redis.recording_times import RedisRecordingTimes
 from memory.adapters.redis.removed_words import RedisRemovedWords
 from memory.adapters.redis.turn_log import RedisTurnRecording, RedisWindowLeases
+from memory.adapters.redis.turn_order import TurnOrder
 from memory.adapters.redis.turn_triage import RedisTurnTriage
 from memory.ports import Clock, RemovedWords
 
 
 class RedisTurnLog(RedisTurnRecording, RedisWindowLeases, RedisTurnTriage, RedisConversationRecord):
-    """`memory.ports.TurnLog` without messages, trees, copies and times. `owners` must be open."""
+    """`memory.ports.TurnLog` without messages and copies. `owners` must be open."""
 
     def __init__(self, client: LogClient, owners: RedisOwners, *, clock: Clock) -> None:
         store = QueueStore(client)
         replica = QueueReplica(client, store)
-        RedisTurnRecording.__init__(self, client, store, owners, clock=clock)
+        order = TurnOrder()
+        RedisTurnRecording.__init__(self, client, store, owners, order, clock=clock)
         RedisWindowLeases.__init__(self, client, store, owners, replica, clock=clock)
         RedisTurnTriage.__init__(self, client, store, replica, clock=clock)
         RedisConversationRecord.__init__(self, client, store)
+        self.trees = RedisConversationTrees(client, store, owners, order, clock=clock)
+        self.times = RedisRecordingTimes(client, owners, clock=clock)
         self.chains = RedisResponseChains(client, clock=clock)
         self.removed_words: RemovedWords = RedisRemovedWords(client)
