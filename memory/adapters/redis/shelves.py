@@ -120,6 +120,16 @@ class Shelf:
         shelved, _ = await self.newest(user_id, below=UNLIMITED, limit=-1)
         return shelved
 
+    async def named(self, user_id: str, names: Sequence[str]) -> list[Shelved]:
+        """Those that there are."""
+        if not names:
+            return []
+        keys, asked = UserKeys(user_id), [_bytes_of(name) for name in names]
+        places = await self._client.call("ZMSCORE", keys.shelf(self._kind)[1], *asked)
+        placed = [(keys, name, place) for name, place in zip(asked, places, strict=True) if place is not None]
+        shelved, _ = await self._shelved(placed, UNLIMITED)
+        return shelved
+
     async def remove(self, user_id: str, shelved: Sequence[Shelved]) -> None:
         """Unless there are newer ones in their place."""
         keys = UserKeys(user_id)

@@ -10,16 +10,21 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from msgspec import structs
+
 from memory.adapters.redis import queue_upkeep, user_queue
 from memory.adapters.redis.known_exchanges import remembering
 from memory.adapters.redis.log_client import Command
 from memory.adapters.redis.log_keys import UserKeys
+from memory.adapters.redis.message_values import MessageHead, encode_head, head_of_message
 from memory.adapters.redis.queue_store import Planned
 from memory.adapters.redis.queue_values import QueueChange, UserQueue, WaitingTurn
 from memory.adapters.redis.session_events import Changed, SessionEvent, WentOn
-from memory.adapters.redis.turn_records import TurnHead, beginning_of, beginning_stored, end_of, end_stored
+from memory.adapters.redis.turn_records import TurnHead, TurnRecord, beginning_of, beginning_stored, end_of, end_stored
 from memory.adapters.turn_rules import stage_after
-from memory.model import Turn, TurnStatus
+from memory.adapters.turn_texts import to_bytes
+from memory.model import RecordedMessage, Turn, TurnStatus
+from memory.model.recorded import ADDED_SEQ
 
 TURN_ARRIVED, MESSAGE_ARRIVED = "t:", "m:"  # before an id: members of `arrivals`
 
@@ -148,14 +153,56 @@ class TurnChanges:
         if taught:
             self.removed.add(turn_id)
 
+    def reword(self, record: TurnRecord, *, messages: bytes, answer: bytes, taught: bool) -> None:
+        """Other texts, or none, in the place of the turn's own. `taught`: its words may be in the store."""
+        begun, end, keys = record.beginning, record.end, self.keys
+        is_said_changed = messages != begun.messages
+        self.commands += beginning_stored(keys, structs.replace(begun, messages=messages))
+        self.commands += end_stored(keys, begun.id, structs.replace(end, answer=answer))
+        if end.finished_at is not None and (is_said_changed or end.answer):
+            self.sessions.append(Changed(begun.session_id))
+        if is_said_changed and taught:
+            self.removed.add(begun.id)
+
+    def insert_message(self, message: RecordedMessage, *, place: int, at: float) -> None:
+        """One that is not recorded. Tool traffic goes with its turn, and so has no time of its own to expire."""
+        keys, text, name = self.keys, to_bytes(message.content), to_bytes(message.id)
+        self._put_message(head_of_message(message, place=place, size=len(text)), text)
+        self.commands += [
+            ("ZADD", keys.message_places, place, name),
+            ("ZADD", keys.conversation(message.conversation_id), place, name),
+        ]
+        if message.turn_id:
+            self.commands.append(("ZADD", keys.tools(message.turn_id), place, name))
+        if message.seq == ADDED_SEQ:
+            self.commands.append(("ZADD", keys.arrivals, repr(at), to_bytes(MESSAGE_ARRIVED + message.id)))
+
+    def reword_message(self, head: MessageHead, text: str) -> None:
+        stored = to_bytes(text)
+        self._put_message(structs.replace(head, size=len(stored)), stored)
+
+    def _put_message(self, head: MessageHead, text: bytes) -> None:
+        name = to_bytes(head.id)
+        self.commands += [
+            ("HSET", self.keys.messages, name, text),
+            ("HSET", self.keys.message_heads, name, encode_head(head)),
+        ]
+
+    def delete_message(self, head: MessageHead) -> None:
+        """An added one, or tool traffic of a turn that stays."""
+        self.delete_messages(head.conversation_id, [head.id])
+        if head.turn_id:
+            self.commands.append(("ZREM", self.keys.tools(head.turn_id), to_bytes(head.id)))
+
     def delete_messages(self, conversation_id: str, message_ids: Sequence[str]) -> None:
         """Added ones, or tool traffic, of which the turn's own list is left."""
         keys = self.keys
         for message_id in message_ids:
+            name = to_bytes(message_id)
             self.commands += [
-                ("HDEL", keys.messages, message_id),
-                ("HDEL", keys.message_heads, message_id),
-                ("ZREM", keys.message_places, message_id),
-                ("ZREM", keys.conversation(conversation_id), message_id),
-                ("ZREM", keys.arrivals, MESSAGE_ARRIVED + message_id),
+                ("HDEL", keys.messages, name),
+                ("HDEL", keys.message_heads, name),
+                ("ZREM", keys.message_places, name),
+                ("ZREM", keys.conversation(conversation_id), name),
+                ("ZREM", keys.arrivals, to_bytes(MESSAGE_ARRIVED + message_id)),
             ]

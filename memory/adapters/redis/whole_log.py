@@ -9,6 +9,7 @@ from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.queue_replica import QueueReplica
 from memory.adapters.redis.queue_store import QueueStore
+from memory.adapters.redis.recorded_messages import RedisRecordedMessages
 from memory.adapters.redis.recording_times import RedisRecordingTimes
 from memory.adapters.redis.removed_words import RedisRemovedWords
 from memory.adapters.redis.turn_log import RedisTurnRecording, RedisWindowLeases
@@ -28,6 +29,7 @@ class RedisTurnLog(RedisTurnRecording, RedisWindowLeases, RedisTurnTriage, Redis
         RedisWindowLeases.__init__(self, client, store, owners, replica, clock=clock)
         RedisTurnTriage.__init__(self, client, store, replica, clock=clock)
         RedisConversationRecord.__init__(self, client, store)
+        self.messages = RedisRecordedMessages(client, store, clock=clock)
         self.trees = RedisConversationTrees(client, store, owners, order, clock=clock)
         self.times = RedisRecordingTimes(client, owners, clock=clock)
         self.chains = RedisResponseChains(client, clock=clock)
