@@ -39,7 +39,7 @@ class LogClient:
         pipeline = self._client.pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
-        return await to_its_end(_answered(pipeline.execute()))
+        return await abandoned_if_cancelled(_answered(pipeline.execute()))
 
     async def run(self, script: str, keys: Sequence[str], arguments: Sequence[str | bytes | int | float]) -> Reply:
         """Run a script as one step of the server."""
@@ -78,12 +78,21 @@ async def _answered(awaitable: Awaitable[Result]) -> Result:
         raise Unavailable("turn_log", f"Redis failed: {type(error).__name__}") from None
 
 
-async def to_its_end(awaitable: Awaitable[Result]) -> Result:
-    """Let a call run to its end although its caller is cancelled: what it did can then be undone in order.
+async def abandoned_if_cancelled(awaitable: Awaitable[Result]) -> Result:
+    """A cancelled caller is free at once; the call runs to its end without it, and nobody sees what it answers.
 
     redis-py 8.1 must not be cancelled within a call: while it connects, it swallows that, and its client of a cluster
     keeps a connection on which the answer is still to come.
     """
+    return await asyncio.shield(_run(awaitable))
+
+
+async def _run(awaitable: Awaitable[Result]) -> Result:
+    return await awaitable
+
+
+async def to_its_end(awaitable: Awaitable[Result]) -> Result:
+    """Let a call run to its end although its caller is cancelled, and wait: what it did can then be undone in order."""
     has_ended = asyncio.Event()
 
     async def run() -> Result:
