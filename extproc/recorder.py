@@ -1,7 +1,8 @@
 """Writes observed turns to the turn log in the background: no stream waits for a disk, and no turn is lost.
 
 Writes, and parsing of large bodies, belong to the recorder and not to the stream, which may be cancelled at any time.
-The end of a turn is never written before its beginning, and a failing log never affects a chat: lost turns are counted.
+The end of a turn is never written before its beginning. A failing log never affects a chat: what it does not take waits
+in memory, within bounds, and beyond them lost turns are counted.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias, TypeVar
 
@@ -18,6 +20,7 @@ import structlog
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
 from extproc.observe import LengthRefusal, NoteOutcome, Observation
 from extproc.opted_out import left_out_instead
+from extproc.patient_writes import PatientWrites
 from extproc.pending_writes import PendingWrites, text_bytes
 from extproc.recording_beats import RecordingBeats
 from extproc.sent_again import RecordingPolicy, leave_out, placed, to_fill_in
@@ -73,6 +76,7 @@ class TurnRecorder:
         self._contained = contained
         self._group = asyncio.TaskGroup()
         self._pending = PendingWrites()
+        self._patience = PatientWrites(self._report_outage)
         self._probes: set[asyncio.Task[None]] = set()
         self._beats = RecordingBeats(turn_log.times, clock)
         self._beating: asyncio.Task[None] | None = None
@@ -91,6 +95,7 @@ class TurnRecorder:
     ) -> None:
         if self._beating is not None:
             self._beating.cancel()
+        self._patience.give_up()
         await self._group.__aexit__(kind, error, trace)
         await self._beats.end()
 
@@ -183,22 +188,25 @@ class TurnRecorder:
     async def _open(self, opening: OpenTurn) -> ChainLink | None:
         turn = opening.turn
         try:
-            if link := await left_out_instead(self._turn_log.trees, opening, self._policy):
+            left_out = partial(left_out_instead, self._turn_log.trees, opening, self._policy)
+            if link := await self._patience.write(left_out):
                 return link
-        except Unavailable as error:
-            self._lost(error)
-            return None
-        messages = [replace(m, content=await run_offloaded(self._policy.redact, m.content)) for m in turn.messages]
-        try:
-            earlier = await earlier_link(self._turn_log.chains, opening.links)
-            turn, sent = placed(replace(turn, messages=tuple(messages)), opening, earlier)
-            sent = await to_fill_in(self._turn_log.trees, turn, sent, self._policy)
-            with self._policy.tracer.span(SpanName.OPEN_TURN):
-                session_id = await self._turn_log.trees.open(turn, sent)
+            messages = [replace(m, content=await run_offloaded(self._policy.redact, m.content)) for m in turn.messages]
+            opening = replace(opening, turn=replace(turn, messages=tuple(messages)))
+            link = await self._patience.write(partial(self._place, opening))
         except Unavailable as error:
             self._lost(error)
             return None
         self._recovered()
+        return link
+
+    async def _place(self, opening: OpenTurn) -> ChainLink:
+        """Write the turn, already redacted, where its conversation continues. Raises `Unavailable`."""
+        earlier = await earlier_link(self._turn_log.chains, opening.links)
+        turn, sent = placed(opening.turn, opening, earlier)
+        sent = await to_fill_in(self._turn_log.trees, turn, sent, self._policy)
+        with self._policy.tracer.span(SpanName.OPEN_TURN):
+            session_id = await self._turn_log.trees.open(turn, sent)
         if not session_id:
             return ChainLink("", "")  # of a user who was erased meanwhile
         return ChainLink(session_id, turn.id, earlier.note_keys if earlier else ())
@@ -213,9 +221,10 @@ class TurnRecorder:
             return True  # of a user who has opted out, or was erased
         answer = await self._redacted(closing.answer)
         try:
-            writes = [self._finish(closing, answer)]
+            writes = [self._patience.write(partial(self._finish, closing, answer))]
             if closing.links is not None:  # queued first: the client may continue at once
-                writes.insert(0, keep_link(self._turn_log.chains, closing.links, link, at=closing.answered_at))
+                keeping = partial(keep_link, self._turn_log.chains, closing.links, link, at=closing.answered_at)
+                writes.insert(0, self._patience.write(keeping))
             await asyncio.gather(*writes)  # together: neither waits for the other's commit, nor is left out if it fails
         except Unavailable as error:
             self._lost(error)
@@ -228,13 +237,17 @@ class TurnRecorder:
         """False if the turn that started the tool loop is unknown: no turn is lost, but its answer is not on record."""
         if continuing.is_over_cap:
             self._metrics.replies_over_cap.inc()
-        if await self._policy.is_opted_out(continuing.links.user_id):
-            return True
+        try:
+            if await self._patience.write(partial(self._policy.is_opted_out, continuing.links.user_id)):
+                return True
+        except Unavailable as error:
+            self._lost(error)
+            return False
         is_answered = continuing.status is TurnStatus.CLOSED
         answer = await self._redacted(continuing.answer) if is_answered else ""
         continuing = replace(continuing, tools=await without_secrets(continuing.tools, self._policy.redact))
         try:
-            is_known = await continue_turn(self._turn_log, continuing, answer)
+            is_known = await self._patience.write(partial(continue_turn, self._turn_log, continuing, answer))
         except Unavailable as error:
             self._lost(error)
             return False
@@ -250,7 +263,7 @@ class TurnRecorder:
 
     async def _leave_out(self, exchange: LeaveOut) -> None:
         try:
-            await leave_out(self._turn_log.trees, exchange, self._policy)
+            await self._patience.write(partial(leave_out, self._turn_log.trees, exchange, self._policy))
         except Unavailable as error:
             self._lost(error)
 
@@ -273,8 +286,11 @@ class TurnRecorder:
             return ""  # the user's messages are learnt all the same
 
     def _lost(self, error: Unavailable) -> None:
-        """Count each lost turn, log once per outage."""
         self._metrics.turns_lost.labels("unavailable").inc()
+        self._report_outage(error)
+
+    def _report_outage(self, error: Unavailable) -> None:
+        """Log once per outage."""
         if not self._is_failing:
             log.warning("turn_log_down", error=str(error))
         self._is_failing = True
