@@ -128,6 +128,21 @@ async def test_a_store_that_is_searched_without_pause_is_loaded_from_all_the_sam
                 await asyncio.sleep(0.005)
 
 
+async def test_many_cold_users_share_the_patience_with_chats_that_search_without_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each on its own would wait for 20 pauses: 8 s together."""
+    monkeypatch.setattr(loader, "QUIET_WAITS_MAX", 20)
+    users = [f"user{n}" for n in range(20)]
+    async with world(tmp_path, InMemoryStore(dimension=DIMENSION)) as here:
+        for user in users:
+            await here.write(memory(f"of {user}", user=user))
+        with here.sets.searching():
+            async with asyncio.timeout(5):
+                while [user for user in users if await here.seen(user, waits=False) is None]:
+                    await asyncio.sleep(0.02)
+
+
 async def test_users_are_loaded_one_after_the_other_and_the_line_has_an_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
