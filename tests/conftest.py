@@ -26,7 +26,7 @@ SERVER_ALONE = "a Milvus server keeps both cores busy: beside it, other tests mi
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="parts fail for minutes, and not for seconds")
+    parser.addoption("--long", action="store_true", help="parts fail for minutes, and random lives are more")
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects

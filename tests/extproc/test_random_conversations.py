@@ -29,7 +29,7 @@ from extproc.server import contained
 from memory.model import MemoryStatus, TurnStatus
 from memory.ports import TurnLog
 
-TREES = 1_000
+TREES_SHORT, TREES_LONG = 200, 1_000
 TREES_PER_USER = 4
 USERS_AT_ONCE = 25
 PHASES = 4  # after each of them we learn, there is an outage, and every process starts again
@@ -65,13 +65,14 @@ class Proxy:
             await asyncio.sleep(0.001)
 
 
-@pytest.mark.slow("1,000 trees of about ten requests, each with its own commit")
+@pytest.mark.slow("hundreds of trees of about ten requests, each with its own commit")
 async def test_the_record_is_what_was_said_and_only_the_branches_that_hold_are_recalled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
+    trees = TREES_LONG if pytestconfig.getoption("--long") else TREES_SHORT
     monkeypatch.setattr(sent_again, "PATIENCE_SECONDS", (0.0,))
     kinds: Counter[str] = Counter()
-    for first in range(0, TREES // TREES_PER_USER, USERS_AT_ONCE):
+    for first in range(0, trees // TREES_PER_USER, USERS_AT_ONCE):
         folder = tmp_path / str(first)
         folder.mkdir()
         bench = Bench(sqlite_deployment(folder), has_sets=False)
@@ -89,7 +90,7 @@ async def test_the_record_is_what_was_said_and_only_the_branches_that_hold_are_r
                     talker.live_through_outage()
             bench.deployment.clock.now += OUTAGE_SECONDS
         kinds["resumed"] += int(bench.count("memproxy_facts_total", outcome="restored"))
-    assert min(kinds[kind] for kind in ("abandoned", "filled_in", "resumed", "failed")) > TREES / 20
+    assert min(kinds[kind] for kind in ("abandoned", "filled_in", "resumed", "failed")) > trees / 20
 
 
 async def phase(bench: Bench, process: Process, talkers: list[Talker], ids: Any) -> None:
