@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import structlog
 from prometheus_client import REGISTRY, CollectorRegistry
@@ -22,6 +23,7 @@ from memory.adapters.evaluation_reports import FolderOfReports
 from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.store import MilvusStore, MilvusTimeouts
 from memory.adapters.models import classifier_file
+from memory.adapters.models.embedder_on_demand import EmbedderOnDemand
 from memory.adapters.models.embedding_model import card_of, prepared
 from memory.adapters.models.onnx_embedder import OnnxEmbedder, OnnxModel
 from memory.adapters.models.openai_embeddings import OpenAiEmbedder
@@ -211,17 +213,23 @@ class Parts:
 
 
 @asynccontextmanager
-async def open_parts(settings: Settings, *, is_hurried: bool = False, traced_as: str = "") -> AsyncIterator[Parts]:
-    """Everything that a filter, a worker or the API needs. Raises `BadSetting`; no server has to be up.
+async def open_parts(
+    settings: Settings, *, is_hurried: bool = False, embeds_rarely: bool = False, traced_as: str = ""
+) -> AsyncIterator[Parts]:
+    """Everything that a filter, a worker or the API needs. Raises `BadSetting`; no server but Redis has to be up.
 
     `is_hurried`: the process serves chats, so searches and embeddings are limited to the time of a request.
+    `embeds_rarely`: the embedding model in this process is loaded when it is needed.
     `traced_as`: the process in traces; empty: it makes none.
     """
     metrics = Metrics(REGISTRY)
     announce(metrics)
     async with AsyncExitStack() as stack:
         tracer = await open_tracer(settings, stack, part=traced_as)
-        embedder = await stack.enter_async_context(open_embedder(settings, metrics, is_hurried=is_hurried))
+        opening = partial(open_embedder, settings, metrics, is_hurried=is_hurried)
+        embedder = await stack.enter_async_context(
+            EmbedderOnDemand(opening, dimension=settings.memory.embedding.dimension) if embeds_rarely else opening()
+        )
         origin = await stored_origin(settings)
         timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
         store = MilvusStore(milvus_address(settings, origin), metrics=metrics, timeouts=timeouts)
@@ -249,7 +257,19 @@ async def stored_origin(settings: Settings) -> VectorOrigin:
     embedding = settings.memory.embedding
     if embedding.endpoint:
         return vector_origin(settings)
-    return vector_origin(settings, card_of(await asyncio.to_thread(prepared, embedding.model, settings.models_path)))
+    return vector_origin(settings, card_of(await _prepared(settings)))
+
+
+async def _prepared(settings: Settings) -> Path:
+    """The folder of the configured model, which is converted if necessary. Raises `BadSetting`."""
+    embedding = settings.memory.embedding
+    folder = await asyncio.to_thread(prepared, embedding.model, settings.models_path)
+    made = card_of(folder).dimension
+    if made != embedding.dimension:
+        raise BadSetting(
+            f"memory.embedding.dimension is {embedding.dimension}; {embedding.model} makes vectors of {made}"
+        )
+    return folder
 
 
 async def open_parts_on(
@@ -303,13 +323,7 @@ async def open_embedder(
         async with OpenAiEmbedder(embedding_server(settings, is_hurried=is_hurried), metrics=metrics) as server:
             yield server
         return
-    folder = await asyncio.to_thread(prepared, embedding.model, settings.models_path)
-    model = await asyncio.to_thread(OnnxModel, folder)
-    if model.card.dimension != embedding.dimension:
-        raise BadSetting(
-            f"memory.embedding.dimension is {embedding.dimension}; {embedding.model} makes vectors of "
-            f"{model.card.dimension}"
-        )
+    model = await asyncio.to_thread(OnnxModel, await _prepared(settings))
     limits = embedding_limits(settings, model.prefixes, is_hurried=is_hurried)
     async with OnnxEmbedder(model, limits=limits, metrics=metrics) as own:
         yield own

@@ -109,7 +109,7 @@ async def _summarise(parts: Parts, readers: Readers, until: asyncio.Event) -> No
 
 async def run_api(settings: Settings, until: asyncio.Event) -> None:
     """Serve REST and MCP until told to stop."""
-    async with open_parts(settings, traced_as="api") as parts:
+    async with open_parts(settings, embeds_rarely=True, traced_as="api") as parts:
         library, instruments = parts.library(), parts.instruments
         mode, secret, rules = settings.identity, settings.edge_secret, caller_rules(settings)
 
@@ -133,19 +133,20 @@ async def run_api(settings: Settings, until: asyncio.Event) -> None:
             timeout_graceful_shutdown=API_DRAIN_SECONDS,
         )
         async with mcp.running():
-            await warming_up(parts, _serve_http(uvicorn.Server(config), until))
+            await warming_up(parts, _serve_http(uvicorn.Server(config), until), WarmUp(searches=False))
 
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
     """What a process prepares in the background before it counts as working.
 
-    `decides`: it decides whether to search, so its classifier is trained first. `template_compatibility`: it places
-    notes, so the upstream's models are probed. `ready` is set once recall works, as well as it can while the store is
-    down: then it answers from snapshots.
+    `decides`: it decides whether to search, so its classifier is trained first. `searches`: not one that loads its
+    embedding model on demand. `template_compatibility`: it places notes, so the upstream's models are probed. `ready`
+    is set once recall works, as well as it can while the store is down: then it answers from snapshots.
     """
 
     decides: bool = False
+    searches: bool = True
     template_compatibility: TemplateCompatibility | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -191,8 +192,11 @@ async def _search_once(parts: Parts, warming: WarmUp) -> None:
         try:
             if warming.decides:
                 await _train(parts)
-            question = await parts.embedder.embed(["Is everything there?"], is_urgent=True, as_query=True)
             await parts.store.prepare()
+            if not warming.searches:
+                warming.ready.set()
+                return
+            question = await parts.embedder.embed(["Is everything there?"], is_urgent=True, as_query=True)
             # Like a user without a working set.
             await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)
             await parts.store.get(WARM_UP_USER, [WARM_UP_USER])  # like a user whose working set is refreshed

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import numpy as np
 import pytest
@@ -10,15 +12,22 @@ from foreign_embeddings import DIMENSION, running_foreign_embeddings
 from own_embedder import own_embedder
 from prometheus_client import CollectorRegistry
 
+from memory.adapters.models.embedder_on_demand import EmbedderOnDemand
 from memory.adapters.models.openai_embeddings import EmbeddingServer, OpenAiEmbedder
+from memory.errors import Unavailable
 from memory.ports import Embedder
 from memory.runtime.metrics import Metrics
 
+OWN_DIMENSION = 384
 PATIENT_SECONDS = 20.0  # what is measured here is not speed
 
 
-@pytest.fixture(params=["in this process", "a server"])
+@pytest.fixture(params=["in this process", "on demand", "a server"])
 async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
+    if request.param == "on demand":
+        async with EmbedderOnDemand(lambda: own_embedder(cache_texts=4), dimension=OWN_DIMENSION) as loaded_later:
+            yield loaded_later
+        return
     if request.param == "in this process":
         async with own_embedder(cache_texts=4) as own:
             yield own
@@ -75,3 +84,24 @@ async def test_the_caller_may_change_what_he_got_without_harm_to_others(embedder
     kept = first.copy()
     first[:] = 0.0
     np.testing.assert_array_equal(await embedder.embed(["I have a cat"], is_urgent=True), kept)
+
+
+async def test_on_demand_it_is_opened_once_and_closed_at_the_end_and_a_failure_is_tried_again() -> None:
+    opened: list[str] = []
+
+    @asynccontextmanager
+    async def opening() -> AsyncIterator[Embedder]:
+        opened.append("tried")
+        if len(opened) == 1:
+            raise Unavailable("embedder", "not prepared yet")
+        async with own_embedder() as own:
+            yield own
+            opened.append("closed")
+
+    async with EmbedderOnDemand(opening, dimension=OWN_DIMENSION) as embedder:
+        assert opened == []
+        with pytest.raises(Unavailable):
+            await embedder.embed(["I have a cat"], is_urgent=True)
+        await asyncio.gather(*(embedder.embed(["I have a cat"], is_urgent=False) for _ in range(3)))
+        assert opened == ["tried", "tried"]
+    assert opened == ["tried", "tried", "closed"]
