@@ -122,7 +122,7 @@ class ProcessSpec:
 
     command: ProcessCommand
     probe: Probe
-    searches: bool = False  # needs Milvus: started after Milvus answers
+    searches: bool = False  # needs Milvus
     stage: int = 0  # of the shutdown: lower stages end before higher ones are stopped
 
 

@@ -46,7 +46,6 @@ POLL_SECONDS = 0.1  # between two checks of starting parts
 WATCH_SECONDS = 5.0  # between two checks of running parts
 REMIND_SECONDS = 10.0  # how often a slow start logs what it waits for
 START_SECONDS_MAX = 300.0  # for our own parts: the first start of the embedding model on a busy machine takes a minute
-STORE_WAIT_SECONDS = 15.0  # for Milvus, before the parts that use it are started anyway
 DEATHS_AT_START_MAX = 3  # a part that dies so often during the start will not recover
 BAD_SETTING_CODE = 2  # exit code of our parts if a restart cannot help
 DRAIN_SECONDS = 10.0  # for active requests when we are stopped; callers may wait 30 s
@@ -221,29 +220,18 @@ class Supervisor:
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
         """Return once a chat would be recalled and learnt. Raises `CannotStart`."""
         for one, part in self._parts.values():
-            if not one.searches and one.command.name != "envoy":
+            if one.command.name != "envoy":
                 tasks.create_task(part.keep_running())
-        await asyncio.gather(self._write_bootstrap(), self._wait_for_store())
+        await self._write_bootstrap()
         for one, part in self._parts.values():
-            if one.searches or one.command.name == "envoy":
+            if one.command.name == "envoy":
                 tasks.create_task(part.keep_running())
         await self._wait_until_ready()
 
     async def _write_bootstrap(self) -> None:
         settings = self._run.settings
         wanted = bootstrap_values(settings, self._run.paths.filter_sockets(settings.filters))
-        _write_private(self._run.paths.envoy, await asyncio.to_thread(bootstrap.render, wanted))
-
-    async def _wait_for_store(self) -> None:
-        """Parts that use Milvus should find it at once; an outage must not delay chats for long."""
-        uri = self._run.settings.milvus_uri
-        try:
-            async with asyncio.timeout(STORE_WAIT_SECONDS):
-                while not await probes.milvus_answers(uri):
-                    self._give_up_if_hopeless()
-                    await asyncio.sleep(POLL_SECONDS)
-        except TimeoutError:
-            self._logger.warning("Milvus does not answer: continuing without it", uri=uri)
+        _write_private(self._run.paths.envoy, await asyncio.to_thread(bootstrap.render_unchecked, wanted))
 
     async def _wait_until_ready(self) -> None:
         loop = asyncio.get_running_loop()

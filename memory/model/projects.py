@@ -123,6 +123,11 @@ class SharedMemory:
     visibility: MemoryVisibility
     changed_at: float
 
+    @property
+    def is_hidden(self) -> bool:
+        """From all but its author: it is being shared, taken back or deleted."""
+        return self.visibility is MemoryVisibility.OWNER_ONLY
+
     def may_be_read(self, user_id: str, role: ProjectRole | None) -> bool:
         match self.visibility:
             case MemoryVisibility.OWNER_ONLY:

@@ -41,7 +41,7 @@ class Erasures(Protocol):
     """Erasures of users, by a digest of their ids, durable. Raises `Unavailable`."""
 
     async def begun(self, user_id: str, request: ErasureRequest) -> None:
-        """The rows are deleted; the files wait to be rewritten."""
+        """Rows are deleted; the files wait to be rewritten. Called again with the same id, they wait again."""
         ...
 
     async def get(self, user_id: str, erasure_id: str) -> ErasureRecord | None:

@@ -230,6 +230,10 @@ class UserLedger(Protocol):
         """Ids changed after that (even) revision; None if it is too old: load everything."""
         ...
 
+    async def life(self, user_id: str) -> int:
+        """How often the user was erased. While the user's lock is held it does not change."""
+        ...
+
 
 class NoLocalMemories:
     """`UserMemories` of a process without working sets."""

@@ -26,9 +26,9 @@ from memory.model.recorded import ID_OF_TURN, TRACE_CHARACTERS_MAX
 from memory.ports import MemoryStore, MessagePage, RecordedMessages, RequestTraces, SessionPage, Trimming
 from memory.runtime.offload import run_offloaded
 from memory.service.erasure import Erasure
-from memory.service.opt_outs import OptOutService
 from memory.service.requests import Intake, time_said
 from memory.service.summary_contents import summary_contents
+from memory.service.user_writes import UserWrites
 
 MESSAGES_PER_ADD_MAX = 200  # one transaction
 MESSAGES_PER_PAGE_MAX = 500
@@ -89,7 +89,7 @@ class Conversations:
         store: MemoryStore,
         erasure: Erasure,
         intake: Intake,
-        opt_outs: OptOutService,
+        writes: UserWrites,
     ) -> None:
         self._record = record
         self._store = store
@@ -97,7 +97,7 @@ class Conversations:
         self._summaries = traces.summaries
         self._erasure = erasure
         self._intake = intake
-        self._opt_outs = opt_outs
+        self._writes = writes
 
     async def add(self, scope: Scope, messages: Sequence[NewMessage]) -> list[str]:
         """Record messages of the conversation `scope.session_id`; their ids, in order. Known ids change nothing.
@@ -108,10 +108,10 @@ class Conversations:
             raise BadInput(f"expected 1 to {MESSAGES_PER_ADD_MAX} messages, got {len(messages)}; send several calls")
         if not scope.session_id:
             raise BadInput("the id of a conversation must not be empty")
-        await self._opt_outs.refuse_opted_out(scope.user_id)
-        now = self._intake.clock()
+        life, now = await self._writes.begin(scope.user_id), self._intake.clock()
         recorded = [await self._recorded(scope, index, message, now) for index, message in enumerate(messages)]
-        await self._record.add(scope.user_id, recorded)
+        async with self._writes.lock(life):
+            await self._record.add(scope.user_id, recorded)
         return [message.id for message in recorded]
 
     async def _recorded(self, scope: Scope, index: int, message: NewMessage, now: float) -> RecordedMessage:

@@ -66,6 +66,7 @@ from memory.service.shared_projects import SharedProjects
 from memory.service.summary_contents import summary_contents
 from memory.service.transfers import MemoryTransfers
 from memory.service.user_erasures import ErasureStatus, UserErasures
+from memory.service.user_writes import UserWrites
 
 MEMORIES_PER_ADD_MAX = 200  # embedded within a second
 MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
@@ -111,7 +112,6 @@ class Library:
     ) -> None:
         self._store = memories.store
         self._embedder = memories.embedder
-        self._ledger = memories.ledger
         self._turn_log = turn_log
         self._receipts = traces.receipts
         self._summaries = traces.summaries
@@ -119,18 +119,19 @@ class Library:
         self.erasures = UserErasures(self._erasure, traces.erasures, clock=intake.clock, new_id=intake.new_id)
         self._edits = MemoryEdits(memories, erasure=self._erasure, clock=intake.clock)
         self.opt_outs = OptOutService(opt_outs=traces.opt_outs, ledger=memories.ledger, clock=intake.clock)
-        self.projects = SharedProjects(memories, traces, erasure=self._erasure, opt_outs=self.opt_outs, intake=intake)
+        self._writes = UserWrites(memories.ledger, self.opt_outs)
+        self.projects = SharedProjects(memories, traces, erasure=self._erasure, writes=self._writes, intake=intake)
         self.conversations = Conversations(
             turn_log.messages,
             traces,
             store=memories.store,
             erasure=self._erasure,
             intake=intake,
-            opt_outs=self.opt_outs,
+            writes=self._writes,
         )
         self.profiles = ProfileService(memories=memories, traces=traces, clock=intake.clock, tokens=intake.tokens)
         self.transfers = MemoryTransfers(
-            memories, self.profiles, opt_outs=self.opt_outs, record=turn_log.copies, shared=self.projects.rows
+            memories, self.profiles, writes=self._writes, record=turn_log.copies, shared=self.projects.rows
         )
         self.operator = OperatorService(
             memories=memories, turn_log=turn_log, receipts=traces.receipts, reports=reports, clock=intake.clock
@@ -150,17 +151,16 @@ class Library:
     async def _add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId) -> list[str]:
         if not 1 <= len(items) <= MEMORIES_PER_ADD_MAX:
             raise BadInput(f"expected 1 to {MEMORIES_PER_ADD_MAX} memories, got {len(items)}; send several calls")
-        await self.opt_outs.refuse_opted_out(scope.user_id)
+        life = await self._writes.begin(scope.user_id)
         if any(item.visibility is not MemoryVisibility.OWNER_ONLY for item in items):
-            return await self.projects.memories.add(scope, items, new_id)
+            return await self.projects.memories.add(scope, items, new_id, life=life)
         now = self._clock()
         memories = [
             memory_to_store(scope, item, index, now=now, memory_id=new_id()) for index, item in enumerate(items)
         ]
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
         ids = [memory.id for memory in memories]
-        async with self._ledger.write(scope.user_id) as held:
-            await self.opt_outs.refuse_opted_out(scope.user_id)  # whoever opts out waits for this lock
+        async with self._writes.lock(life) as held:
             stored = {memory.id for memory in await self._store.memories(scope.user_id, ids)}
             written = stored | await held.forgotten(ids)  # by an earlier attempt of a call with a key
             kept = [index for index, memory_id in enumerate(ids) if memory_id not in written]
@@ -246,7 +246,9 @@ class Library:
     async def erase_everything(self, user_id: str) -> ErasureStatus:
         """Delete all of the user, with what they shared in projects; `erasures` shows how far the proof is."""
         shared = await self.projects.forget_user(user_id, "")
-        return await self.erasures.everything(user_id, shared=shared)
+        erased = await self.erasures.everything(user_id, shared=shared)
+        await self.projects.forget_user(user_id, "")  # what was founded or shared since the first time
+        return erased
 
     async def forget_source(self, user_id: str, turn_id: str) -> SourceForgotten:
         """Forget what is based on that turn alone, and delete its text from the record and from all other evidence."""
@@ -298,15 +300,14 @@ class Library:
         exchanges = exchanges_of(messages)
         if not exchanges:
             raise BadInput("messages must hold at least one user message with text")
-        started = time_said(at, self._clock(), "at")
+        life, started = await self._writes.begin(scope.user_id), time_said(at, self._clock(), "at")
         turns = [
             await imported_turn(
                 Turn(new_id(), scope, started + ordinal / 1000, (), trace_id=trace_id), exchange, self._redact
             )
             for ordinal, exchange in enumerate(exchanges)
         ]
-        async with self._ledger.write(scope.user_id) as held:
-            await self.opt_outs.refuse_opted_out(scope.user_id)
+        async with self._writes.lock(life) as held:
             forgotten = await held.forgotten([turn.id for turn in turns])  # by an earlier attempt of a call with a key
             for ordinal, turn in enumerate(turns):
                 if ordinal % TURNS_PER_RENEWAL == 0:

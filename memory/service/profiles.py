@@ -21,6 +21,7 @@ from memory.service.profile_layout import (
     profile_lines,
     profile_text,
 )
+from memory.service.user_writes import life_of, refuse_ended
 
 MEMORIES_MAX = 2_000  # of one user, the newest; with what the profile holds already
 PAGE_MEMORIES = 1_000
@@ -107,6 +108,7 @@ class ProfileService:
     def __init__(self, *, memories: MemoryBank, traces: RequestTraces, clock: Clock, tokens: Tokens) -> None:
         self._builder = ProfileBuilder(memories=memories, profiles=traces.profiles, clock=clock, tokens=tokens)
         self._store = memories.store
+        self._ledger = memories.ledger
         self._profiles = traces.profiles
         self._notes: NoteBook = traces.notes
         self._clock = clock
@@ -140,12 +142,15 @@ class ProfileService:
         Scope(user_id, project_id)
         if pinned is None and is_enabled is None:
             raise BadInput("nothing to change: give one of pinned, enabled")
+        life = await life_of(self._ledger, user_id)
         lines = None if pinned is None else self._checked(pinned)
-        stored = (await self._profiles.get(user_id, [project_id])).get(project_id)
-        if stored is None:
-            await self._refuse_too_many(user_id)
-        before = stored or Profile(user_id, project_id)
-        await self._profiles.set_own(user_id, project_id, pinned=lines, is_enabled=is_enabled, now=self._clock())
+        async with self._ledger.write(user_id):
+            await refuse_ended(self._ledger, life)
+            stored = (await self._profiles.get(user_id, [project_id])).get(project_id)
+            if stored is None:
+                await self._refuse_too_many(user_id)
+            before = stored or Profile(user_id, project_id)
+            await self._profiles.set_own(user_id, project_id, pinned=lines, is_enabled=is_enabled, now=self._clock())
         if is_enabled is False or (lines is not None and not set(before.pinned) <= set(lines)):
             await self._notes.drop(user_id, (), now=self._clock())
         return await self.show(user_id, project_id)
@@ -155,7 +160,10 @@ class ProfileService:
         return [own for one in await self._profiles.all(user_id) if (own := _own_part(one)).is_decided]
 
     async def take_over(self, user_id: str, own: OwnProfile) -> bool:
-        """Set what the user decided elsewhere. False, and nothing changed, if they have decided here."""
+        """Set what the user decided elsewhere. False, and nothing changed, if they have decided here.
+
+        To be called under the user's lock.
+        """
         Scope(user_id, own.project_id)
         lines = self._checked(own.pinned)
         here = (await self._profiles.get(user_id, [own.project_id])).get(own.project_id)

@@ -23,6 +23,7 @@ from memory.model.projects import (
 from memory.ports import Clock, UserLedger
 from memory.ports.projects import Projects
 from memory.service.shared_rows import SharedRows
+from memory.service.user_writes import UserWrites
 
 PROJECTS_JOINED_MAX = 1_000  # of one user: listed in one answer
 MEMBERS_MAX = 1_000  # of one project, likewise
@@ -67,8 +68,9 @@ class ProjectParts:
 class ProjectMembership:
     """Methods raise `BadInput` (`NotFound`, `RightMissing`, `ProjectTaken`), `Unavailable` or `Conflict`."""
 
-    def __init__(self, parts: ProjectParts) -> None:
+    def __init__(self, parts: ProjectParts, writes: UserWrites) -> None:
         self._parts = parts
+        self._writes = writes
         self._projects = parts.projects
         self._clock = parts.clock
 
@@ -80,10 +82,12 @@ class ProjectMembership:
         tenant = self._parts.tenancy.tenant_of(user_id)
         if tenant is None:
             raise RightMissing("users without a tenant share no projects")
-        await self._refuse_too_many_projects(user_id)
+        life = await self._writes.begin(user_id)
         project = SharedProject(project_key(self._parts.new_id()), tenant, project_id, self._clock())
-        if not await self._projects.create(project, user_id):
-            raise ProjectTaken
+        async with self._writes.lock(life):
+            await self._refuse_too_many_projects(user_id)
+            if not await self._projects.create(project, user_id):
+                raise ProjectTaken
         return ProjectAccess(project, ProjectRole.OWNER)
 
     async def joined(self, user_id: str) -> list[ProjectAccess]:

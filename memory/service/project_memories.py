@@ -29,6 +29,7 @@ from memory.service.idempotency import NewId
 from memory.service.project_members import ProjectParts, RightMissing
 from memory.service.requests import MemoryEdit, NewMemory, memory_to_store
 from memory.service.shared_rows import SharedRows
+from memory.service.user_writes import UserLife, UserWrites
 
 PAGES_PER_LOOK_MAX = 50  # store pages read for one page: limits the cost of rows that the caller may not see
 NOT_YOURS = "your role in this project does not allow to change this memory"
@@ -50,7 +51,7 @@ class FoundShared:
 class ProjectMemories:
     """Methods raise `BadInput` (`NotFound`, `RightMissing`), `Unavailable` or `Conflict`."""
 
-    def __init__(self, memories: MemoryBank, parts: ProjectParts, erasure: Erasure) -> None:
+    def __init__(self, memories: MemoryBank, parts: ProjectParts, erasure: Erasure, writes: UserWrites) -> None:
         self._store = memories.store
         self._ledger = memories.ledger
         self._embedder = memories.embedder
@@ -58,9 +59,13 @@ class ProjectMemories:
         self._rows: SharedRows = parts.rows
         self._parts = parts
         self._erasure = erasure
+        self._writes = writes
 
-    async def add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId) -> list[str]:
-        """Store memories of one project and visibility as given, one id per item, in order."""
+    async def add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId, *, life: UserLife) -> list[str]:
+        """Store memories of one project and visibility as given, one id per item, in order.
+
+        A repeated call stores what an earlier attempt did not come to, and changes nothing of what it stored.
+        """
         visibility = items[0].visibility
         project_id = items[0].project_id or scope.project_id
         if any((item.project_id or scope.project_id, item.visibility) != (project_id, visibility) for item in items):
@@ -72,12 +77,18 @@ class ProjectMemories:
             for index, item in enumerate(items)
         ]
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
-        entries = [SharedMemory(memory.id, key, scope.user_id, visibility, now) for memory in memories]
-        async with self._ledger.write(access.project.owner_id) as held:
+        ids = [memory.id for memory in memories]
+        async with self._writes.lock(life), self._ledger.write(access.project.owner_id) as held:
             await self._writable(scope.user_id, project_id)
-            await self._rows.store_hidden(access.project, held, entries, memories, vectors)
-            await self._rows.show(entries)
-        return [memory.id for memory in memories]
+            shown = {one.memory_id for one in (await self._projects.entries(ids)).values() if not one.is_hidden}
+            written = shown | await held.forgotten(ids)
+            kept = [index for index, memory_id in enumerate(ids) if memory_id not in written]
+            entries = [SharedMemory(ids[index], key, scope.user_id, visibility, now) for index in kept]
+            if entries:
+                left = [memories[index] for index in kept]
+                await self._rows.store_hidden(access.project, held, entries, left, vectors[kept])
+                await self._rows.show(entries)
+        return ids
 
     async def page(self, user_id: str, project_id: str, *, limit: int, cursor: str = "") -> Page:
         """One page of what the caller may see, newest first."""
@@ -95,7 +106,7 @@ class ProjectMemories:
             cursor = page.next_cursor
             if not cursor or len(found) >= limit:
                 break
-        if not found and access.role is None:
+        if not found and not cursor and access.role is None:
             raise NotFound("there is no such project")
         return Page(tuple(found), cursor)
 

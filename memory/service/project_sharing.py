@@ -20,11 +20,11 @@ from memory.model.versions import refuse_changed
 from memory.ports import MemoryBank
 from memory.service.erasure import Erasure
 from memory.service.locked_writes import write_rows
-from memory.service.opt_outs import OptOutService
 from memory.service.project_members import ProjectParts, RightMissing
 from memory.service.project_memories import FoundShared, ProjectMemories
 from memory.service.requests import MemoryEdit
 from memory.service.shared_rows import is_active
+from memory.service.user_writes import UserWrites
 
 _IDS = uuid.UUID("8a1f6a5e-6b0b-4a0c-9a63-7d0e1f3c2b35")
 
@@ -38,7 +38,7 @@ class ProjectSharing:
         parts: ProjectParts,
         shared: ProjectMemories,
         erasure: Erasure,
-        opt_outs: OptOutService,
+        writes: UserWrites,
     ) -> None:
         self._store = memories.store
         self._ledger = memories.ledger
@@ -47,7 +47,7 @@ class ProjectSharing:
         self._rows = parts.rows
         self._shared = shared
         self._erasure = erasure
-        self._opt_outs = opt_outs
+        self._writes = writes
 
     async def change(
         self, user_id: str, memory_id: str, edit: MemoryEdit, *, expected: Collection[str] | None = None
@@ -63,7 +63,6 @@ class ProjectSharing:
             raise BadInput("a shared memory stays in its project: take it back first")
         if wanted is MemoryVisibility.OWNER_ONLY:
             return await self._take_back(user_id, memory_id, expected)
-        await self._opt_outs.refuse_opted_out(user_id)
         return await self._show(user_id, memory_id, wanted, expected)
 
     async def _share(
@@ -72,14 +71,14 @@ class ProjectSharing:
         own = (await self._own(user_id, memory_id, expected)).memory
         if wanted is MemoryVisibility.OWNER_ONLY:
             return own
-        await self._opt_outs.refuse_opted_out(user_id)
+        life = await self._writes.begin(user_id)
         project_id = project_id or own.project_id
         if not project_id:
             raise BadInput("this memory belongs to no project: name the one to share it in as project_id")
         project = (await self._parts.access(user_id, project_id)).project
         number = uuid.uuid5(_IDS, repr((user_id, memory_id)))  # the same if the call is repeated
         entry = SharedMemory(shared_id(project.key, str(number)), project.key, user_id, wanted, self._parts.clock())
-        async with self._ledger.write(user_id) as held:
+        async with self._writes.lock(life) as held:
             record = await self._own(user_id, memory_id, expected)
             async with self._ledger.write(project.owner_id) as held_project:
                 if not (await self._parts.access(user_id, project_id)).may_add:
@@ -110,9 +109,9 @@ class ProjectSharing:
     async def _show(
         self, user_id: str, memory_id: str, wanted: MemoryVisibility, expected: Collection[str] | None
     ) -> Memory:
-        found = await self._shared.still(user_id, memory_id, expected)
-        project = found.access.project
-        async with self._ledger.write(project.owner_id) as held:
+        life = await self._writes.begin(user_id)
+        project = (await self._shared.still(user_id, memory_id, expected)).access.project
+        async with self._writes.lock(life), self._ledger.write(project.owner_id) as held:
             found = await self._shared.still(user_id, memory_id, expected)
             if found.entry.visibility is MemoryVisibility.PUBLIC:  # narrower first
                 await self._set(found, wanted)

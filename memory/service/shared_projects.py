@@ -7,19 +7,19 @@ from collections.abc import Collection
 from memory.model import Memory
 from memory.ports import MemoryBank, RequestTraces
 from memory.service.erasure import Erasure
-from memory.service.opt_outs import OptOutService
 from memory.service.project_members import ProjectMembership, ProjectParts
 from memory.service.project_memories import ProjectMemories
 from memory.service.project_sharing import ProjectSharing
 from memory.service.requests import Intake, MemoryEdit
 from memory.service.shared_rows import SharedRows
+from memory.service.user_writes import UserWrites
 
 
 class SharedProjects:
     """Methods raise `BadInput`, `Unavailable` or `Conflict`."""
 
     def __init__(
-        self, memories: MemoryBank, traces: RequestTraces, *, erasure: Erasure, opt_outs: OptOutService, intake: Intake
+        self, memories: MemoryBank, traces: RequestTraces, *, erasure: Erasure, writes: UserWrites, intake: Intake
     ) -> None:
         projects = traces.projects
         rows = SharedRows(memories, projects, notes=traces.notes, clock=intake.clock)
@@ -27,9 +27,9 @@ class SharedProjects:
         self._parts = parts
         self.rows = rows
         self.tenancy = intake.tenancy
-        self.membership = ProjectMembership(parts)
-        self.memories = ProjectMemories(memories, parts, erasure)
-        self._sharing = ProjectSharing(memories, parts, self.memories, erasure, opt_outs)
+        self.membership = ProjectMembership(parts, writes)
+        self.memories = ProjectMemories(memories, parts, erasure, writes)
+        self._sharing = ProjectSharing(memories, parts, self.memories, erasure, writes)
 
     async def edit(
         self, user_id: str, memory_id: str, edit: MemoryEdit, *, expected: Collection[str] | None
@@ -42,9 +42,8 @@ class SharedProjects:
     async def forget_user(self, user_id: str, project_id: str) -> int:
         """What the user authored in that project; "": in all of them, and the user leaves them. Returns how many."""
         if not project_id:
-            count = await self._parts.rows.forget_authored(user_id)
-            await self.membership.leave_all(user_id)
-            return count
+            await self.membership.leave_all(user_id)  # first: whoever has left shares nothing more
+            return await self._parts.rows.forget_authored(user_id)
         access = await self._parts.any_access(user_id, project_id)
         return 0 if access is None else await self._parts.rows.forget_authored(user_id, key=access.project.key)
 

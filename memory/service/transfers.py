@@ -21,7 +21,7 @@ from memory.model import Change, ChangeKind, Memory, MemoryStatus, is_valid_id
 from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RecordCopies
 from memory.service import imported_ids
 from memory.service.locked_writes import write_rows
-from memory.service.opt_outs import OptedOut, OptOutService
+from memory.service.opt_outs import OptedOut
 from memory.service.profiles import OwnProfile, ProfileService
 from memory.service.record_lines import (
     ExportedMessage,
@@ -33,6 +33,7 @@ from memory.service.record_lines import (
 )
 from memory.service.requests import checked_metadata
 from memory.service.shared_rows import SharedRows
+from memory.service.user_writes import UserLife, UserWrites
 
 PAGE = 200  # memories read, or embedded and written, at a time
 UNREAD_KINDS_MAX = 20  # of a later release; a file with more of them is something else
@@ -118,16 +119,15 @@ class MemoryTransfers:
         memories: MemoryBank,
         profiles: ProfileService,
         *,
-        opt_outs: OptOutService,
+        writes: UserWrites,
         record: RecordCopies,
         shared: SharedRows,
     ) -> None:
         self._record = record
         self._profiles = profiles
-        self._opt_outs = opt_outs
+        self._writes = writes
         self._shared = shared
         self._store = memories.store
-        self._ledger = memories.ledger
         self._embedder = memories.embedder
 
     async def export(self, user_id: str, *, has_record: bool = True) -> AsyncIterator[bytes]:
@@ -166,24 +166,18 @@ class MemoryTransfers:
 
         `first_line`: the number of the line after the header, of a file that is sent in several calls.
         """
-        await self._opt_outs.refuse_opted_out(user_id)
+        life = await self._writes.begin(user_id)
         batches = _Batches(first_line)
         try:
             async for part in batches.of(lines, user_id):
-                await self._opt_outs.refuse_opted_out(user_id)
                 match part:
-                    case ExportedProfile(project_id, pinned, enabled):
-                        is_set = await self._profiles.take_over(user_id, OwnProfile(project_id, pinned, enabled))
-                        batches.counts += Imported(profiles=int(is_set))
-                    case ExportedTurn(copy):
-                        batches.counts += Imported(turns=await self._record.add_turns(user_id, [checked_turn(copy)]))
-                    case ExportedMessage(message):
-                        own = checked_message(message, user_id)
-                        batches.counts += Imported(messages=await self._record.add_messages(user_id, [own]))
                     case _AnyLine(kind):
                         batches.count_unread(kind)
                     case list():
-                        batches.counts += await self._store_all(user_id, part)
+                        batches.counts += await self._store_all(life, part)
+                    case _:
+                        async with self._writes.lock(life):
+                            batches.counts += await self._store_one(user_id, part)
         except OptedOut:
             raise
         except BadInput as error:
@@ -192,13 +186,24 @@ class MemoryTransfers:
             raise BadInput(f"{where}{error}. Of this call's lines before, {batches.counts}", code=error.code) from None
         return batches.counts
 
-    async def _store_all(self, user_id: str, given: Sequence[Memory]) -> Imported:
+    async def _store_one(self, user_id: str, part: ExportedProfile | ExportedTurn | ExportedMessage) -> Imported:
+        match part:
+            case ExportedProfile(project_id, pinned, enabled):
+                is_set = await self._profiles.take_over(user_id, OwnProfile(project_id, pinned, enabled))
+                return Imported(profiles=int(is_set))
+            case ExportedTurn(copy):
+                return Imported(turns=await self._record.add_turns(user_id, [checked_turn(copy)]))
+            case ExportedMessage(message):
+                own = checked_message(message, user_id)
+                return Imported(messages=await self._record.add_messages(user_id, [own]))
+
+    async def _store_all(self, life: UserLife, given: Sequence[Memory]) -> Imported:
+        user_id = life.user_id
         memories = list({memory.id: memory for memory in given}.values())
         if not memories:
             return Imported()
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
-        async with self._ledger.write(user_id) as held:
-            await self._opt_outs.refuse_opted_out(user_id)  # embedding takes a while
+        async with self._writes.lock(life) as held:
             here = await self._with_turns(user_id, held, memories)
             possible = imported_ids.possible_ids(user_id, here)
             stored = {memory.id for memory in await self._store.memories(user_id, possible)}

@@ -26,6 +26,7 @@ ATTEMPTS_MAX = 5  # a user who goes on chatting while being erased
 LOOK_SECONDS = 1.0  # between two looks for erasures whose files wait
 REST_PER_SECOND = 4.0  # seconds of pause per second of rewriting: it takes a fifth of the time at most
 RETRY_SECONDS = 10.0
+LOOK_AGAIN_SECONDS = 10.0  # after a look that found something: each reads all files
 
 log = structlog.get_logger(__name__)
 
@@ -53,6 +54,7 @@ class UserErasures:
         self._proof = proof
         self._clock = clock
         self._new_id = new_id
+        self._one_look_at_a_time = asyncio.Lock()
 
     async def everything(self, user_id: str, *, shared: int = 0) -> ErasureStatus:
         """On return nothing finds anything of the user, and nothing that was under way brings it back.
@@ -60,17 +62,19 @@ class UserErasures:
         `shared`: memories that were deleted in projects before.
         """
         Scope(user_id)  # refuses invalid ids
-        asked_at = self._clock()
+        erasure_id, asked_at = self._new_id(), self._clock()
         memories, turns = shared, 0
         for _ in range(ATTEMPTS_MAX):
             more_memories, more_turns = await self._erasure.scope(user_id, "")
             memories, turns = memories + more_memories, turns + more_turns
+            deleted = {"memories": memories, "turns_withdrawn": turns}
+            # before, for files are rewritten also if this process dies now; and after, for what was deleted meanwhile
+            await self._proof.record.begun(user_id, ErasureRequest(erasure_id, asked_at, self._clock(), deleted))
             if await self._erasure.end_life(user_id):
                 break
         else:
             raise Conflict("the user's memories were written while they were erased: call again")
-        deleted = {"memories": memories, "turns_withdrawn": turns}
-        request = ErasureRequest(self._new_id(), asked_at, self._clock(), deleted)
+        request = ErasureRequest(erasure_id, asked_at, self._clock(), deleted)
         await self._proof.record.begun(user_id, request)
         return ErasureStatus(ErasureState.DELETED, ErasureRecord(request))
 
@@ -81,11 +85,17 @@ class UserErasures:
 
     async def status(self, user_id: str, erasure_id: str) -> ErasureStatus:
         """How far it is. Looks for the user's id in all files once they are rewritten, until a look found nothing."""
+        async with self._one_look_at_a_time:
+            return await self._looked(user_id, erasure_id)
+
+    async def _looked(self, user_id: str, erasure_id: str) -> ErasureStatus:
         found = await self._proof.record.get(user_id, erasure_id) if is_valid_id(erasure_id) else None
         if found is None:
             raise NotFound("this user has no such erasure")
         files, state = self._proof.files, _state_of(found)
-        if files is not None and state in (ErasureState.REWRITTEN, ErasureState.REMAINS):
+        seen_at = None if found.scan is None else found.scan.scanned_at
+        is_due = seen_at is None or self._clock() - seen_at >= LOOK_AGAIN_SECONDS
+        if files is not None and is_due and state in (ErasureState.REWRITTEN, ErasureState.REMAINS):
             report = await files.scan([user_id])
             await self._proof.record.scanned(erasure_id, report)
             found = ErasureRecord(found.request, found.rewritten_at, report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment
@@ -60,3 +61,12 @@ async def test_many_erasures_wait_at_once(erasures: Erasures) -> None:
     for number in range(230):
         await erasures.begun("ann", request(number))
     assert [one.id for one in await erasures.pending()] == [f"e{number}" for number in range(230)]
+
+
+async def test_one_that_is_begun_again_waits_again_with_its_new_numbers(erasures: Erasures) -> None:
+    await erasures.begun("ann", request(1))
+    await erasures.rewritten(["e1"], at=START + 9)
+    again = replace(request(1), deleted_at=START + 20, deleted={"memories": 7})
+    await erasures.begun("ann", again)
+    assert list(await erasures.pending()) == [again]
+    assert await erasures.get("ann", "e1") == ErasureRecord(again)

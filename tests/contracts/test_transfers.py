@@ -33,6 +33,7 @@ from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
 from memory.service.shared_rows import SharedRows
 from memory.service.transfers import Imported, MemoryTransfers
+from memory.service.user_writes import UserWrites
 
 NOW = 1_750_000_000.25
 
@@ -100,7 +101,8 @@ async def bank(store: MemoryStore, tmp_path: Path) -> AsyncIterator[System]:
         opt_outs = OptOutService(opt_outs=SqliteOptOuts(database), ledger=ledger, clock=lambda: NOW)
         shared = SharedRows(memories, traces.projects, notes=traces.notes, clock=lambda: NOW)
         record = SqliteRecordCopies(database, clock=lambda: NOW)
-        transfers = MemoryTransfers(memories, profiles, opt_outs=opt_outs, record=record, shared=shared)
+        writes = UserWrites(ledger, opt_outs)
+        transfers = MemoryTransfers(memories, profiles, writes=writes, record=record, shared=shared)
         yield System(store, ledger, HashingEmbedder(dimension=DIMENSION), profiles, transfers)
 
 

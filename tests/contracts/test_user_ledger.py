@@ -284,6 +284,18 @@ async def test_after_an_erasure_nothing_of_the_user_is_left_and_no_revision_come
             assert await held.forgotten(["a"]) == frozenset()
 
 
+async def test_a_life_has_a_number_that_only_its_end_changes(ledger: UserLedger) -> None:
+    numbers = [await ledger.life("ann")]
+    for _ in range(2):
+        async with ledger.write("ann") as held:
+            held.touch(["a"])
+            numbers.append(await ledger.life("ann"))
+            await held.end_life()
+        numbers.append(await ledger.life("ann"))
+    assert numbers == [0, 0, 1, 1, 2]
+    assert await ledger.life("bob") == 0
+
+
 async def test_a_lost_lock_ends_no_life(deployment: Deployment) -> None:
     async with deployment.start() as slow, deployment.start() as other:
         await touch(slow.ledger, "a")

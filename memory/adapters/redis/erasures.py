@@ -27,7 +27,8 @@ class RedisErasures:
         marking = self._pending.marking(request.id)
         await self._client.calls([marking])
         fields = ("u", UserKeys(user_id).digest, "r", _ENCODER.encode(request))
-        await self._client.call("HSET", log_keys.erasure(request.id), *fields)
+        key = log_keys.erasure(request.id)
+        await self._client.calls([("HDEL", key, "w"), ("HSET", key, *fields)])
         await self._client.calls([marking])
 
     async def get(self, user_id: str, erasure_id: str) -> ErasureRecord | None:

@@ -67,6 +67,10 @@ class RedisUserLedger:
             return None
         return frozenset(memory_id.decode("utf-8", "surrogatepass") for memory_id in after.replies[0])
 
+    async def life(self, user_id: str) -> int:
+        erased = (await self._store.read(user_id)).erased
+        return 0 if erased is None else erased.times
+
     @asynccontextmanager
     async def _held(self, user_id: str) -> AsyncIterator[LedgerWrite]:
         lock = UserLock(secrets.token_hex(16), self._owners.name, self._clock() + self._lock_seconds)

@@ -44,6 +44,12 @@ def forget_unknown(connection: sqlite3.Connection, user_id: str) -> None:
     )
 
 
+def lives_ended(connection: sqlite3.Connection, *, user_id: str) -> int:
+    """How often the user was erased."""
+    row = connection.execute("SELECT times FROM erased_users WHERE user_hash = ?", (user_hash(user_id),)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def was_erased_since(connection: sqlite3.Connection, user_id: str, at: float) -> bool:
     """Whether what began at that time belongs to a user who was erased meanwhile."""
     found = connection.execute(
@@ -82,4 +88,4 @@ def _erase_record(connection: sqlite3.Connection, user_id: str) -> None:
     filling_in.erase(connection, user_id)
 
 
-__all__ = ["BOOKKEEPING", "end_life", "first_revision", "forget_unknown", "was_erased_since"]
+__all__ = ["BOOKKEEPING", "end_life", "first_revision", "forget_unknown", "lives_ended", "was_erased_since"]

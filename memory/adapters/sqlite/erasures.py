@@ -46,7 +46,9 @@ class SqliteErasures:
 
 def _begun(connection: sqlite3.Connection, *, user: str, request: ErasureRequest) -> None:
     connection.execute(
-        "INSERT INTO erasures (id, user_hash, asked_at, deleted_at, deleted) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO erasures (id, user_hash, asked_at, deleted_at, deleted) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE "
+        "SET deleted_at = excluded.deleted_at, deleted = excluded.deleted, rewritten_at = NULL",
         (request.id, user, request.asked_at, request.deleted_at, msgspec.json.encode(request.deleted)),
     )
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from memory.adapters.sqlite.database import CALL_SECONDS_MAX, SqliteDatabase
-from memory.adapters.sqlite.erased_users import end_life, first_revision, forget_unknown
+from memory.adapters.sqlite.erased_users import end_life, first_revision, forget_unknown, lives_ended
 from memory.adapters.sqlite.write_barrier import is_closed, note_writer
 from memory.errors import Conflict, Unavailable
 from memory.ports import Clock, LedgerWrite, Revision
@@ -72,6 +72,9 @@ class SqliteUserLedger:
 
     async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
         return await self._database.read(partial(_changed_since, user_id=user_id, number=number))
+
+    async def life(self, user_id: str) -> int:
+        return await self._database.read(partial(lives_ended, user_id=user_id))
 
     @asynccontextmanager
     async def _held(self, user_id: str) -> AsyncIterator[LedgerWrite]:

@@ -147,6 +147,9 @@ class SnapshottingLedger:
     async def revision(self, user_id: str) -> Revision:
         return await self._ledger.revision(user_id)
 
+    async def life(self, user_id: str) -> int:
+        return await self._ledger.life(user_id)
+
     async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
         return await self._ledger.changed_since(user_id, number)
 

@@ -71,8 +71,10 @@ class Operator {
     }
   }
 
+  /** Each part is refused by itself; what comes late must not replace what another token shows by then. */
   refused(error) {
     this.isLive = false;
+    if (!this.parts.health.section.isConnected) return;
     this.ask();
     this.main.prepend(failure(error));
   }

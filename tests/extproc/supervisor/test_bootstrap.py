@@ -15,7 +15,8 @@ from token_issuer import TokenIssuer
 from extproc.addresses import HostAndPort
 from extproc.health import CHECK_INTERVAL_SECONDS
 from extproc.identity import IdentityMode
-from extproc.supervisor.bootstrap import BootstrapValues, TrafficLimits, render, render_bare, template
+from extproc.supervisor import bootstrap
+from extproc.supervisor.bootstrap import BootstrapValues, TrafficLimits, render, render_bare, render_unchecked, template
 from extproc.supervisor.envoy_tracing import EnvoyTracing
 from extproc.supervisor.process_specs import bootstrap_values
 from extproc.supervisor.token_verification import TokenVerification
@@ -79,6 +80,11 @@ def accepted(rendered: bytes, folder: Path) -> str:
 def test_envoy_accepts_what_we_render_with_memory_and_without(changes: dict[str, Any], tmp_path: Path) -> None:
     assert accepted(render(plan(**changes)), tmp_path) == ""
     assert accepted(render_bare(plan(**changes)), tmp_path) == ""
+    assert accepted(render_unchecked(plan(**changes)), tmp_path) == ""
+
+
+def test_what_up_starts_with_means_the_same_as_what_is_checked() -> None:
+    assert bootstrap._typed(json.loads(render_unchecked(PLAN))) == render(PLAN)
 
 
 def test_envoy_refuses_what_is_broken(tmp_path: Path) -> None:

@@ -1,0 +1,217 @@
+"""Calls that were under way when their user was erased, opted out, or forgot what they brought: nothing comes back.
+
+Each test lets the other thing happen at the moment in which the call waits: for vectors, for a redaction, for a lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from library_parts import Parts, library_parts
+
+from memory.errors import Conflict, NotFound, Unavailable
+from memory.model import Message, Scope
+from memory.model.projects import MemoryVisibility, ProjectRole
+from memory.model.recorded import MessageFilter, Party, PartyType
+from memory.ports import MemoryFilter
+from memory.service.conversations import NewMessage
+from memory.service.opt_outs import OptedOut
+from memory.service.requests import MemoryEdit, NewMemory
+
+MEMBERS, PUBLIC = MemoryVisibility.MEMBERS, MemoryVisibility.PUBLIC
+Happening = Callable[[], Awaitable[object]]
+
+
+@pytest.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+    """olga owns the shared project apollo, ed may add to it."""
+    async with library_parts(tmp_path) as opened:
+        membership = opened.library.projects.membership
+        await membership.create("olga", "apollo")
+        await membership.set_role("olga", "apollo", "ed", ProjectRole.EDITOR)
+        yield opened
+
+
+def shared(content: str, visibility: MemoryVisibility = MEMBERS) -> list[NewMemory]:
+    return [NewMemory(content, project_id="apollo", visibility=visibility)]
+
+
+def while_embedding(parts: Parts, happening: Happening, monkeypatch: pytest.MonkeyPatch) -> None:
+    embed = parts.embedder.embed
+
+    async def slow(texts: Sequence[str], **how: Any) -> object:
+        monkeypatch.setattr(parts.embedder, "embed", embed)
+        await happening()
+        return await embed(texts, **how)
+
+    monkeypatch.setattr(parts.embedder, "embed", slow)
+
+
+async def rows_of(parts: Parts, user_id: str) -> list[str]:
+    return list(await parts.store.ids(MemoryFilter(user_id, status=None, with_raw=True)))
+
+
+async def seen_in_apollo(parts: Parts) -> list[str]:
+    page = await parts.library.projects.memories.page("olga", "apollo", limit=10)
+    return [memory.content for memory in page.memories]
+
+
+async def test_memories_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = parts.library
+    for items, user in ([NewMemory("ann has a cat")], "ann"), (shared("ed has a dog"), "ed"):
+        while_embedding(parts, lambda user=user: library.erase_everything(user), monkeypatch)
+        with pytest.raises((Conflict, NotFound)):
+            await library.add(Scope(user), items)
+        assert await rows_of(parts, user) == []
+    assert await seen_in_apollo(parts) == []
+    assert await library.add(Scope("ann"), [NewMemory("ann is back")])
+
+
+async def test_what_an_import_still_brings_of_an_erased_user_is_refused(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await parts.library.add(Scope("ann"), [NewMemory("ann has a cat")])
+    lines = [line async for line in parts.library.transfers.export("ann")]
+    while_embedding(parts, lambda: parts.library.erase_everything("bob"), monkeypatch)
+
+    async def sent() -> AsyncIterator[bytes]:
+        for line in lines:
+            yield line
+
+    assert len(lines) == 2
+    with pytest.raises(Conflict):
+        await parts.library.transfers.load("bob", sent())
+    assert await rows_of(parts, "bob") == []
+
+
+async def test_turns_and_messages_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    library, begin = parts.library, parts.library._writes.begin
+
+    async def erased_after(user_id: str) -> object:
+        life = await begin(user_id)
+        await library.erase_everything(user_id)
+        return life
+
+    monkeypatch.setattr(library._writes, "begin", erased_after)
+    scope, user = Scope("ann", session_id="s"), Party(PartyType.USER)
+    with pytest.raises(Conflict):
+        await library.append_turn(scope, [Message("user", "I have a cat")])
+    with pytest.raises(Conflict):
+        await library.conversations.add(scope, [NewMessage(user, Party(PartyType.AGENT, "a"), "I have a cat")])
+    assert [turn async for turn in parts.turn_log.turns("ann")] == []
+    assert (await parts.turn_log.messages.page(MessageFilter("ann"), limit=9)).messages == ()
+
+
+async def test_what_an_erased_user_shares_meanwhile_does_not_stay_in_the_project(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, rows = parts.library, parts.library.projects.rows
+    forget = rows.forget_authored
+
+    async def late(user_id: str, **where: Any) -> int:
+        count = await forget(user_id, **where)
+        with pytest.raises(NotFound):
+            await library.add(Scope("ed"), shared("ed has a dog"))
+        return count
+
+    monkeypatch.setattr(rows, "forget_authored", late)
+    await library.erase_everything("ed")
+    assert await seen_in_apollo(parts) == []
+
+
+async def test_a_project_that_an_erased_user_founds_meanwhile_is_gone(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    membership, projects = parts.library.projects.membership, parts.library.projects.membership._projects
+    forget = projects.forget_reader
+
+    async def late(user_id: str) -> None:
+        await forget(user_id)
+        monkeypatch.setattr(projects, "forget_reader", forget)
+        await membership.create(user_id, "zeus")
+
+    monkeypatch.setattr(projects, "forget_reader", late)
+    await parts.library.erase_everything("ed")
+    assert await projects.joined("ed") == []
+
+
+async def test_nothing_is_shared_once_an_opt_out_has_returned(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    while_embedding(parts, lambda: parts.library.opt_outs.opt_out("ed"), monkeypatch)
+    with pytest.raises(OptedOut):
+        await parts.library.add(Scope("ed"), shared("ed has a dog"))
+    assert await seen_in_apollo(parts) == []
+
+
+async def broken_off(parts: Parts, items: list[NewMemory], monkeypatch: pytest.MonkeyPatch) -> str:
+    """A call with a key that stored its memory, and whose caller did not hear of it. The memory's id."""
+    with monkeypatch.context() as patch:
+
+        async def died(*_: object, **__: object) -> None:
+            raise Unavailable("turn_log", "died")
+
+        patch.setattr(parts.library._repeatable._keys, "answered", died)
+        with pytest.raises(Unavailable):
+            await parts.library.add(Scope("ed"), items, idempotency_key="k")
+    page = await parts.library.projects.memories.page("olga", "apollo", limit=10)
+    return page.memories[0].id
+
+
+async def test_a_repeated_call_brings_back_nothing_that_was_forgotten(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory_id = await broken_off(parts, shared("ed has a dog"), monkeypatch)
+    await parts.library.delete("ed", memory_id)
+    assert await parts.library.add(Scope("ed"), shared("ed has a dog"), idempotency_key="k") == [memory_id]
+    assert await seen_in_apollo(parts) == []
+
+
+async def test_a_repeated_call_undoes_no_correction_and_shows_nobody_more(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory_id = await broken_off(parts, shared("ed has a dog", PUBLIC), monkeypatch)
+    await parts.library.patch("ed", memory_id, MemoryEdit(content="ed has a cat"))
+    await parts.library.patch("ed", memory_id, MemoryEdit(visibility=MEMBERS))
+    await parts.library.add(Scope("ed"), shared("ed has a dog", PUBLIC), idempotency_key="k")
+    kept = await parts.library.get("ed", memory_id)
+    assert kept is not None
+    assert (kept.content, kept.visibility) == ("ed has a cat", MEMBERS)
+
+
+async def test_files_are_rewritten_also_if_the_process_dies_at_the_end_of_an_erasure(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await parts.library.add(Scope("ann"), [NewMemory("ann has a cat")])
+    begun, times = parts.erasures.begun, list[str]()
+
+    async def dies_the_second_time(user_id: str, request: Any) -> None:
+        times.append(request.id)
+        if len(times) == 2:
+            raise Unavailable("turn_log", "died")
+        await begun(user_id, request)
+
+    monkeypatch.setattr(parts.erasures, "begun", dies_the_second_time)
+    with pytest.raises(Unavailable):
+        await parts.library.erase_everything("ann")
+    assert await rows_of(parts, "ann") == []
+    assert [one.id for one in await parts.erasures.pending()] == times[:1]
+    monkeypatch.undo()
+    again = (await parts.library.erase_everything("ann")).record.request.id
+    assert [one.id for one in await parts.erasures.pending()] == [times[0], again]
+
+
+async def test_a_page_whose_rows_a_stranger_may_not_see_says_how_to_go_on(parts: Parts) -> None:
+    await parts.library.add(Scope("ed"), shared("for all to see", PUBLIC))
+    for number in range(3):
+        parts.now += 1
+        await parts.library.add(Scope("ed"), [one for n in range(20) for one in shared(f"{number} {n} for members")])
+    found, cursor = list[str](), ""
+    for _ in range(5):
+        page = await parts.library.projects.memories.page("xena", "apollo", limit=1, cursor=cursor)
+        found += [memory.content for memory in page.memories]
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    assert found == ["for all to see"]
