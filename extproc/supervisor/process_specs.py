@@ -49,6 +49,9 @@ QUIET = (
 )  # a line for each batch of spans while a collector is down; the filter writes one
 
 Probe: TypeAlias = Callable[[], Awaitable[bool]]
+# Milvus Lite 3.2 appends to its log without a lock. Two calls that write at once leave a record there that cannot be
+# read, and when it is killed, all that was written after that is lost.
+ONE_THREAD = ("--max-workers", "1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,10 +324,11 @@ def _model(port: int, environment: dict[str, str]) -> ProcessSpec:
 def milvus_spec(settings: Settings, port: int) -> ProcessSpec:
     """Milvus Lite on the data directory, at the address of `milvus_uri`."""
     folder = str(settings.milvus_dir)
+    listening = ("--host", LOOPBACK, "--port", str(port), *ONE_THREAD)
     return ProcessSpec(
         ProcessCommand(
             name="milvus",
-            argv=(program("milvus-lite"), "server", "--data-dir", folder, "--host", LOOPBACK, "--port", str(port)),
+            argv=(program("milvus-lite"), "server", "--data-dir", folder, *listening),
             environment=_local(child_environment(msgspec.structs.replace(settings, edge_secret=""), {})),
             stop_signal=signal.SIGINT,  # the signal on which it closes its files
             stop_seconds=MILVUS_STOP_SECONDS,

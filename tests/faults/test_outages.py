@@ -31,6 +31,7 @@ USERS = tuple(f"keeper-{number}" for number in range(8))
 PAUSE_SECONDS = 0.5
 CHATS_BETWEEN = 3  # statements come with as many chats that state nothing
 SHORT_SECONDS, LONG_SECONDS = 12.0, 60.0
+WARM_OUTAGE_SECONDS = 4.0  # the first outage of a kind takes memory for what handles it: a longer one must take no more
 WARM_SECONDS = 15.0  # of the same load, so that sizes are compared under it
 RETRY_SECONDS_MAX = 4.0  # so that a test need not wait for the five minutes of a long outage
 CAUGHT_UP_SECONDS_MAX = 60.0
@@ -145,6 +146,8 @@ async def test_an_outage_fails_no_chat_is_caught_up_with_and_leaves_no_trace_in_
     async with running_product_that_needs(turn_log, tmp_path) as (product, outages):
         await asyncio.to_thread(eventually, lambda: is_whole(product), seconds=60)
         await chats_are_learnt(product, "warm", seconds=WARM_SECONDS)
+        for outage in outages:
+            await chats_are_learnt(product, f"warm-{outage.name}", seconds=WARM_OUTAGE_SECONDS, outage=outage)
         for outage in outages:
             before = sizes(product)
             await chats_are_learnt(product, outage.name, seconds=seconds, outage=outage)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pymilvus import MilvusClient
 
+from extproc.supervisor.process_specs import ONE_THREAD
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.model import VectorOrigin
 
@@ -42,6 +43,7 @@ class MilvusLiteServer:
     def start(self) -> None:
         program = str(Path(sys.executable).parent / "milvus-lite")
         words = [program, "server", "--data-dir", str(self._data_dir), "--host", "127.0.0.1", "--port", str(self._port)]
+        words += ONE_THREAD
         with (self._data_dir.parent / "milvus-lite.log").open("ab") as log:
             self._process = subprocess.Popen(words, stdout=log, stderr=log)
         deadline = time.monotonic() + START_SECONDS_MAX

@@ -8,14 +8,13 @@ from memory.adapters.redis import queue_upkeep, user_queue
 from memory.adapters.redis.log_client import Command, LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.queue_store import Planned, QueueStore
-from memory.adapters.redis.queue_values import UserQueue
+from memory.adapters.redis.queue_values import LEFT, UserQueue
 from memory.adapters.redis.turn_records import TurnRecord, read_command, record_of
 from memory.adapters.turn_rules import BROKEN, TAUGHT
 from memory.model import ChainLink, Scope, Turn, TurnStatus
 from memory.ports import ForgetRequestTurn, Lease
 
 PAGE_TURNS = 50  # read at a time from the record; a turn may have 2 MiB
-NO_LONGER_SAID = ("abandoned", "withdrawn")  # stages of turns that are no context
 
 
 class RedisConversationRecord:
@@ -54,7 +53,7 @@ class RedisConversationRecord:
         def is_wanted(record: TurnRecord) -> bool:
             begun = record.beginning
             is_in_scope = (begun.project_id, begun.agent_id) == (scope.project_id, scope.agent_id)
-            return is_in_scope and record.stage not in NO_LONGER_SAID
+            return is_in_scope and record.stage not in LEFT
 
         newest = "+inf" if seq is None else f"{float(seq):.0f}"
         found = await self._newest(keys, keys.session(link.session_id), newest, limit, is_wanted)
@@ -121,7 +120,7 @@ class RedisConversationRecord:
             keys.session(lease.session_id),
             f"({last.seq}",
             limit,
-            lambda record: record.status in statuses and record.stage not in NO_LONGER_SAID,
+            lambda record: record.status in statuses and record.stage not in LEFT,
         )
         return [record.turn() for record in found]
 

@@ -23,6 +23,8 @@ UNWRITTEN_PROFILES = "unwritten_profiles"
 DUE_SUMMARIES = "due_summaries"
 WITHDRAWN_SUMMARIES = "withdrawn_summaries"
 REMOVED_WORDS = "removed_words"
+EXPIRING = "expiring"
+SHIFTS = "shifts"
 PENDING_ERASURES = "pending_erasures"  # of erasures, whose files wait to be rewritten
 NO_PROFILES = "memproxy:{stale_profiles}:off"  # there while the deployment builds none
 
@@ -46,6 +48,7 @@ def owned(owner: str) -> str:
 
 
 def user_of_turn(turn_id: str) -> str:
+    """The digest of the user whose turn it is."""
     return f"memproxy:turn:{turn_id}"
 
 
@@ -102,6 +105,49 @@ class UserKeys:
     def turn(self, turn_id: str) -> str:
         """Hash: `o` the turn as it began, `e` how it ended, `s` its stage, `f` claims of a request to forget."""
         return f"{self._tag}:turn:{turn_id}"
+
+    @property
+    def turn_heads(self) -> str:
+        """Hash by turn: its beginning without texts."""
+        return f"{self._tag}:turn_heads"
+
+    @property
+    def turn_ends(self) -> str:
+        """Hash by turn: its end without texts."""
+        return f"{self._tag}:turn_ends"
+
+    @property
+    def arrivals(self) -> str:
+        """Sorted set: turns and added messages by the time at which they reached us (`arrivals`)."""
+        return f"{self._tag}:arrivals"
+
+    @property
+    def deleted_names(self) -> str:
+        """Set: deleted turns that may still be named over all users."""
+        return f"{self._tag}:deleted_names"
+
+    @property
+    def messages(self) -> str:
+        """Hash: texts of messages that are no part of a turn's own."""
+        return f"{self._tag}:messages"
+
+    @property
+    def message_heads(self) -> str:
+        """Hash: those messages without their texts."""
+        return f"{self._tag}:message_heads"
+
+    @property
+    def message_places(self) -> str:
+        """Sorted set: their ids in the order of arrival."""
+        return f"{self._tag}:message_places"
+
+    def conversation(self, conversation_id: str) -> str:
+        """Sorted set: ids of those of one conversation, likewise."""
+        return f"{self._tag}:conversation:{conversation_id}"
+
+    def tools(self, turn_id: str) -> str:
+        """Sorted set: ids of the tool traffic of one turn, likewise."""
+        return f"{self._tag}:tools:{turn_id}"
 
     def plan(self, window_id: str) -> str:
         return f"{self._tag}:plan:{window_id}"

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from memory.adapters.redis.queue_values import GIVEN_UP, LIVE, QueuedWindow, UserQueue, WaitingTurn
+from memory.adapters.redis.queue_values import GIVEN_UP, LEFT, LIVE, QueuedWindow, UserQueue, WaitingTurn
 from memory.adapters.turn_rules import EARLIER_BYTES_MAX, EARLIER_TURNS, LOOK_BYTES_MAX, TOKEN_BYTES
 from memory.ports import Backlog, DeadLetter, LearnDue, QueueDepth
 
@@ -242,7 +242,7 @@ def backlog(queue: UserQueue, session_id: str, *, opened_before: float, now: flo
     """A window whose retry is due by `now` is pending, not waiting."""
     pending = retrying = failed = 0
     for turn in queue.turns:
-        if turn.stage == "withdrawn" or turn.opened_at >= opened_before or session_id not in ("", turn.session_id):
+        if turn.stage in LEFT or turn.opened_at >= opened_before or session_id not in ("", turn.session_id):
             continue
         window = queue.window(turn.window_id) if turn.window_id else None
         if window is not None and window.state in GIVEN_UP:
@@ -261,7 +261,7 @@ def depth(queues: Iterable[UserQueue], *, now: float) -> QueueDepth:
         for turn in queue.turns:
             counts["opened"] += turn.is_open
             state = states[turn.window_id] if turn.stage == "window" else turn.stage
-            if state in ("open", "withdrawn"):
+            if state == "open" or state in LEFT:
                 continue
             counts[state] += 1
             if state not in GIVEN_UP:

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from memory.adapters.redis import log_keys, queue_values, session_events
 from memory.adapters.redis.log_client import Command, LogClient, Reply, to_its_end
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.queue_values import QueueChange, UserQueue
 from memory.adapters.redis.session_events import WITHDRAWING, SessionEvent
-from memory.adapters.redis.turn_records import TurnEnd, encoded
+from memory.adapters.redis.turn_records import TurnEnd, end_stored
 from memory.adapters.redis.user_index import UserIndex
 from memory.errors import Unavailable
 from memory.model import TurnStatus
@@ -56,7 +58,7 @@ class Planned(Generic[Result]):
     """What a rule decided: the change of the queue, or None, commands on other keys of the user, and the result.
 
     `sessions`: what happens to sessions beside what follows from the change; `removed`: turns whose words left the
-    record.
+    record; `marks`: commands on other hash tags, before the commit and again after it; `after`: only after it.
     """
 
     result: Result
@@ -64,10 +66,20 @@ class Planned(Generic[Result]):
     commands: Sequence[Command] = ()
     sessions: Sequence[SessionEvent] = ()
     removed: Collection[str] = ()
+    marks: Sequence[Command] = ()
+    after: Sequence[Command] = ()
 
     @property
     def is_empty(self) -> bool:
         return self.change is None and not (self.commands or self.sessions or self.removed)
+
+
+@dataclass(slots=True, weakref_slot=True)
+class _UserOrder:
+    """`failures`: of calls, so far."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    failures: int = 0
 
 
 class QueueStore:
@@ -76,6 +88,7 @@ class QueueStore:
     def __init__(self, client: LogClient) -> None:
         self._client = client
         self._indexes = QueueIndexes(client)
+        self._orders: WeakValueDictionary[str, _UserOrder] = WeakValueDictionary()
 
     async def read(self, user_id: str) -> UserQueue:
         _, queue, _ = await self._read(user_id, ())
@@ -97,20 +110,62 @@ class QueueStore:
 
         Durable on return. Runs to its end if the caller is cancelled.
         """
-        marks: list[Command] = []
-        for _ in range(COMMIT_TRIES_MAX):
+
+        async def attempt() -> tuple[bytes, UserQueue, Planned[Result]]:
             version, queue, replies = await self._read(user_id, reading)
-            planned = rule(queue, replies)
-            if planned.is_empty:
-                return planned.result
-            needed = self._marks(user_id, queue, planned)
-            if needed != marks:
-                await self._client.calls(needed)
-                marks = needed
-            if await to_its_end(self._commit(user_id, version, queue, planned)):
-                return planned.result
-            await asyncio.sleep(secrets.randbelow(1000) / 1000 * PAUSE_SECONDS_MAX)
-        raise Unavailable("turn_log", f"others changed this user's queue {COMMIT_TRIES_MAX} times meanwhile")
+            return version, queue, rule(queue, replies)
+
+        return await self._until_committed(user_id, attempt)
+
+    async def plan(self, user_id: str, rule: Callable[[UserQueue], Awaitable[Planned[Result]]]) -> Result:
+        """The same for a rule that reads as it goes: what it read holds if nobody wrote until the commit."""
+
+        async def attempt() -> tuple[bytes, UserQueue, Planned[Result]]:
+            version, queue, _ = await self._read(user_id, ())
+            return version, queue, await rule(queue)
+
+        return await self._until_committed(user_id, attempt)
+
+    async def _until_committed(
+        self, user_id: str, attempt: Callable[[], Awaitable[tuple[bytes, UserQueue, Planned[Result]]]]
+    ) -> Result:
+        marks: list[Command] = []
+        async with self._in_order(user_id):
+            for _ in range(COMMIT_TRIES_MAX):
+                version, queue, planned = await attempt()
+                if planned.is_empty:
+                    return planned.result
+                needed = self._marks(user_id, queue, planned)
+                if needed != marks:
+                    await self._client.calls(needed)
+                    marks = needed
+                if await to_its_end(self._commit(user_id, version, queue, planned)):
+                    return planned.result
+                await asyncio.sleep(secrets.randbelow(1000) / 1000 * PAUSE_SECONDS_MAX)
+            raise Unavailable("turn_log", f"others changed this user's queue {COMMIT_TRIES_MAX} times meanwhile")
+
+    @asynccontextmanager
+    async def _in_order(self, user_id: str) -> AsyncIterator[None]:
+        """One after the other, for changes of one user by this process would only lose to each other.
+
+        Whoever waits while another fails has failed too: otherwise each would wait for an outage of its own.
+        """
+        order = self._orders.get(user_id)
+        if order is None:
+            order = self._orders[user_id] = _UserOrder()
+        failures = order.failures
+        async with order.lock:
+            if order.failures != failures:
+                raise Unavailable("turn_log", "a change before this one failed")
+            try:
+                yield
+            except Unavailable:
+                order.failures += 1
+                raise
+
+    def inserted(self, user_id: str, at: float) -> list[Command]:
+        """Marks for a turn or message that reaches us: it expires some day."""
+        return [self._indexes.expiring.marking(UserKeys(user_id).digest, at)]
 
     async def mark_again(self, user_id: str) -> None:
         """Whoever changed the user died, maybe between the commit and the marks after it."""
@@ -135,7 +190,7 @@ class QueueStore:
         touched = list(dict.fromkeys([keys.queue, *(str(command[1]) for command in commands)]))
         is_done = await self._client.run(COMMIT_IF_UNCHANGED, touched, [version, secrets.token_hex(8), *words])
         if is_done:
-            await self._client.calls(self._marks(user_id, before, planned))
+            await self._client.calls([*self._marks(user_id, before, planned), *planned.after])
         return bool(is_done)
 
     def _marks(self, user_id: str, before: UserQueue, planned: Planned[Result]) -> list[Command]:
@@ -150,7 +205,7 @@ class QueueStore:
             marks.append(indexes.withdrawn_summaries.marking(digest))
         if planned.removed:
             marks.append(indexes.removed_words.marking(digest))
-        return marks
+        return [*marks, *planned.marks]
 
 
 class QueueIndexes:
@@ -161,12 +216,14 @@ class QueueIndexes:
         self.withdrawn_summaries = UserIndex(client, log_keys.WITHDRAWN_SUMMARIES)
         self.removed_words = UserIndex(client, log_keys.REMOVED_WORDS)
         self.stale_profiles = UserIndex(client, log_keys.STALE_PROFILES)
+        self.shifts = UserIndex(client, log_keys.SHIFTS)
+        self.expiring = UserIndex(client, log_keys.EXPIRING)
 
     def all_markings(self, digest: str) -> list[Command]:
         """Somebody has to look at the user, whatever for."""
-        unordered = (self.withdrawn_summaries, self.removed_words, self.stale_profiles)
-        at_once = self.due_summaries.marking(digest, session_events.AT_ONCE)
-        return [at_once, *(index.marking(digest) for index in unordered)]
+        unordered = (self.withdrawn_summaries, self.removed_words, self.stale_profiles, self.shifts)
+        at_once = [index.marking(digest, session_events.AT_ONCE) for index in (self.due_summaries, self.expiring)]
+        return [*at_once, *(index.marking(digest) for index in unordered)]
 
 
 def _events(before: UserQueue, planned: Planned[Result]) -> list[SessionEvent]:
@@ -180,9 +237,9 @@ def _new_token() -> int:
 
 def _effects(keys: UserKeys, before: UserQueue, change: QueueChange) -> list[Command]:
     effects = queue_values.effects_of(before, change)
-    unknown = encoded(TurnEnd(TurnStatus.UNKNOWN.value))
+    unknown = TurnEnd(TurnStatus.UNKNOWN.value, finished_at=effects.unknown_at)
     return [
         *(("HSET", keys.turn(turn_id), "s", stage) for turn_id, stage in effects.stages.items()),
-        *(("HSET", keys.turn(turn_id), "e", unknown) for turn_id in effects.unknown),
+        *(command for turn_id in effects.unknown for command in end_stored(keys, turn_id, unknown)),
         *(("DEL", keys.plan(window_id)) for window_id in effects.plans_to_delete),
     ]

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from memory.adapters.redis import user_queue
-from memory.adapters.redis.queue_values import GIVEN_UP, QueueChange, QueuedWindow, UserQueue
+from memory.adapters.redis.queue_values import GIVEN_UP, UNLEARNT, QueueChange, QueuedWindow, UserQueue, WaitingTurn
 from memory.adapters.turn_rules import SHED_REASON, window_id_of
 
 
@@ -71,14 +71,35 @@ def withdraw(
         and (not only or turn.id in only)
         and turn.id not in spare
     ]
-    still_open = [replace(turn, stage="withdrawn") for turn in chosen if turn.is_open]
-    gone = {turn.id: "withdrawn" for turn in chosen if not turn.is_open}
-    change = user_queue.without(user_queue.with_turns(queue, still_open), gone)
-    queue = change.queue
+    return _take_out(queue, chosen, stage="withdrawn"), len(chosen)
+
+
+def abandon(queue: UserQueue, turn_ids: Collection[str]) -> QueueChange:
+    """The client left these turns' branch. Open ones stay until their replies end, as those that are withdrawn."""
+    chosen = [turn for turn in queue.turns if turn.id in turn_ids and turn.stage in UNLEARNT]
+    return _take_out(queue, chosen, stage="abandoned")
+
+
+def resume(queue: UserQueue, turn: WaitingTurn) -> QueueChange:
+    """The client is back on the branch of a turn that was abandoned before it was learnt."""
+    others = tuple(one for one in queue.turns if one.id != turn.id)
+    turns = tuple(sorted((*others, turn), key=lambda one: one.seq))
+    return QueueChange(replace(queue, turns=turns), {turn.id: ""})
+
+
+def delete(queue: UserQueue, turn_ids: Collection[str]) -> QueueChange:
+    """Nothing of these turns is left, and so no stage of theirs is written."""
+    change = _take_out(queue, [turn for turn in queue.turns if turn.id in turn_ids], stage="withdrawn")
+    return QueueChange(user_queue.without(change.queue, dict.fromkeys(turn_ids, "withdrawn")).queue)
+
+
+def _take_out(queue: UserQueue, chosen: Sequence[WaitingTurn], *, stage: str) -> QueueChange:
+    still_open = [replace(turn, stage=stage) for turn in chosen if turn.is_open]
+    gone = {turn.id: stage for turn in chosen if not turn.is_open}
+    queue = user_queue.without(user_queue.with_turns(queue, still_open), gone).queue
     for window_id in sorted({turn.window_id for turn in chosen if turn.stage == "window"}):
         queue = _renew_window(queue, window_id)
-    stages = {turn.id: "withdrawn" for turn in chosen}
-    return QueueChange(queue, stages), len(chosen)
+    return QueueChange(queue, {turn.id: stage for turn in chosen})
 
 
 def _renew_window(queue: UserQueue, window_id: str) -> UserQueue:

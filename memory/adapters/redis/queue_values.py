@@ -13,10 +13,12 @@ import msgspec
 
 LIVE = ("leased", "waiting")  # states of a window that will be learnt
 GIVEN_UP = ("dead", "shed")  # states of a window that only operators can revert
+LEFT = ("withdrawn", "abandoned")  # stages of turns that are not to be learnt, and are no context
+UNLEARNT = ("open", "ready", "window")  # stages of turns that are still to be learnt
 
 
 class WaitingTurn(msgspec.Struct, frozen=True):
-    """A turn on its way. `stage`: open, ready or window, or withdrawn while its reply has not ended.
+    """A turn on its way. `stage`: open, ready or window, or one of `LEFT` while its reply has not ended.
 
     `seq`: the order of opening, over all users. `size`: bytes of messages and answer.
     """
@@ -97,12 +99,13 @@ class UserQueue(msgspec.Struct, frozen=True):
 class QueueChange:
     """A transition: the queue after it, and the stages of turns that left it or whose record shows it.
 
-    `ended`: turn ids whose replies ended without an answer, since their process died.
+    `ended`: turn ids whose replies ended without an answer at `ended_at`, since their process died.
     """
 
     queue: UserQueue
     stages: Mapping[str, str] = field(default_factory=dict)
     ended: tuple[str, ...] = ()
+    ended_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,7 @@ class RecordEffects:
 
     stages: Mapping[str, str]
     unknown: tuple[str, ...]
+    unknown_at: float
     plans_to_delete: tuple[str, ...]
 
 
@@ -118,7 +122,7 @@ def effects_of(before: UserQueue, change: QueueChange) -> RecordEffects:
     """The effects of a change on the record and on plans: the only place that derives them."""
     planned = {window.id for window in change.queue.windows if window.has_plan}
     dropped = tuple(window.id for window in before.windows if window.has_plan and window.id not in planned)
-    return RecordEffects(dict(change.stages), change.ended, dropped)
+    return RecordEffects(dict(change.stages), change.ended, change.ended_at, dropped)
 
 
 EMPTY = b""

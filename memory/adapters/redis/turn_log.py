@@ -13,30 +13,24 @@ from contextlib import suppress
 from functools import partial
 from weakref import WeakValueDictionary
 
-from memory.adapters.redis import log_keys, queue_choice, user_queue
+from memory.adapters.redis import queue_choice, user_queue
 from memory.adapters.redis.ledger_store import LedgerStore
-from memory.adapters.redis.log_client import Command, LogClient, Reply
+from memory.adapters.redis.log_client import LogClient, Reply
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.queue_replica import QueueReplica
 from memory.adapters.redis.queue_store import Planned, QueueStore
-from memory.adapters.redis.queue_values import UserQueue, WaitingTurn
+from memory.adapters.redis.queue_values import UserQueue
 from memory.adapters.redis.session_events import WentOn
-from memory.adapters.redis.turn_records import (
-    TurnEnd,
-    beginning_of,
-    encoded,
-    end_of,
-    read_command,
-    record_of,
-)
-from memory.adapters.turn_rules import Holder, stage_after
+from memory.adapters.redis.turn_changes import NewTurn, TurnChanges
+from memory.adapters.redis.turn_names import TurnNames
+from memory.adapters.redis.turn_records import TurnEnd, end_of, end_stored, read_command, record_of
+from memory.adapters.turn_rules import Holder
 from memory.errors import BadInput, Unavailable
 from memory.model import Turn, TurnStatus
 from memory.ports import Clock, LearnDue, Lease
 
 LEASE_TRIES_MAX = 100  # each loss means that another process took that user's work
-KNOWN_AS = "redis.call('SET', KEYS[1], ARGV[1], 'NX') return redis.call('GET', KEYS[1])"
 
 
 class RedisTurnRecording:
@@ -45,6 +39,7 @@ class RedisTurnRecording:
     def __init__(self, client: LogClient, store: QueueStore, owners: RedisOwners, *, clock: Clock) -> None:
         self._client = client
         self._store = store
+        self._names = TurnNames(client)
         self._owners = owners
         self._clock = clock
         self._in_order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -67,14 +62,15 @@ class RedisTurnRecording:
     ) -> None:
         if status is TurnStatus.OPENED:
             raise BadInput("a turn cannot finish as opened: say how it ended")
-        end = end_of(status, answer=answer, answered_at=answered_at, receipt_id=receipt_id)
+        now = self._clock()
+        end = end_of(status, answer=answer, answered_at=answered_at, receipt_id=receipt_id, finished_at=now)
         async with self._order_of(turn_id):
             user_id = await self._user_of(turn_id)
             if user_id is not None:
-                await self._store.change(user_id, partial(_finish, turn_id=turn_id, end=end, now=self._clock()))
+                await self._store.change(user_id, partial(_finish, turn_id=turn_id, end=end, now=now))
 
     async def complete(self, turn_id: str, *, answer: str, answered_at: float) -> None:
-        end = end_of(TurnStatus.CLOSED, answer=answer, answered_at=answered_at)
+        end = end_of(TurnStatus.CLOSED, answer=answer, answered_at=answered_at, finished_at=None)
         async with self._order_of(turn_id):
             user_id = await self._user_of(turn_id)
             if user_id is not None:
@@ -91,51 +87,24 @@ class RedisTurnRecording:
     async def _insert(self, turn: Turn, *, owner: str) -> None:
         """A known id changes nothing, whoever's it is."""
         user_id = turn.scope.user_id
-        keys = UserKeys(user_id)
-        known_as, seq = await self._client.calls(
-            [("EVAL", KNOWN_AS, 1, log_keys.user_of_turn(turn.id), user_id), ("INCR", log_keys.QUEUE_SEQ)]
-        )
-        if known_as.decode() != user_id:
+        (seq,) = await self._names.claim(user_id, [turn.id])
+        if seq is None:
             return
-        rule = partial(_insert, turn=turn, seq=int(seq), owner=owner, now=self._clock())
-        await self._store.change(user_id, rule, reading=[("EXISTS", keys.turn(turn.id))])
+        rule = partial(self._inserting, new=NewTurn(turn, seq, self._clock(), owner))
+        await self._store.change(user_id, rule, reading=[("EXISTS", UserKeys(user_id).turn(turn.id))])
+
+    def _inserting(self, queue: UserQueue, replies: Sequence[Reply], *, new: NewTurn) -> Planned[None]:
+        (is_known,) = replies
+        changes = TurnChanges(queue)
+        if not is_known:
+            changes.insert(new)
+            changes.marks += self._store.inserted(queue.user_id, new.at)
+            changes.after += self._names.keeping(changes.keys.digest, [new.turn.id])
+        return changes.planned(None)
 
     async def _user_of(self, turn_id: str) -> str | None:
-        user_id = await self._client.call("GET", log_keys.user_of_turn(turn_id))
-        return None if user_id is None else str(user_id.decode())
-
-
-def _insert(
-    queue: UserQueue, replies: Sequence[Reply], *, turn: Turn, seq: int, owner: str, now: float
-) -> Planned[None]:
-    (is_known,) = replies
-    if is_known:
-        return Planned(None)
-    scope, keys = turn.scope, UserKeys(turn.scope.user_id)
-    begun = beginning_of(turn, seq=seq, opened_at=now)
-    end = end_of(turn.status, answer=turn.answer, answered_at=turn.answered_at)
-    stage = "open" if turn.status is TurnStatus.OPENED else stage_after(turn.status)
-    waiting = WaitingTurn(
-        seq,
-        turn.id,
-        scope.session_id,
-        scope.project_id,
-        opened_at=now,
-        stage=stage,
-        size=len(begun.messages) + len(end.answer),
-        is_open=stage == "open",
-        owner=owner if stage == "open" else "",
-        finished_at=0.0 if stage == "open" else now,
-    )
-    commands: list[Command] = [
-        ("HSET", keys.turn(turn.id), "o", encoded(begun), "e", encoded(end)),
-        ("ZADD", keys.turns, seq, turn.id),
-        ("ZADD", keys.session(scope.session_id), seq, turn.id),
-    ]
-    ended = () if stage == "open" else (WentOn(scope.session_id, now),)
-    if stage == "nothing":
-        return Planned(None, commands=[*commands, ("HSET", keys.turn(turn.id), "s", stage)], sessions=ended)
-    return Planned(None, user_queue.add(queue, waiting), commands, ended)
+        (user_id,) = await self._names.users_of([turn_id])
+        return user_id
 
 
 def _finish(queue: UserQueue, _: Sequence[Reply], *, turn_id: str, end: TurnEnd, now: float) -> Planned[None]:
@@ -143,8 +112,7 @@ def _finish(queue: UserQueue, _: Sequence[Reply], *, turn_id: str, end: TurnEnd,
     turn = queue.turn(turn_id)
     if change is None or turn is None:
         return Planned(None)
-    storing: Command = ("HSET", UserKeys(queue.user_id).turn(turn_id), "e", encoded(end))
-    return Planned(None, change, [storing], [WentOn(turn.session_id, now)])
+    return Planned(None, change, end_stored(UserKeys(queue.user_id), turn_id, end), [WentOn(turn.session_id, now)])
 
 
 def _complete(queue: UserQueue, replies: Sequence[Reply], *, turn_id: str, end: TurnEnd) -> Planned[None]:
@@ -152,9 +120,9 @@ def _complete(queue: UserQueue, replies: Sequence[Reply], *, turn_id: str, end: 
     record = record_of(fields)
     if record is None or record.status is not TurnStatus.CLOSED or record.end.answer:
         return Planned(None)
-    kept = TurnEnd(end.status, end.answer, end.answered_at, record.end.receipt_id)
+    kept = TurnEnd(end.status, end.answer, end.answered_at, record.end.receipt_id, record.end.finished_at)
     change = user_queue.grow(queue, turn_id, answer_bytes=len(end.answer))
-    return Planned(None, change, [("HSET", UserKeys(queue.user_id).turn(turn_id), "e", encoded(kept))])
+    return Planned(None, change, end_stored(UserKeys(queue.user_id), turn_id, kept))
 
 
 class RedisWindowLeases:
@@ -168,6 +136,7 @@ class RedisWindowLeases:
         self._owners = owners
         self._replica = replica
         self._ledger = LedgerStore(client)
+        self._names = TurnNames(client)
         self._clock = clock
         self._leasing = asyncio.Lock()  # calls of this process would only lose to each other
 
@@ -179,9 +148,16 @@ class RedisWindowLeases:
                 await self._ledger.repair(user_id, owner, now=now)
                 found += await self._store.change(user_id, partial(_release, owner=owner, now=now))
                 await self._store.mark_again(user_id)
+                await self._name_again(user_id)
             await self._owners.forget(owner)
         await self._ledger.repair_expired(now=now)
         return found
+
+    async def _name_again(self, user_id: str) -> None:
+        """Whoever recorded its turns died, maybe before their names were kept; or while others were deleted."""
+        turn_ids = [turn.id for turn in (await self._store.read(user_id)).turns]
+        await self._client.calls(self._names.keeping(UserKeys(user_id).digest, turn_ids))
+        await self._names.release(user_id, ())
 
     async def lease(self, *, now: float, seconds: float, due: LearnDue) -> Lease | None:
         """Polling costs one round trip where nothing is due, and may be done every 50 ms."""

@@ -13,6 +13,7 @@ from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.queue_replica import QueueReplica
 from memory.adapters.redis.queue_store import Planned, QueueStore
 from memory.adapters.redis.queue_values import GIVEN_UP, QueueChange, UserQueue
+from memory.adapters.redis.turn_names import TurnNames
 from memory.adapters.redis.turn_records import read_command, record_of
 from memory.model import Turn, Urgency
 from memory.ports import Backlog, Clock, DeadLetter, FreshTurn, QueueDepth
@@ -27,6 +28,7 @@ class RedisTurnTriage:
     def __init__(self, client: LogClient, store: QueueStore, replica: QueueReplica, *, clock: Clock) -> None:
         self._client = client
         self._store = store
+        self._names = TurnNames(client)
         self._replica = replica
         self._clock = clock
 
@@ -47,11 +49,11 @@ class RedisTurnTriage:
 
     async def mark(self, urgencies: Mapping[str, Urgency]) -> None:
         turn_ids = list(urgencies)
-        users = await self._client.calls([("GET", log_keys.user_of_turn(turn_id)) for turn_id in turn_ids])
+        users = await self._names.users_of(turn_ids)
         by_user: dict[str, dict[str, Urgency]] = {}
         for turn_id, user in zip(turn_ids, users, strict=True):
             if user is not None:
-                by_user.setdefault(user.decode(), {})[turn_id] = urgencies[turn_id]
+                by_user.setdefault(user, {})[turn_id] = urgencies[turn_id]
         for user_id, own in by_user.items():
             await self._store.change(user_id, lambda queue, _, own=own: _changed(queue, user_queue.mark(queue, own)))  # type: ignore[misc]
 

@@ -37,7 +37,7 @@ def add(queue: UserQueue, turn: WaitingTurn) -> QueueChange:
 
 
 def finish(queue: UserQueue, turn_id: str, *, status: TurnStatus, answer_bytes: int, now: float) -> QueueChange | None:
-    """None for a turn that is not open. A withdrawn one stays withdrawn, and leaves the queue."""
+    """None for a turn that is not open. A withdrawn or abandoned one stays so, and leaves the queue."""
     turn = queue.turn(turn_id)
     if turn is None or not turn.is_open:
         return None
@@ -72,7 +72,7 @@ def release(queue: UserQueue, owner: str, *, now: float) -> QueueChange:
         replace(with_turns(queue, ready), windows=windows),
         {turn.id: turn.stage for turn in opened if turn.stage != "open"},
     )
-    return QueueChange(change.queue, change.stages, tuple(turn.id for turn in opened))
+    return QueueChange(change.queue, change.stages, tuple(turn.id for turn in opened), now)
 
 
 def take(queue: UserQueue, work: DueChoice, *, turns_max: int, holder: Holder) -> tuple[QueueChange, str]:

@@ -6,21 +6,18 @@ of its text goes, so that whoever holds a lease on it gets a `Conflict`.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
 
+from memory.adapters.recorded_rules import tool_traffic, with_rewritten
 from memory.adapters.sqlite import recorded_rows, turns_upkeep
 from memory.adapters.sqlite.removed_words import forget_removed
 from memory.adapters.sqlite.session_summaries import let_rest
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
 from memory.adapters.turn_texts import to_bytes, to_text
 from memory.model import (
-    MessageDirection,
-    Party,
-    PartyType,
     RecordedMessage,
     ToolMessage,
     TurnStatus,
@@ -28,16 +25,10 @@ from memory.model import (
 from memory.model.recorded import (
     ADDED_SEQ,
     ANSWER_ORDINAL,
-    ID_OF_TURN,
-    NAME_CHARACTERS_MAX,
-    REMOVED,
-    TOOLS_ORDINAL,
-    assistant_of,
     messages_of_turn,
     part_of,
 )
 
-TOOL_MESSAGES_PER_TURN_MAX = 200  # a loop of a hundred calls; further ones are not recorded
 UNLEARNT = ("open", "ready", "window")
 
 _INSERT = """
@@ -81,33 +72,8 @@ def add_tool_messages(
         return
     turn = turn_of(row)
     known = connection.execute("SELECT count(*) FROM messages WHERE turn_id = ?", (turn_id,)).fetchone()[0]
-    recorded = []
-    for ordinal, message in enumerate(messages[: max(0, TOOL_MESSAGES_PER_TURN_MAX - known)], known):
-        tool, assistant = Party(PartyType.TOOL, message.name[:NAME_CHARACTERS_MAX]), assistant_of(turn)
-        recorded.append(
-            RecordedMessage(
-                id=_tool_message_id(turn_id, message),
-                conversation_id=turn.scope.session_id,
-                source=tool if message.is_result else assistant,
-                target=assistant if message.is_result else tool,
-                direction=MessageDirection.INPUT if message.is_result else MessageDirection.OUTPUT,
-                content=message.content,
-                at=at,
-                trace_id=turn.trace_id,
-                project_id=turn.scope.project_id,
-                turn_id=turn_id,
-                seq=row[0],
-                ordinal=TOOLS_ORDINAL + ordinal,
-            )
-        )
+    recorded = tool_traffic(turn, messages, seq=row[0], known=known, at=at)
     add(connection, user_id=turn.scope.user_id, messages=recorded, now=now)
-
-
-def _tool_message_id(turn_id: str, message: ToolMessage) -> str:
-    """Equal for the same call or result, so that a repeated request adds nothing."""
-    named = message.call_id or f"{message.name}\x1f{message.content}"
-    digest = hashlib.sha256(to_bytes(f"{message.is_result}\x1f{named}")).hexdigest()[:24]
-    return f"{ID_OF_TURN}{turn_id}:tool-{digest}"
 
 
 def delete_turns(connection: sqlite3.Connection, *, user_id: str, turn_ids: Collection[str]) -> int:
@@ -204,11 +170,7 @@ def _rewrite(connection: sqlite3.Connection, turn_id: str, ordinal: int, rewrite
         text = to_bytes(rewrite(to_text(answer)))
         connection.execute("UPDATE turns SET answer = ? WHERE id = ?", (text, turn_id))
         return
-    said = json.loads(to_text(messages))
-    role, content, is_tool_traffic = said[ordinal]
-    content = rewrite(content)
-    said[ordinal] = [role if content else REMOVED, content, is_tool_traffic]
-    written = to_bytes(json.dumps(said, ensure_ascii=False, separators=(",", ":")))
+    written = with_rewritten(messages, ordinal, rewrite)
     connection.execute("UPDATE turns SET messages = ? WHERE id = ?", (written, turn_id))
 
 

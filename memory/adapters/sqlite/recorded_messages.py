@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
+from memory.adapters.recorded_rules import CHANGES_PER_WRITE, PAGE_MESSAGES, is_output
 from memory.adapters.sqlite import recorded_changes, recorded_rows
 from memory.adapters.sqlite.database import SqliteDatabase
-from memory.model import MessageDirection, MessageFilter, PartyType, RecordedMessage, Session, ToolMessage
+from memory.model import MessageFilter, RecordedMessage, Session, ToolMessage
 from memory.model.recorded import part_of, shortened
 from memory.ports import Clock, MessagePage, SessionPage, Trimming
-
-PAGE_MESSAGES = 500  # read at a time for a change of a whole conversation
-CHANGES_PER_WRITE = 100  # turns or messages changed in one transaction
 
 
 class SqliteRecordedMessages:
@@ -101,7 +99,7 @@ class SqliteRecordedMessages:
 
     async def compress(self, trimming: Trimming, *, characters_max: int) -> int:
         older = await self._older(
-            trimming, lambda message: _is_output(message) and len(message.content) > characters_max
+            trimming, lambda message: is_output(message) and len(message.content) > characters_max
         )
         changed = 0
         for start in range(0, len(older), CHANGES_PER_WRITE):
@@ -136,7 +134,3 @@ class SqliteRecordedMessages:
                 break
         older = found[: max(0, len(found) - trimming.keep_last)]
         return [message_id for message_id, is_admitted in older if is_admitted]
-
-
-def _is_output(message: RecordedMessage) -> bool:
-    return message.direction is MessageDirection.OUTPUT or message.source.type is PartyType.TOOL

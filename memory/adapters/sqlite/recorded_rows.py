@@ -8,26 +8,30 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from memory.adapters import pages
+from memory.adapters.recorded_rules import (
+    EXAMINED_BYTES_MAX,
+    TITLE_BYTES_MAX,
+    TITLE_MESSAGES,
+    UNITS_MAX,
+    admits,
+    read_cursor,
+    title_of,
+    write_cursor,
+)
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
 from memory.adapters.turn_texts import to_bytes, to_text
-from memory.errors import BadInput
 from memory.model import MessageDirection, MessageFilter, Party, PartyType, RecordedMessage, Session, Visibility
-from memory.model.recorded import ADDED_SEQ, ANSWER_ORDINAL, TOOLS_ORDINAL, Position, agent_view, messages_of_turn
+from memory.model.recorded import ADDED_SEQ, ANSWER_ORDINAL, TOOLS_ORDINAL, Position, messages_of_turn
 
-EXAMINED_BYTES_MAX = 8 << 20  # of text, stored in one page or read for it: less than 100 ms of the reader's thread
-UNITS_MAX = 2_000  # rows examined for one page
-TITLE_CHARACTERS = 80
-TITLE_BYTES_MAX = 64 << 10  # examined for a title beyond the first part; a page of sessions has a hundred
 MESSAGE_COLUMNS = (
     "id, conversation_id, source_type, source, target_type, target, direction, content, at, trace_id, project_id, "
     "turn_id, visibility, seq, ordinal, position"
 )
-BEFORE_ALL: Position = (-1e300, -1, -1)
 
 # One row per part of a turn or added message. A part "said" holds several messages, up to `TOOLS_ORDINAL`.
 _KEYS = f"""
@@ -74,7 +78,7 @@ def page(
             return found, write_cursor(last)
         examined += unit.size
         for message in _messages_in(connection, unit):
-            if message.position <= after or not _admits(where, message):
+            if message.position <= after or not admits(where, message):
                 continue
             if len(found) == limit:
                 return found, write_cursor(found[-1].position)
@@ -117,13 +121,6 @@ def _messages_in(connection: sqlite3.Connection, unit: StoredPart) -> list[Recor
     turn = connection.execute(f"SELECT {TURN_COLUMNS} FROM turns WHERE seq = ?", (unit.row,)).fetchone()  # noqa: S608
     is_answer = unit.part == "answer"
     return [m for m in messages_of_turn(turn_of(turn), seq=unit.row) if (m.ordinal == ANSWER_ORDINAL) == is_answer]
-
-
-def _admits(where: MessageFilter, message: RecordedMessage) -> bool:
-    if where.agent_id and not agent_view([message], where.agent_id, with_shared=where.with_shared):
-        return False
-    text = message.content.casefold() if where.words else ""
-    return all(word.casefold() in text for word in where.words)
 
 
 def message_of(row: tuple[Any, ...]) -> RecordedMessage:
@@ -212,12 +209,9 @@ def _sessions(connection: sqlite3.Connection, user_id: str, only: str | None) ->
 
 
 def _titled(connection: sqlite3.Connection, user_id: str, session: Session) -> Session:
-    """With the beginning of the first message of the user, in one line; of any message if the user said nothing."""
     where = MessageFilter(user_id, session.id)
-    messages, _ = page(connection, where=where, limit=20, cursor="", bytes_max=TITLE_BYTES_MAX)
-    said = [message for message in messages if message.source.type is PartyType.USER] or messages
-    text = " ".join(said[0].content[: TITLE_CHARACTERS * 4].split()) if said else ""
-    return replace(session, title=text[:TITLE_CHARACTERS])
+    messages, _ = page(connection, where=where, limit=TITLE_MESSAGES, cursor="", bytes_max=TITLE_BYTES_MAX)
+    return replace(session, title=title_of(messages))
 
 
 def turn_ids(connection: sqlite3.Connection, *, user_id: str, conversation_id: str) -> list[str]:
@@ -236,28 +230,3 @@ def receipt_ids(
         (user_id, conversation_id, limit),
     ).fetchall()
     return [(turn_id, to_text(receipt_id)) for turn_id, receipt_id in reversed(rows)]
-
-
-# Cursors
-
-
-def write_cursor(position: Position) -> str:
-    at, seq, ordinal = position
-    return pages.write_cursor((at, f"{seq}.{ordinal}"))
-
-
-def read_cursor(cursor: str) -> Position:
-    """The position after which the page starts. Raises `BadInput` for an invalid cursor."""
-    read = pages.read_cursor(cursor)
-    if read is None:
-        return BEFORE_ALL
-    numbers = list(_whole_numbers(read[1]))
-    if len(numbers) != 2:
-        raise BadInput("cursor is invalid: start again without it")
-    return (read[0], numbers[0], numbers[1])
-
-
-def _whole_numbers(text: str) -> Iterator[int]:
-    for digits in text.split(".", 2):
-        if digits.isascii() and digits.isdigit() and len(digits) < 20 and int(digits) < 1 << 63:
-            yield int(digits)

@@ -16,7 +16,7 @@ from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.model import Message, SentConversation, SentExchange
 
 # Of a message that continues its conversation, savepoints included; SQLite repeats the insertion for its trigger.
-STATEMENTS_MAX = 14
+STATEMENTS_MAX = 15
 
 
 def damage(connection: sqlite3.Connection, *, turn_id: str, parent: str) -> None:
