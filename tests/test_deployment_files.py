@@ -22,7 +22,7 @@ from memory.settings import every_setting
 ROOT = Path(__file__).resolve().parent.parent
 KUBERNETES = ROOT / "deploy" / "kubernetes"
 KUBERNETES_VERSION = "1.32"
-PROFILES = ("gpu", "redis")
+PROFILES = ("gpu",)
 COMMANDS: dict[str, Any] = get_command(memproxy).commands
 SETTINGS = {doc.environment for doc in every_setting()}
 
@@ -196,16 +196,29 @@ def test_the_manifests_are_valid_for_kubernetes() -> None:
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
-def test_the_kustomization_builds_and_puts_what_opens_the_turn_log_on_one_node() -> None:
+def test_the_kustomization_builds_and_no_pod_is_bound_to_a_node() -> None:
     built = subprocess.run(["kubectl", "kustomize", str(KUBERNETES)], capture_output=True, text=True, check=True)
-    pods = {
-        one["metadata"]["name"]: one["spec"]["template"]["spec"]
-        for one in yaml.safe_load_all(built.stdout)
-        if one["kind"] == "Deployment"
-    }
-    assert {name for name, pod in pods.items() if "affinity" in pod} == {
-        name for name, pod in pods.items() if any("persistentVolumeClaim" in v for v in pod["volumes"])
-    }
+    pods = [one["spec"]["template"]["spec"] for one in yaml.safe_load_all(built.stdout) if one["kind"] == "Deployment"]
+    assert len(pods) == len(of_kind("Deployment"))
+    assert not any("affinity" in pod for pod in pods)
+
+
+def test_what_must_survive_is_on_servers_that_every_node_reaches() -> None:
+    for one in of_kind("Deployment"):
+        assert all("emptyDir" in volume for volume in one["spec"]["template"]["spec"]["volumes"]), one["metadata"]
+    [config] = of_kind("ConfigMap")
+    assert {"MEMPROXY_REDIS_URL", "MEMPROXY_MILVUS_URI"} <= set(config["data"])
+
+
+def test_redis_of_compose_keeps_what_our_parts_check_that_it_keeps() -> None:
+    services = compose()["services"]
+    words = services["redis"]["command"]
+    assert words[words.index("--appendfsync") + 1] == "always"
+    parts = {name: service["environment"] for name, service in ours().items() if "environment" in service}
+    assert parts
+    for name, settings in parts.items():
+        is_told = (settings["MEMPROXY_REDIS_URL"], settings["MEMPROXY_MEMORY_TURN_LOG_SYNCHRONOUS"])
+        assert is_told == ("redis://redis:6379/0", "FULL"), name
 
 
 def test_services_policies_and_budgets_select_pods_that_exist_and_ports_that_they_have() -> None:

@@ -17,6 +17,7 @@ from memory.adapters.sqlite.compacting import FileSizes, sizes_of
 from memory.adapters.sqlite.compacting import compact as rewritten_file
 from memory.cli.output import print_json
 from memory.cli.prepare import make_ready
+from memory.errors import BadSetting
 from memory.processes.offline_rewriting import end_erasures, rewrite_store, waiting_erasures
 from memory.runtime.logs import log_to_stderr
 from memory.settings import Settings
@@ -32,6 +33,11 @@ class Compaction:
 
 def compact(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
     """Raises `CannotStart` or `BadSetting` if it must not run, `Unavailable` if it has to be called again."""
+    if settings.redis_url:
+        raise BadSetting(
+            "redis_url: there is no turns.sqlite to compact; after an erasure the workers have the Redis server "
+            "rewrite its append-only file, and rewrite Milvus Lite's files, while memproxy runs"
+        )
     log_to_stderr(settings.log_format)
     make_ready(settings)
     with claimed(settings, is_dry=False) as (here, milvus):

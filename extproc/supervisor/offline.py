@@ -21,7 +21,7 @@ from extproc.supervisor.locks_and_ports import CannotStart, data_directory, rese
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
 from extproc.supervisor.process_specs import LOOPBACK, ProcessSpec, milvus_spec
 from extproc.supervisor.processes import ChildProcess
-from memory.adapters.sqlite.owners import living
+from memory.processes.state_parts import processes_on
 from memory.runtime.task_groups import unwrapped
 from memory.settings import Settings
 
@@ -84,12 +84,12 @@ def claimed(settings: Settings, *, is_dry: bool) -> Iterator[tuple[Settings, Pro
 
 def refuse_company(settings: Settings) -> None:
     """Raises `CannotStart` while a part or a tool has the turn log open: what it writes would be lost."""
-    log = settings.turn_log_path
-    others = living(log.with_name(f"{log.name}.owners"))
+    others = asyncio.run(processes_on(settings))
     if others:
         raise CannotStart(
-            f"{others} other processes of memproxy (filter, worker, API or a tool) use {settings.data_dir}: stop them "
-            "first, or what they learn meanwhile is lost; then call this again to continue"
+            f"{others} other processes of memproxy (filter, worker, API or a tool) use "
+            f"{settings.redis_url or settings.data_dir}: stop them first, or what they learn meanwhile is lost; then "
+            "call this again to continue"
         )
 
 

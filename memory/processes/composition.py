@@ -30,7 +30,6 @@ from memory.adapters.models.openai_embeddings import OpenAiEmbedder
 from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.models.window_probe import WindowProbe
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.errors import BadSetting
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
@@ -62,8 +61,9 @@ from memory.processes.from_settings import (
     vector_origin,
     worker_settings,
 )
+from memory.processes.kept_state import KeptState, Process
 from memory.processes.rewriter_parts import open_rewriter
-from memory.processes.state_parts import KeptState, Process, open_state
+from memory.processes.state_parts import open_snapshots, open_state
 from memory.processes.summary_parts import past_talk_training
 from memory.processes.tracing_parts import open_tracer
 from memory.processes.working_set_parts import opened_sets
@@ -248,8 +248,8 @@ async def open_reembedding(settings: Settings) -> AsyncIterator[Reembed]:
         store = await stack.enter_async_context(
             MilvusReembedding(milvus_address(settings, origin), wanted=origin, metrics=metrics)
         )
-        files = FileSnapshots(settings.snapshots_dir, bytes_max=0, clock=SYSTEM_CLOCK)
-        yield Reembed(store, embedder, await stack.enter_async_context(files), wanted=origin)
+        snapshots = await stack.enter_async_context(open_snapshots(settings, SYSTEM_CLOCK))
+        yield Reembed(store, embedder, snapshots, wanted=origin)
 
 
 async def stored_origin(settings: Settings) -> VectorOrigin:

@@ -7,7 +7,7 @@ nothing else is written. Contents of memories, turns and secret settings are nev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from importlib.resources import as_file
@@ -19,10 +19,6 @@ from memory.adapters.models import embedding_model, reader_weights
 from memory.adapters.models.openai_chat import first_model
 from memory.adapters.models.prepared_models import is_complete
 from memory.adapters.models.statement_encoder import OnnxStatementEncoder
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.exams import SqliteExamResults
-from memory.adapters.sqlite.opt_outs import SqliteOptOuts
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.errors import BadInput, Unavailable
 from memory.learn.reading.exam import StoredExam
 from memory.model import VectorOrigin
@@ -32,7 +28,9 @@ from memory.processes.disk_findings import data_directory_finding
 from memory.processes.findings import Finding, Level
 from memory.processes.from_settings import PATIENT_SECONDS, milvus_address, vector_origin
 from memory.processes.identity_findings import identity_finding
+from memory.processes.kept_state import ExaminedState
 from memory.processes.reader_parts import asks_model, examinee, open_model_reader
+from memory.processes.state_parts import open_examined
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 
@@ -48,12 +46,11 @@ Findings = list[Finding]
 async def look(settings: Settings) -> Findings:
     """All checks, in the order in which a start depends on them. Never raises."""
     async with AsyncExitStack() as stack:
-        database: list[SqliteDatabase] = []
+        opened: list[ExaminedState] = []
 
         async def turn_log() -> Finding:
-            opened = SqliteDatabase(settings.turn_log_path, synchronous=settings.memory.turn_log.synchronous)
-            database.append(await stack.enter_async_context(opened))
-            return Finding("turn log", Level.OK, str(settings.turn_log_path))
+            opened.append(await stack.enter_async_context(open_examined(settings, composition.SYSTEM_CLOCK)))
+            return Finding("turn log", Level.OK, opened[0].where)
 
         found = [
             await _checked("identity", lambda: identity_finding(settings)),
@@ -61,16 +58,17 @@ async def look(settings: Settings) -> Findings:
             await _checked("trained reader", lambda: _trained_reader(settings)),
             await _checked("data directory", lambda: asyncio.to_thread(data_directory_finding, settings)),
         ]
-        if settings.turn_log_path.parent.is_dir():
+        if settings.redis_url or settings.turn_log_path.parent.is_dir():
             found.append(await _checked("turn log", turn_log))
-        if database:
-            found.append(await _checked("queue", lambda: _queue(database[0])))
-            found.append(await _checked("opt-outs", lambda: _opt_outs(database[0])))
+        state = opened[0] if opened else None
+        if state is not None:
+            found.append(await _checked("queue", lambda: _queue(state)))
+            found.append(await _checked("opt-outs", lambda: _opt_outs(state)))
         found.append(await _checked("milvus", lambda: _milvus(settings)))
         found.append(await _checked("upstream", lambda: _upstream(settings)))
         now = composition.SYSTEM_CLOCK()
-        found.append(await _checked("clock", lambda: clock_finding(settings, database, now=now)))
-        found.append(await _checked("reader", lambda: _reader(settings, database)))
+        found.append(await _checked("clock", lambda: clock_finding(settings, state, now=now)))
+        found.append(await _checked("reader", lambda: _reader(settings, state)))
         return found
 
 
@@ -115,8 +113,8 @@ async def _trained_reader(settings: Settings) -> Finding:
     return Finding("trained reader", Level.OK, f"version {version}")
 
 
-async def _queue(database: SqliteDatabase) -> Finding:
-    depth = await SqliteTurnLog(database, clock=composition.SYSTEM_CLOCK).depth(now=composition.SYSTEM_CLOCK())
+async def _queue(state: ExaminedState) -> Finding:
+    depth = await state.queue.depth(now=composition.SYSTEM_CLOCK())
     waiting = depth.due + depth.leased + depth.retrying
     says = f"{waiting} turns wait to be learnt, the oldest for {depth.oldest_seconds:.0f} s; {depth.dead} are given up"
     if depth.dead:
@@ -126,9 +124,9 @@ async def _queue(database: SqliteDatabase) -> Finding:
     return Finding("queue", Level.OK, says)
 
 
-async def _opt_outs(database: SqliteDatabase) -> Finding:
+async def _opt_outs(state: ExaminedState) -> Finding:
     """Of no user is known here who it is: they are stored as digests."""
-    return Finding("opt-outs", Level.OK, f"{await SqliteOptOuts(database).count()} users have opted out")
+    return Finding("opt-outs", Level.OK, f"{await state.opt_outs.count()} users have opted out")
 
 
 async def _milvus(settings: Settings) -> Finding:
@@ -167,7 +165,7 @@ async def _upstream(settings: Settings) -> Finding:
     return Finding("upstream", Level.OK, f"{settings.upstream} serves {model}")
 
 
-async def _reader(settings: Settings, database: Sequence[SqliteDatabase]) -> Finding:
+async def _reader(settings: Settings, state: ExaminedState | None) -> Finding:
     """The reader in use, and the exam result of the chat model."""
     wanted = settings.memory.learn.reader
     if not asks_model(settings):
@@ -184,9 +182,8 @@ async def _reader(settings: Settings, database: Sequence[SqliteDatabase]) -> Fin
     async with open_model_reader(settings, model, metrics, endpoint=endpoint) as reader:
         version = reader.prompt_version
     known = None
-    if database:
-        results = SqliteExamResults(database[0], clock=composition.SYSTEM_CLOCK)
-        known = await StoredExam(results, model=name, server=endpoint).known(version)
+    if state is not None:
+        known = await StoredExam(state.exams, model=name, server=endpoint).known(version)
     if known is None:
         says = f"the trained reader reads: {name} has not sat the exam, or not lately"
         return Finding("reader", Level.WARN, says, "the worker has it sit when it starts; its log says how that went")

@@ -13,7 +13,7 @@ from memory.model import VectorOrigin
 from memory.ports import MemoryStore
 from memory.ports.erasures import ErasureProof, FileRewriting
 from memory.processes.from_settings import milvus_address
-from memory.processes.state_parts import KeptState, Process
+from memory.processes.kept_state import KeptState, Process
 from memory.runtime.instruments import Instruments
 from memory.service.user_erasures import FileRewriter
 

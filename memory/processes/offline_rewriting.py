@@ -1,4 +1,4 @@
-"""Steps of rewriting all files while nothing else runs, which ends the erasures that wait for that."""
+"""Steps of rewriting all files of one machine while nothing else runs, which ends the erasures that wait for that."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memory.adapters.sqlite.erasures import SqliteErasures
 from memory.adapters.sqlite.write_barrier import SqliteWriteBarrier
 from memory.processes.composition import SYSTEM_CLOCK, stored_origin
 from memory.processes.from_settings import milvus_address
-from memory.processes.state_parts import turn_log_database
+from memory.processes.sqlite_state import turn_log_database
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 

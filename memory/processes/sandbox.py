@@ -17,7 +17,7 @@ from memory.learn.readers import Readers
 from memory.ports import Embedder
 from memory.processes.composition import open_parts_on
 from memory.processes.from_settings import recording, vector_origin, worker_settings
-from memory.processes.state_parts import Process
+from memory.processes.kept_state import Process
 from memory.processes.working_set_parts import without_snapshots
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
@@ -32,7 +32,8 @@ async def open_sandbox(
     clock = SettableClock()
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-"))
-        here = msgspec.structs.replace(settings, data_dir=folder, memory=without_snapshots(settings.memory))
+        own = without_snapshots(settings.memory)
+        here = msgspec.structs.replace(settings, data_dir=folder, redis_url="", memory=own)
         store = InMemoryStore(dimension=settings.memory.milvus.dimension)
         origin = vector_origin(settings)  # irrelevant: nothing outlives this
         process = Process(here, Instruments(clock, metrics))

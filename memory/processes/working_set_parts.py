@@ -13,7 +13,7 @@ from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.model import VectorOrigin
 from memory.ports import MemoryStore, Tokens, UserLedger
 from memory.processes.from_settings import working_set_limits
-from memory.processes.state_parts import KeptState, Process
+from memory.processes.kept_state import KeptState, Process
 from memory.settings.loader import MemorySettings
 
 

@@ -37,6 +37,7 @@ from memory.settings import (
     without_secrets,
 )
 from memory.settings.identity_checks import check_identity
+from memory.settings.redis_urls import check_redis_url
 from memory.settings.switches import OffRoute
 
 __all__ = [
@@ -274,7 +275,7 @@ def _check(settings: Settings) -> None:
     for route in settings.memory.off_routes:
         OffRoute.parsed(route)
     if settings.redis_url:
-        raise BadSetting("redis_url: Redis is not supported yet; leave it empty, the turn log is SQLite in data_dir")
+        check_redis_url(settings.redis_url)
     if settings.memory.milvus.dimension != settings.memory.embedding.dimension:
         raise BadSetting(
             f"memory.milvus.dimension is {settings.memory.milvus.dimension}, memory.embedding.dimension is "

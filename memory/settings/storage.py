@@ -38,6 +38,24 @@ class MilvusSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
 
 
+class RedisSettings(msgspec.Struct, frozen=True, kw_only=True):
+    username: Annotated[str, Meta(description="User of the Redis server; empty: its default user.")] = ""
+    password: Annotated[
+        str,
+        Meta(
+            description="Password of the Redis server; from the environment only.",
+            extra={"is_secret": True},
+        ),
+    ] = ""
+    certificate_authority: Annotated[
+        str,
+        Meta(
+            description="PEM file that the certificate of a Redis server with TLS (rediss://) is verified by; empty: "
+            "the authorities of the system."
+        ),
+    ] = ""
+
+
 class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True):
     model: Annotated[
         str,
@@ -85,7 +103,7 @@ class TurnLogSettings(msgspec.Struct, frozen=True, kw_only=True):
         Literal["NORMAL", "FULL"],
         Meta(
             description="NORMAL survives a crash of the process, FULL also a power failure, with one disk "
-            "sync per commit."
+            "sync per commit. On Redis that takes `appendfsync everysec` and `always`, which each start checks."
         ),
     ] = "NORMAL"
     keep_days: Annotated[

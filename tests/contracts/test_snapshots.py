@@ -10,6 +10,7 @@ import pytest
 from redis_parts import REDIS_KINDS, shared_client
 
 from memory.adapters.in_memory import InMemorySnapshots
+from memory.adapters.redis.background import RedisBackground
 from memory.adapters.redis.snapshots import RedisSnapshots
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.ports import Snapshots
@@ -21,8 +22,9 @@ async def snapshots(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
         yield InMemorySnapshots()
         return
     if request.param in REDIS_KINDS:
-        async with shared_client(tmp_path, is_cluster=REDIS_KINDS[request.param]) as client:
-            yield RedisSnapshots(client, bytes_max=1 << 30, clock=lambda: 0.0)
+        is_cluster = REDIS_KINDS[request.param]
+        async with shared_client(tmp_path, is_cluster=is_cluster) as client, RedisBackground() as background:
+            yield RedisSnapshots(client, background, bytes_max=1 << 30, clock=lambda: 0.0)
         return
     async with FileSnapshots(tmp_path / "snapshots", bytes_max=1 << 30, clock=lambda: 0.0) as files:
         yield files

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,17 +93,32 @@ class Needed:
         return file
 
 
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """How something goes away and comes back. `keeps_turns`: without it nobody knows which turns wait."""
+
+    name: str
+    gone: Callable[[], Awaitable[None]]
+    back: Callable[[], Awaitable[None]]
+    keeps_turns: bool = False
+
+
 @asynccontextmanager
-async def running_product_that_needs(turn_log: str, folder: Path) -> AsyncIterator[tuple[Product, Needed]]:
+async def running_product_that_needs(turn_log: str, folder: Path) -> AsyncIterator[tuple[Product, Sequence[Outage]]]:
+    """With all that may happen to it."""
     needed = Needed(folder)
+    outages = [Outage(name, partial(needed.stop, name), partial(needed.start, name)) for name in NEEDED]
     with running_upstream() as upstream:
         for name in NEEDED:
             await needed.start(name)
         try:
             started = running_two_of_each(turn_log, folder / "data", upstream=upstream.url, config=needed.config())
-            product = await asyncio.to_thread(started.__enter__)
+            product, redis = await asyncio.to_thread(started.__enter__)
+            if redis is not None:
+                gone, back = partial(asyncio.to_thread, redis.kill), partial(asyncio.to_thread, redis.start)
+                outages.append(Outage("redis", gone, back, keeps_turns=True))
             try:
-                yield product, needed
+                yield product, outages
             finally:
                 await asyncio.to_thread(started.__exit__, None, None, None)
         finally:
@@ -124,21 +140,21 @@ def talkers(prefix: str) -> list[Talker]:
 
 @pytest.mark.slow("something is down for some seconds, or a minute")
 @pytest.mark.stack
-@pytest.mark.parametrize("turn_log", sorted(TURN_LOGS))
+@pytest.mark.parametrize("turn_log", TURN_LOGS)
 async def test_an_outage_fails_no_chat_is_caught_up_with_and_leaves_no_trace_in_memory(
     tmp_path: Path, turn_log: str, pytestconfig: pytest.Config
 ) -> None:
     seconds = LONG_SECONDS if pytestconfig.getoption("--long") else SHORT_SECONDS
-    async with running_product_that_needs(turn_log, tmp_path) as (product, needed):
+    async with running_product_that_needs(turn_log, tmp_path) as (product, outages):
         await asyncio.to_thread(eventually, lambda: is_whole(product), seconds=60)
         await chats_are_learnt(product, "warm", seconds=WARM_SECONDS)
-        for name in NEEDED:
+        for outage in outages:
             before = sizes(product)
-            await chats_are_learnt(product, name, seconds=seconds, needed=needed)
+            await chats_are_learnt(product, outage.name, seconds=seconds, outage=outage)
             after = sizes(product)
             sized = {part: (size, after[part]) for part, size in before.items()}
             grown = {part: pair for part, pair in sized.items() if pair[1] > allowed_mb(part, pair[0])}
-            assert grown == {}, f"{name}: MB before and after"
+            assert grown == {}, f"{outage.name}: MB before and after"
 
 
 def allowed_mb(part: str, before: float) -> float:
@@ -147,16 +163,17 @@ def allowed_mb(part: str, before: float) -> float:
     return before * (1 + GROWTH_MAX) + kept_free
 
 
-async def chats_are_learnt(product: Product, name: str, *, seconds: float, needed: Needed | None = None) -> None:
-    """Chats for so long, with what is `needed` away during them; then all that was stated is learnt."""
+async def chats_are_learnt(product: Product, name: str, *, seconds: float, outage: Outage | None = None) -> None:
+    """Chats for so long, with something away during them; then all that was stated is learnt."""
     people = talkers(name)
     with talking(product, people, pause_seconds=PAUSE_SECONDS) as load:
-        if needed is not None:
-            await needed.stop(name)
+        if outage is not None:
+            await outage.gone()
         await asyncio.sleep(seconds)
-        if needed is not None:
-            await asyncio.to_thread(eventually, lambda: waiting_turns(product) > 0, seconds=10)
-            await needed.start(name)
+        if outage is not None:
+            if not outage.keeps_turns:
+                await asyncio.to_thread(eventually, lambda: waiting_turns(product) > 0, seconds=10)
+            await outage.back()
         await asyncio.sleep(1.0)
     assert load.failures == {}
     for user in {talker.user for talker in people}:

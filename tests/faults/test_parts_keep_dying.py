@@ -17,6 +17,7 @@ import pytest
 from chat_load import Chat, ChatLoad, Talker, talking
 from kept_things import SUBJECTS, kept_thing
 from product import Product, eventually, in_time, sentences, with_pid
+from redis_server import RedisServer
 from two_of_each import TURN_LOGS, Kept, is_whole, kept_of, running_two_of_each
 from upstream import RecordingUpstream, running_upstream
 
@@ -29,6 +30,7 @@ SHORT_SECONDS, LONG_SECONDS = 20.0, 180.0
 SEED = 20_261
 FACT = "My locker at the pool has the number 117."
 PARTS = ("memproxy filter", "memproxy worker", "memproxy api", "milvus-lite server")
+REDIS = "redis-server"
 WITH_A_NOTE_MIN = 0.99  # of those that asked for one
 ACKNOWLEDGED_SECONDS = 1.0  # after its answer, a turn is in the log, on a busy machine as well
 NOTICED_SECONDS = 1.5  # until Envoy sends nothing more to a filter that is gone: its health checks are 0.5 s apart
@@ -55,6 +57,34 @@ class Blow:
         return is_stopped_filter and self.at - NOTICED_SECONDS < chat.began < self.at + STANDSTILL_SECONDS
 
 
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """`redis`: the server that holds the turn log, if one does, which nobody starts again but this test."""
+
+    product: Product
+    redis: RedisServer | None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return PARTS if self.redis is None else (*PARTS, REDIS)
+
+    def hit(self, part: str, sign: signal.Signals, chance: random.Random) -> None:
+        processes = self.product.children(part)
+        if part == REDIS:
+            assert self.redis is not None
+            assert self.redis.process is not None
+            processes = [self.redis.process.pid]
+        victim = chance.choice(processes)
+        with_pid(victim, sign)
+        if sign is signal.SIGSTOP:
+            time.sleep(STILL_SECONDS)
+            with_pid(victim, signal.SIGCONT)
+        elif part == REDIS:
+            assert self.redis is not None
+            self.redis.kill()
+            self.redis.start()
+
+
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[RecordingUpstream]:
     with running_upstream() as server:
@@ -62,12 +92,12 @@ def upstream() -> Iterator[RecordingUpstream]:
         yield server
 
 
-@pytest.fixture(params=sorted(TURN_LOGS))
-def product(
+@pytest.fixture(params=TURN_LOGS)
+def victims(
     request: pytest.FixtureRequest, upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Product]:
+) -> Iterator[Victims]:
     data_dir = tmp_path_factory.mktemp("dying") / "data"
-    with running_two_of_each(request.param, data_dir, upstream=upstream.url) as started:
+    with running_two_of_each(request.param, data_dir, upstream=upstream.url) as (started, redis):
         eventually(lambda: is_whole(started), seconds=60)
         for user in users():
             assert started.chat(FACT, user).status_code == 200
@@ -75,7 +105,7 @@ def product(
             assert started.flush(user) == {"pending": 0, "failed": 0}
             for _ in range(2):  # each filter loads what it knows of the user
                 in_time(lambda user=user: started.chat(question(0), user, memory_config={"auto_store": False}))
-        yield started
+        yield Victims(started, redis)
 
 
 def users() -> list[str]:
@@ -108,12 +138,13 @@ def said_in(session: int, number: int) -> str:
 @pytest.mark.stack
 @pytest.mark.parametrize("signs", [(signal.SIGKILL,), (signal.SIGSTOP,)], ids=["killed", "stopped"])
 def test_parts_that_keep_dying_fail_no_chat_and_lose_and_double_nothing(
-    product: Product, signs: Sequence[signal.Signals], pytestconfig: pytest.Config
+    victims: Victims, signs: Sequence[signal.Signals], pytestconfig: pytest.Config
 ) -> None:
+    product = victims.product
     seconds = LONG_SECONDS if pytestconfig.getoption("--long") else SHORT_SECONDS
     with talking(product, talkers(), pause_seconds=PAUSE_SECONDS) as load:
-        blows = strike(product, signs, seconds=seconds)
-    assert {blow.part for blow in blows} == set(PARTS), "not all were hit: the test shows little"
+        blows = strike(victims, signs, seconds=seconds)
+    assert {blow.part for blow in blows} == set(victims.parts), "not all were hit: the test shows little"
     assert load.failures == {}
     assert_noted(load, blows)
     for user in users():
@@ -122,20 +153,18 @@ def test_parts_that_keep_dying_fail_no_chat_and_lose_and_double_nothing(
         assert_kept_once(user, [chat for chat in load.chats if chat.user == user], blows, kept_of(product, user))
 
 
-def strike(product: Product, signs: Sequence[signal.Signals], *, seconds: float) -> list[Blow]:
+def strike(victims: Victims, signs: Sequence[signal.Signals], *, seconds: float) -> list[Blow]:
     """One process after the other, of any part; the next one once Envoy sees both filters again."""
     chance, until, blows = random.Random(SEED), time.monotonic() + seconds, list[Blow]()
-    for part, sign in zip(itertools.cycle(PARTS), itertools.cycle(signs)):
+    for part, sign in zip(itertools.cycle(victims.parts), itertools.cycle(signs)):
         time.sleep(EVERY_SECONDS)
-        eventually(lambda: is_whole(product), seconds=90)
-        if time.monotonic() > until and len(blows) >= len(PARTS):
+        eventually(lambda: is_whole(victims.product), seconds=90)
+        if time.monotonic() > until and len(blows) >= len(victims.parts):
             return blows
-        victim = chance.choice(eventually(lambda part=part: product.children(part), seconds=60))
+        if part != REDIS:
+            eventually(lambda part=part: victims.product.children(part), seconds=60)
         at = time.monotonic()
-        with_pid(victim, sign)
-        if sign is signal.SIGSTOP:
-            time.sleep(STILL_SECONDS)
-            with_pid(victim, signal.SIGCONT)
+        victims.hit(part, sign, chance)
         blows.append(Blow(part, sign, at, time.monotonic()))
     raise AssertionError("a cycle has no end")
 

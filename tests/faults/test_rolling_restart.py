@@ -40,12 +40,12 @@ def upstream() -> Iterator[RecordingUpstream]:
         yield server
 
 
-@pytest.fixture(scope="module", params=sorted(TURN_LOGS))
+@pytest.fixture(scope="module", params=TURN_LOGS)
 def product(
     request: pytest.FixtureRequest, upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Product]:
     data_dir = tmp_path_factory.mktemp("two") / "data"
-    with running_two_of_each(request.param, data_dir, upstream=upstream.url) as started:
+    with running_two_of_each(request.param, data_dir, upstream=upstream.url) as (started, _):
         for user in USERS:
             assert started.chat(FACT, user).status_code == 200
             assert started.flush(user)["pending"] == 0

@@ -24,8 +24,8 @@ from memory.model import Message, RecallStatus, Role, Scope, Turn, TurnStatus
 from memory.ports import Embedder
 from memory.processes.composition import Parts, open_parts_on
 from memory.processes.from_settings import vector_origin, worker_settings
+from memory.processes.kept_state import Process
 from memory.processes.reader_parts import ready_reader
-from memory.processes.state_parts import Process
 from memory.processes.working_set_parts import without_snapshots
 from memory.recall.pipeline import RecallOutcome, RecallPipeline
 from memory.runtime.instruments import Instruments

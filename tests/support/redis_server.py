@@ -47,6 +47,15 @@ class RedisServer:
         if self.is_cluster:
             self._take_all_slots(deadline)
 
+    @property
+    def url(self) -> str:
+        """For the setting `redis_url`."""
+        return f"redis{'+cluster' if self.is_cluster else ''}://127.0.0.1:{self.port}"
+
+    def set(self, name: str, value: str) -> None:
+        with Redis(port=self.port) as client:
+            client.config_set(name, value)
+
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()

@@ -10,7 +10,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
@@ -134,7 +133,7 @@ def sqlite_deployment(folder: Path) -> Deployment:
 
 
 def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
-    """On an empty server. Parts of the turn log are missing: they are not written for it yet."""
+    """On an empty server."""
     server = redis_server(is_cluster=is_cluster)
     server.empty()
 
@@ -151,7 +150,7 @@ def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
                 ledger = RedisUserLedger(
                     client, owners, clock=clock, lock_seconds=30.0, wait_seconds=REDIS_WAIT_SECONDS
                 )
-                log = cast(TurnLog, RedisTurnLog(client, owners, clock=clock))
+                log = RedisTurnLog(client, owners, clock=clock)
                 profiles, barrier = RedisProfiles(client), RedisWriteBarrier(client, owners, clock=clock)
                 notes, receipts = RedisNoteBook(client), RedisReceipts(client, background, clock=clock, redact=str)
                 others = (RedisOptOuts(client), barrier, RedisProjects(client), RedisErasures(client))

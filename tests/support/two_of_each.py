@@ -5,24 +5,32 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 from product import Product, running_product
+from redis_server import RedisServer, own_redis_server
 
-TURN_LOGS: dict[str, tuple[str, ...]] = {"sqlite": ()}
-"""What each turn log adds to the arguments of `up`."""
+TURN_LOGS = ("redis", "sqlite")
 
 
 @contextmanager
 def running_two_of_each(
     turn_log: str, data_dir: Path, *, upstream: str, config: Path | None = None
-) -> Iterator[Product]:
-    arguments = ("--filters", "2", "--workers", "2", *TURN_LOGS[turn_log])
-    with running_product(data_dir, *arguments, upstream=upstream, config=config) as product:
-        yield product
+) -> Iterator[tuple[Product, RedisServer | None]]:
+    """With the server that holds the turn log, if one does."""
+    with ExitStack() as stack:
+        server = None
+        arguments: tuple[str, ...] = ("--filters", "2", "--workers", "2")
+        if turn_log == "redis":
+            folder = data_dir.parent / "redis"
+            folder.mkdir()
+            server = stack.enter_context(own_redis_server(folder))
+            arguments += ("--redis-url", server.url)
+        product = stack.enter_context(running_product(data_dir, *arguments, upstream=upstream, config=config))
+        yield product, server
 
 
 def is_whole(product: Product) -> bool:

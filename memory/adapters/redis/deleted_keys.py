@@ -25,6 +25,9 @@ class RedisDeletedKeys:
     def __init__(self, client: LogClient) -> None:
         self._client = client
 
+    async def refuse_in_vain(self) -> None:
+        """Whether a server refuses is known only when it is asked to."""
+
     async def rewrite(self) -> None:
         """Whoever asks a server that refuses gets `Unavailable`: then only its operator can rewrite its files."""
         try:

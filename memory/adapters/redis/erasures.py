@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from memory.adapters.redis import log_keys
-from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.log_client import Command, LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.user_index import Look, Marked, UserIndex
 from memory.ports.erasures import ErasureRecord, ErasureRequest, ScanReport
@@ -25,7 +25,8 @@ class RedisErasures:
 
     async def begun(self, user_id: str, request: ErasureRequest) -> None:
         marking = self._pending.marking(request.id)
-        await self._client.calls([marking])
+        listing = ("EVAL", _LIST, 2, *log_keys.ERASURES, request.id)
+        await self._client.calls([marking, listing])
         fields = ("u", UserKeys(user_id).digest, "r", _ENCODER.encode(request))
         key = log_keys.erasure(request.id)
         await self._client.calls([("HDEL", key, "w"), ("HSET", key, *fields)])
@@ -34,6 +35,11 @@ class RedisErasures:
     async def get(self, user_id: str, erasure_id: str) -> ErasureRecord | None:
         user, *fields = await self._client.call("HMGET", log_keys.erasure(erasure_id), *FIELDS)
         return _record(*fields) if user == UserKeys(user_id).digest.encode() else None
+
+    async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
+        ids = await self._client.call("ZRANGE", log_keys.ERASURES[0], 0, limit - 1, "REV")
+        reading: list[Command] = [("HMGET", log_keys.erasure(one.decode()), *FIELDS[1:]) for one in ids]
+        return [_record(*fields) for fields in await self._client.calls(reading) if fields[0] is not None]
 
     async def pending(self) -> Sequence[ErasureRequest]:
         return await self._pending.search(self._look, limit=PENDING_MAX)
@@ -68,6 +74,11 @@ def _if_known(erasure_id: str, command: str, *words: str | bytes) -> tuple[str |
 _IF_KNOWN = """
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))
+"""
+# KEYS: erasures by number, the last number. One that is begun again keeps its place.
+_LIST = """
+if redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end
+return redis.call('ZADD', KEYS[1], redis.call('INCR', KEYS[2]), ARGV[1])
 """
 _ENCODER = msgspec.msgpack.Encoder()
 _REQUESTS = msgspec.msgpack.Decoder(ErasureRequest)

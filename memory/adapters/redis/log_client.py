@@ -6,7 +6,7 @@ Commands of one call may concern keys on several nodes of a cluster; a script on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from redis.asyncio import Redis
@@ -16,6 +16,7 @@ from redis.exceptions import RedisError, ResponseError
 from memory.errors import Unavailable
 
 CALL_SECONDS_MAX = 5.0  # one round trip: with `appendfsync always` a write waits for the disk
+CALLS_AT_ONCE_MAX = 32  # of one process, each on a connection of its own; the others wait for their turn
 
 Command: TypeAlias = tuple[str | bytes | int | float, ...]
 Reply: TypeAlias = Any  # bytes, a number, a list of replies, or None
@@ -27,6 +28,7 @@ class LogClient:
 
     def __init__(self, client: Redis | RedisCluster) -> None:
         self._client = client
+        self._places = asyncio.Semaphore(CALLS_AT_ONCE_MAX)
 
     async def call(self, *command: str | bytes | float) -> Reply:
         (reply,) = await self.calls([command])
@@ -39,7 +41,11 @@ class LogClient:
         pipeline = self._client.pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
-        return await to_its_end(_answered(pipeline.execute()))
+        return await abandoned_if_cancelled(_answered(self._in_place(pipeline.execute)))
+
+    async def _in_place(self, execute: Callable[[], Awaitable[Result]]) -> Result:
+        async with self._places:
+            return await execute()
 
     async def run(self, script: str, keys: Sequence[str], arguments: Sequence[str | bytes | int | float]) -> Reply:
         """Run a script as one step of the server."""
@@ -78,12 +84,21 @@ async def _answered(awaitable: Awaitable[Result]) -> Result:
         raise Unavailable("turn_log", f"Redis failed: {type(error).__name__}") from None
 
 
-async def to_its_end(awaitable: Awaitable[Result]) -> Result:
-    """Let a call run to its end although its caller is cancelled: what it did can then be undone in order.
+async def abandoned_if_cancelled(awaitable: Awaitable[Result]) -> Result:
+    """A cancelled caller is free at once; the call runs to its end without it, and nobody sees what it answers.
 
     redis-py 8.1 must not be cancelled within a call: while it connects, it swallows that, and its client of a cluster
     keeps a connection on which the answer is still to come.
     """
+    return await asyncio.shield(_run(awaitable))
+
+
+async def _run(awaitable: Awaitable[Result]) -> Result:
+    return await awaitable
+
+
+async def to_its_end(awaitable: Awaitable[Result]) -> Result:
+    """Let a call run to its end although its caller is cancelled, and wait: what it did can then be undone in order."""
     has_ended = asyncio.Event()
 
     async def run() -> Result:

@@ -13,7 +13,7 @@ QUEUE_SEQ = "memproxy:{queues}:seq"  # the order of opening, over all users
 QUEUE_CHANGES = "memproxy:{queues}:changes"  # numbers changes of queues
 QUEUE_USERS = "memproxy:{queues}:users"  # sorted set: digests of users by their last change
 SHED_LOCK = "memproxy:{shed}:lock"
-OWNERS = "memproxy:{owners}:names"  # set: processes that hold something, or did when they died
+OWNERS = "memproxy:{owners}:names"  # set: processes that are alive, or were and may hold something
 LOCKED_USERS = "memproxy:{locks}:users"  # sorted set: digests of users by the end of their lock
 BARRIER_WRITERS = "memproxy:{barriers}:writers"  # hash: while it is there, nobody may take a user's lock
 BARRIER_ALONE = "memproxy:{barriers}:alone"  # hash: one process is at work that others must not do
@@ -26,6 +26,7 @@ REMOVED_WORDS = "removed_words"
 EXPIRING = "expiring"
 SHIFTS = "shifts"
 PENDING_ERASURES = "pending_erasures"  # of erasures, whose files wait to be rewritten
+ERASURES = ("memproxy:{erasures}:places", "memproxy:{erasures}:number")  # ids of all, in the order of their beginning
 NO_PROFILES = "memproxy:{stale_profiles}:off"  # there while the deployment builds none
 
 _SNAPSHOTS = "memproxy:{snapshots}"

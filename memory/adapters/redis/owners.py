@@ -76,10 +76,12 @@ class RedisOwners:
         self._noted.add(user_id)
 
     async def find_dead(self) -> list[str]:
-        """The dead among those that may hold something."""
-        names = sorted(name.decode() for name in await self._client.call("SMEMBERS", log_keys.OWNERS))
-        alive = await self._client.calls([("EXISTS", log_keys.heartbeat(name)) for name in names])
-        return [name for name, is_alive in zip(names, alive, strict=True) if not is_alive and name != self.name]
+        """The dead that nobody forgot yet."""
+        return [name for name, is_alive in await self._others() if not is_alive]
+
+    async def find_living(self) -> list[str]:
+        """The others that are alive."""
+        return [name for name, is_alive in await self._others() if is_alive]
 
     async def is_dead(self, owner: str) -> bool:
         return owner != self.name and not await self._client.call("EXISTS", log_keys.heartbeat(owner))
@@ -101,6 +103,12 @@ class RedisOwners:
         """It holds nothing any more."""
         await self._client.calls([("DEL", log_keys.owned(owner)), ("SREM", log_keys.OWNERS, owner)])
 
+    async def _others(self) -> list[tuple[str, bool]]:
+        """With whether each is alive."""
+        names = sorted(name.decode() for name in await self._client.call("SMEMBERS", log_keys.OWNERS))
+        alive = await self._client.calls([("EXISTS", log_keys.heartbeat(name)) for name in names])
+        return [(name, bool(is_alive)) for name, is_alive in zip(names, alive, strict=True) if name != self.name]
+
     async def _beat_forever(self) -> None:
         while True:
             await asyncio.sleep(BEAT_SECONDS)
@@ -110,8 +118,9 @@ class RedisOwners:
                 _log.warning("redis.heartbeat_failed", reason=str(error))
 
     async def _beat(self) -> None:
-        """Where the key had expired, others may have forgotten what we hold."""
+        """Where the key had expired, others may have forgotten us and what we hold."""
         milliseconds = int(ALIVE_SECONDS * 1000)
         before = await self._client.call("SET", log_keys.heartbeat(self.name), 1, "PX", milliseconds, "GET")
         if before is None:
             self._noted.clear()
+            await self._client.call("SADD", log_keys.OWNERS, self.name)

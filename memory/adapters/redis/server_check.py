@@ -38,6 +38,13 @@ async def check_servers(client: LogClient, *, survives_power_failure: bool) -> N
             _check_settings(node, wanted)
 
 
+async def server_time(client: LogClient) -> float:
+    """What a server calls now, in Unix seconds."""
+    (reply, *_) = await client.of_each_node("TIME")
+    seconds, microseconds = reply
+    return float(int(seconds)) + int(microseconds) / 1e6
+
+
 async def configured(client: LogClient, *names: str) -> list[Mapping[str, str] | None]:
     """These settings of each server; None of one that does not tell."""
     return [None if reply is None else _settings(reply) for reply in await client.of_each_node("CONFIG", "GET", *names)]

@@ -7,8 +7,10 @@ are deleted beyond the limit: that costs the next chat of their user time, nothi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from memory.adapters.redis import log_keys
+from memory.adapters.redis.background import RedisBackground
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.ports import Clock
@@ -60,11 +62,12 @@ return redis.call('ZADD', KEYS[1], 'GT', ARGV[3], ARGV[1])
 
 
 class RedisSnapshots:
-    """`memory.ports.snapshots.Snapshots`."""
+    """`memory.ports.snapshots.Snapshots`. `background` must be open."""
 
-    def __init__(self, client: LogClient, *, bytes_max: int, clock: Clock) -> None:
+    def __init__(self, client: LogClient, background: RedisBackground, *, bytes_max: int, clock: Clock) -> None:
         """`bytes_max`: of all snapshots together, about."""
         self._client = client
+        self._background = background
         self._index = list(log_keys.SNAPSHOTS)
         self._bytes_max = bytes_max
         self._clock = clock
@@ -72,8 +75,8 @@ class RedisSnapshots:
     async def read(self, user_id: str) -> bytes | None:
         keys = UserKeys(user_id)
         found: bytes | None = await self._client.call("GET", keys.snapshot)
-        if found is not None:
-            await self._note_used(keys, found)
+        if found is not None:  # a chat waits for this: not for the server's disk as well
+            self._background.post(partial(self._note_used, keys, found))
         return found
 
     async def write(self, user_id: str, snapshot: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The parts of the turn log on one Redis server, as far as they exist: recording, leases, triage and record."""
+"""The turn log on one Redis server or cluster."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.queue_replica import QueueReplica
 from memory.adapters.redis.queue_store import QueueStore
+from memory.adapters.redis.record_copies import RedisRecordCopies
 from memory.adapters.redis.recorded_messages import RedisRecordedMessages
 from memory.adapters.redis.recording_times import RedisRecordingTimes
 from memory.adapters.redis.removed_words import RedisRemovedWords
@@ -19,7 +20,7 @@ from memory.ports import Clock, RemovedWords
 
 
 class RedisTurnLog(RedisTurnRecording, RedisWindowLeases, RedisTurnTriage, RedisConversationRecord):
-    """`memory.ports.TurnLog` without messages and copies. `owners` must be open."""
+    """`memory.ports.TurnLog`. `owners` must be open."""
 
     def __init__(self, client: LogClient, owners: RedisOwners, *, clock: Clock) -> None:
         store = QueueStore(client)
@@ -30,6 +31,7 @@ class RedisTurnLog(RedisTurnRecording, RedisWindowLeases, RedisTurnTriage, Redis
         RedisTurnTriage.__init__(self, client, store, replica, clock=clock)
         RedisConversationRecord.__init__(self, client, store)
         self.messages = RedisRecordedMessages(client, store, clock=clock)
+        self.copies = RedisRecordCopies(client, store, clock=clock)
         self.trees = RedisConversationTrees(client, store, owners, order, clock=clock)
         self.times = RedisRecordingTimes(client, owners, clock=clock)
         self.chains = RedisResponseChains(client, clock=clock)

@@ -97,7 +97,7 @@ class RedisWriteBarrier:
             milliseconds,
         ]
         try:
-            if not await self._client.run(_RAISE, [barrier, _behind(barrier)], words):
+            if not await to_its_end(self._client.run(_RAISE, [barrier, _behind(barrier)], words)):
                 raise Conflict("another process is at it")
             yield
         finally:

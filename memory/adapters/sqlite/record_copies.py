@@ -10,15 +10,14 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from memory.adapters.copy_rules import moved_to, owned_turn, plain_message, plain_turn
 from memory.adapters.sqlite import known_exchanges, recorded_changes
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.recorded_rows import MESSAGE_COLUMNS, message_of
 from memory.adapters.sqlite.turns_opening import insert_turn
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
 from memory.adapters.turn_rules import TAUGHT
-from memory.adapters.well_formed import well_formed
-from memory.model import Message, RecordedMessage, Scope, Turn, TurnStatus
-from memory.model.recorded import ID_OF_TURN
+from memory.model import RecordedMessage
 from memory.model.turn_copies import Learning, TurnCopy, copied_turn_id
 from memory.ports import Clock
 
@@ -59,7 +58,7 @@ class SqliteRecordCopies:
             is_last = len(rows) < PAGE_ROWS
 
     async def add_turns(self, user_id: str, copies: Sequence[TurnCopy]) -> int:
-        own = [replace(copy, turn=_owned(copy.turn, user_id)) for copy in copies]
+        own = [replace(copy, turn=owned_turn(copy.turn, user_id)) for copy in copies]
         return await self._database.write(partial(_add_turns, copies=own, now=self._clock()))
 
     async def own_turns(self, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
@@ -77,23 +76,9 @@ def _turns(connection: sqlite3.Connection, *, user_id: str, after: int) -> list[
         (user_id, after, PAGE_ROWS),
     )
     return [
-        (row[0], TurnCopy(_plain(turn_of(tuple(row))), _LEARNING.get(stage, Learning.NEVER), not is_left_out))
+        (row[0], TurnCopy(plain_turn(turn_of(tuple(row))), _LEARNING.get(stage, Learning.NEVER), not is_left_out))
         for stage, is_left_out, *row in rows
     ]
-
-
-def _plain(turn: Turn) -> Turn:
-    messages = tuple(Message(one.role, well_formed(one.content), one.is_tool_traffic) for one in turn.messages)
-    status = TurnStatus.UNKNOWN if turn.status is TurnStatus.OPENED else turn.status
-    return replace(
-        turn,
-        messages=messages,
-        status=status,
-        receipt_id="",
-        answer=well_formed(turn.answer),
-        model=well_formed(turn.model),
-        trace_id=well_formed(turn.trace_id),
-    )
 
 
 def _messages(connection: sqlite3.Connection, *, user_id: str, after: int) -> list[tuple[int, RecordedMessage]]:
@@ -102,22 +87,7 @@ def _messages(connection: sqlite3.Connection, *, user_id: str, after: int) -> li
         "ORDER BY position LIMIT ?",
         (user_id, after, PAGE_ROWS),
     )
-    return [(row[-1], _plain_message(message_of(row))) for row in rows]
-
-
-def _plain_message(message: RecordedMessage) -> RecordedMessage:
-    return replace(
-        message,
-        content=well_formed(message.content),
-        trace_id=well_formed(message.trace_id),
-        source=replace(message.source, name=well_formed(message.source.name)),
-        target=replace(message.target, name=well_formed(message.target.name)),
-    )
-
-
-def _owned(turn: Turn, user_id: str) -> Turn:
-    scope = turn.scope
-    return replace(turn, scope=Scope(user_id, scope.project_id, scope.session_id, scope.agent_id), receipt_id="")
+    return [(row[-1], plain_message(message_of(row))) for row in rows]
 
 
 def _add_turns(connection: sqlite3.Connection, *, copies: Sequence[TurnCopy], now: float) -> int:
@@ -169,6 +139,5 @@ def _placed(connection: sqlite3.Connection, message: RecordedMessage, user_id: s
     for turn_id in (message.turn_id, copied_turn_id(user_id, message.turn_id)):
         row = connection.execute("SELECT seq FROM turns WHERE id = ? AND user_id = ?", (turn_id, user_id)).fetchone()
         if row is not None:
-            part = message.id.removeprefix(f"{ID_OF_TURN}{message.turn_id}")
-            return replace(message, id=f"{ID_OF_TURN}{turn_id}{part}", turn_id=turn_id, seq=row[0])
+            return moved_to(message, turn_id, seq=row[0])
     return None

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
+from redis_server import own_redis_server
 from served_app import served
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -136,8 +137,14 @@ def the_collection_has_another_dimension(broken: SetUp) -> None:
     broken.settings |= {"milvus_uri": broken.milvus.uri, "memory": {"milvus": {"collection": broken.collection}}}
 
 
-def redis_is_asked_for(broken: SetUp) -> None:
-    broken.settings["redis_url"] = "redis://127.0.0.1:6379"
+def redis_is_away(broken: SetUp) -> None:
+    broken.settings["redis_url"] = "redis://127.0.0.1:1"
+
+
+def redis_forgets(broken: SetUp) -> None:
+    server = broken.stack.enter_context(own_redis_server(broken.folder))
+    server.set("appendonly", "no")
+    broken.settings["redis_url"] = server.url
 
 
 def the_clock_went_back(broken: SetUp) -> None:
@@ -202,7 +209,8 @@ BROKEN = [
     (the_upstream_is_away, "upstream", "warn", ["http://127.0.0.1:1", "start it"]),
     (milvus_is_away, "milvus", "fail", ["milvus", "reached"]),
     (the_collection_has_another_dimension, "milvus", "fail", ["8 numbers", "makes 384", "reembed"]),
-    (redis_is_asked_for, "settings", "fail", ["redis_url", "leave it empty"]),
+    (redis_is_away, "turn log", "fail", ["Redis failed", "can be reached"]),
+    (redis_forgets, "turn log", "fail", ["would lose turns", "appendonly must be yes"]),
     (the_clock_went_back, "clock", "warn", ["went back", "correct the clock"]),
     (the_upstreams_clock_differs, "clock", "warn", ["behind", "synchronise"]),
     (the_disk_is_in_memory, "data directory", "warn", ["tmpfs", "restarts"]),
@@ -234,6 +242,16 @@ def test_a_set_up_that_is_well_has_nothing_to_correct(set_up: SetUp) -> None:
     assert (code, {name for name, one in found.items() if one["level"] != "ok"} - ALWAYS) == (0, set())
     assert found["ports"]["says"].startswith("free: port any")
     assert "accepts its configuration" in found["envoy"]["says"]
+
+
+def test_redis_is_examined_like_a_file(set_up: SetUp) -> None:
+    server = set_up.stack.enter_context(own_redis_server(set_up.folder))
+    set_up.settings["redis_url"] = server.url
+    code, found = set_up.examine()
+    assert (code, {name for name, one in found.items() if one["level"] != "ok"} - ALWAYS) == (0, set())
+    assert found["turn log"]["says"] == server.url
+    assert found["queue"]["says"].startswith("0 turns wait")
+    assert found["clock"]["says"] == f"agrees with {server.url}"
 
 
 def test_the_file_system_of_a_folder_is_that_of_its_nearest_mount() -> None:

@@ -33,7 +33,7 @@ from memory.model import (
     VectorOrigin,
 )
 from memory.processes import composition, from_settings
-from memory.processes.state_parts import Process
+from memory.processes.kept_state import Process
 from memory.processes.working_set_parts import opened_sets
 from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS
 from memory.settings import Settings, every_setting, loader

@@ -23,7 +23,7 @@ from memory.ports import LearnDue
 from memory.processes import entrypoints
 from memory.processes.composition import Parts, open_parts_on
 from memory.processes.from_settings import vector_origin
-from memory.processes.state_parts import Process
+from memory.processes.kept_state import Process
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.settings.loader import from_process, load

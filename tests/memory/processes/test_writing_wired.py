@@ -20,7 +20,7 @@ from memory.model import Conversation, Message, Scope
 from memory.ports import ResentHistory
 from memory.processes.composition import Parts, open_parts_on
 from memory.processes.from_settings import vector_origin
-from memory.processes.state_parts import Process
+from memory.processes.kept_state import Process
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.service.prose_writing import SETTLED_SECONDS

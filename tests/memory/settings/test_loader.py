@@ -130,7 +130,9 @@ def test_an_unknown_key_is_told_its_nearest_neighbour(
         ("host: 0.0.0.0", "loopback", "'0.0.0.0'"),
         ("api_host: '::'", "loopback", "'::'"),
         ("memory: {milvus: {dimension: 1024}}", "384", "1024"),
-        ("redis_url: redis://x", "empty", "redis_url"),
+        ("redis_url: http://x", "redis://HOST", "'http://x'"),
+        ("redis_url: redis+cluster://x/1", "any node", "'redis+cluster://x/1'"),
+        ("redis_url: redis://x:port", "redis_url", "port"),
         ("external_models: [{model_role: guard, llm_endpoint: {address: x}, llm_model_name: x}]", "models", "guard"),
         (SEED.replace("memory_rewrite", "memory_extraction"), "one model for each", "two"),
         ("a: [", "is not YAML", "memproxy.yaml"),
@@ -157,6 +159,18 @@ def test_a_key_that_comes_twice_is_refused_with_its_line(text: str, key: str, li
     message = refusal(text, folder=tmp_path)
     assert f"the key {key} occurs twice" in message
     assert f"line {line}," in message
+
+
+@pytest.mark.parametrize("url", ["redis://x", "redis://x:6380/2", "rediss://[::1]:6380", "rediss+cluster://x:1/"])
+def test_a_redis_server_is_named_by_its_url(url: str, tmp_path: Path) -> None:
+    assert settings_of(f"redis_url: '{url}'", folder=tmp_path).redis_url == url
+
+
+@pytest.mark.parametrize("url", ["redis://:hush@x", "redis://user:hush@x:6379/0", "redis://x?password=hush"])
+def test_a_password_in_the_url_of_redis_is_refused_and_not_shown(url: str, tmp_path: Path) -> None:
+    message = refusal(f"redis_url: '{url}'", folder=tmp_path)
+    assert "MEMPROXY_MEMORY_REDIS_PASSWORD" in message
+    assert "hush" not in message
 
 
 def test_what_a_merge_key_brings_in_may_be_said_again(tmp_path: Path) -> None:

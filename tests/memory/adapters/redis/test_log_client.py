@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
-from redis_server import redis_server
+from redis_server import own_redis_server, redis_server
 
 from memory.adapters.redis.log_client import LogClient
 from memory.errors import Unavailable
@@ -36,6 +38,25 @@ async def test_a_cancelled_call_ends_whatever_it_was_doing(connected: Redis) -> 
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asyncio.wait_for(asking, timeout=5)
+
+
+async def test_a_cancelled_caller_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> None:
+    """A chat has a deadline."""
+    with own_redis_server(tmp_path) as server:
+        async with Redis(port=server.port) as connected:
+            client = LogClient(connected)
+            await client.call("SET", "a", 1)
+            assert server.process is not None
+            server.process.send_signal(signal.SIGSTOP)
+            try:
+                began = asyncio.get_running_loop().time()
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.1):
+                        await client.call("GET", "a")
+                assert asyncio.get_running_loop().time() - began < 1
+            finally:
+                server.process.send_signal(signal.SIGCONT)
+            assert await client.call("GET", "a") == b"1"
 
 
 async def test_what_is_appended_survives_the_death_of_the_server_and_calls_resume_by_themselves(

@@ -10,6 +10,7 @@ from redis_parts import REDIS_KINDS, shared_client
 from turn_logs import ManualClock
 
 from memory.adapters.redis import log_keys
+from memory.adapters.redis.background import RedisBackground
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.snapshots import USED_AGAIN_SECONDS, RedisSnapshots
 
@@ -28,8 +29,14 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def snapshots(client: LogClient, clock: ManualClock) -> RedisSnapshots:
-    return RedisSnapshots(client, bytes_max=BYTES_MAX, clock=clock)
+async def background() -> AsyncIterator[RedisBackground]:
+    async with RedisBackground() as opened:
+        yield opened
+
+
+@pytest.fixture
+def snapshots(client: LogClient, background: RedisBackground, clock: ManualClock) -> RedisSnapshots:
+    return RedisSnapshots(client, background, bytes_max=BYTES_MAX, clock=clock)
 
 
 async def written(snapshots: RedisSnapshots, clock: ManualClock, *users: str, size: int = 300) -> None:
@@ -42,10 +49,13 @@ async def there(snapshots: RedisSnapshots, *users: str) -> list[str]:
     return [user for user in users if await snapshots.read(user) is not None]
 
 
-async def test_the_least_recently_used_go_first(snapshots: RedisSnapshots, clock: ManualClock) -> None:
+async def test_the_least_recently_used_go_first(
+    snapshots: RedisSnapshots, background: RedisBackground, clock: ManualClock
+) -> None:
     await written(snapshots, clock, "ann", "bob", "carl")
     clock.now += USED_AGAIN_SECONDS + 1
     assert await snapshots.read("ann") is not None
+    await background.written()
     await written(snapshots, clock, "dora")
     assert await there(snapshots, "ann", "bob", "carl", "dora") == ["ann", "carl", "dora"]
 

@@ -1,0 +1,83 @@
+"""What is kept besides memories: turns, locks, notes, receipts and what processes share."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from memory.ports import (
+    CompactedStates,
+    ModelCapabilities,
+    NoteBook,
+    OptOuts,
+    Profiles,
+    Receipts,
+    RequestTraces,
+    TurnLog,
+    TurnTriage,
+    UpkeepSchedule,
+    UsageCounts,
+    UserLedger,
+)
+from memory.ports.erasures import ErasureProof, Erasures, FileRewriting, WriteBarrier
+from memory.ports.idempotency import IdempotencyKeys
+from memory.ports.projects import Projects
+from memory.ports.reading import ExamResults
+from memory.ports.snapshots import Snapshots
+from memory.runtime.instruments import Instruments
+from memory.sessions.summaries.summarizer import KeptSummaries
+from memory.settings.loader import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """The process that parts are opened for. `is_hurried`: it serves chats, so its calls have short time limits."""
+
+    settings: Settings
+    instruments: Instruments
+    is_hurried: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeptState:
+    """`rewriting`: what erases the traces that deleting leaves in files. `snapshots`: None if none are kept."""
+
+    turn_log: TurnLog
+    ledger: UserLedger
+    notes: NoteBook
+    receipts: Receipts
+    usage_counts: UsageCounts
+    profiles: Profiles
+    states: CompactedStates
+    summaries: KeptSummaries
+    idempotency: IdempotencyKeys
+    opt_outs: OptOuts
+    projects: Projects
+    upkeep_schedule: UpkeepSchedule
+    model_capabilities: ModelCapabilities
+    exams: ExamResults
+    erasures: Erasures
+    barrier: WriteBarrier
+    rewriting: FileRewriting
+    snapshots: Snapshots | None
+
+    def traces(self, proof: ErasureProof) -> RequestTraces:
+        return RequestTraces(
+            *(self.notes, self.receipts, self.usage_counts, self.profiles, self.states, self.summaries),
+            *(self.idempotency, self.opt_outs, proof, self.projects),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedState:
+    """What the doctor looks at. `where`: the file or server. `server_time`: what that calls now, in Unix seconds."""
+
+    where: str
+    queue: TurnTriage
+    opt_outs: OptOuts
+    exams: ExamResults
+    newest_turn_at: Callable[[], Awaitable[float | None]] | None = None
+    server_time: Callable[[], Awaitable[float]] | None = None
+
+
+__all__ = ["ExaminedState", "KeptState", "Process"]
