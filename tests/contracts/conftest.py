@@ -9,7 +9,7 @@ import pytest
 from memory_rows import DIMENSION
 from milvus_kinds import MILVUS_KINDS, PATIENT, empty_address, prepared, real_milvus
 from prometheus_client import CollectorRegistry
-from turn_logs import DEPLOYMENTS, QUEUE_DEPLOYMENTS, Deployment
+from turn_logs import DEPLOYMENTS, Deployment
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.milvus.store import MilvusStore
@@ -29,16 +29,15 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A suite runs on every adapter that it names: a port that is not written for one yet does not name it."""
+    """A suite runs on every adapter."""
     if "deployment" in metafunc.fixturenames:
-        adapters = getattr(metafunc.module, "ADAPTERS", DEPLOYMENTS)
-        metafunc.parametrize("deployment", sorted(adapters), indirect=True)
+        metafunc.parametrize("deployment", sorted(DEPLOYMENTS), indirect=True)
 
 
 @pytest.fixture
 def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
     """Every adapter of the turn log."""
-    return QUEUE_DEPLOYMENTS[request.param](tmp_path)
+    return DEPLOYMENTS[request.param](tmp_path)
 
 
 @pytest.fixture

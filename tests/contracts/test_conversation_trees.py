@@ -7,12 +7,10 @@ from dataclasses import replace
 
 import pytest
 from tellers import Teller, sent
-from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment, Process, a_turn, lease_at
+from turn_logs import START, Deployment, Process, a_turn, lease_at
 
 from memory.adapters import tree_rules
 from memory.model import Message, SentConversation, SentExchange, TurnStatus
-
-ADAPTERS = QUEUE_DEPLOYMENTS
 
 
 @pytest.fixture

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
-from pathlib import Path
+from dataclasses import replace
 from typing import TypeAlias
 
 import pytest
+from turn_logs import Deployment
 
+from memory.adapters.redis import erasures as redis_erasures
 from memory.adapters.sqlite import erasures as sqlite_erasures
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.erasures import SqliteErasures
 from memory.ports.erasures import ErasureRecord, ErasureRequest, Erasures, NoErasures, ScanReport
 
 ANN, NOW = "ann.lee@example.com", 1_750_000_000.0
 Opened: TypeAlias = Callable[[], AbstractAsyncContextManager[Erasures]]
 
 
-@asynccontextmanager
-async def sqlite_process(folder: Path) -> AsyncIterator[Erasures]:
-    async with SqliteDatabase(folder / "turns.sqlite") as database:
-        yield SqliteErasures(database)
-
-
-ADAPTERS = {"sqlite": sqlite_process}
-
-
-@pytest.fixture(params=sorted(ADAPTERS))
-def process(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
+@pytest.fixture
+def process(deployment: Deployment) -> Opened:
     """Opens one more process on the same erasures."""
-    return partial(ADAPTERS[request.param], tmp_path)
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Erasures]:
+        async with deployment.start() as started:
+            yield started.erasures
+
+    return opened
 
 
 def asked(erasure_id: str, *, at: float = NOW) -> ErasureRequest:
@@ -84,7 +81,8 @@ async def test_those_of_all_users_are_listed_latest_first(process: Opened) -> No
 
 
 async def test_of_very_many_that_wait_the_oldest_come_first(process: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_erasures, "PENDING_MAX", 2)
+    for adapter in (sqlite_erasures, redis_erasures):
+        monkeypatch.setattr(adapter, "PENDING_MAX", 2)
     async with process() as erasures:
         for number in range(3):
             await erasures.begun(ANN, asked(f"e{number}"))
@@ -122,13 +120,33 @@ async def test_a_user_who_is_erased_again_has_both(process: Opened) -> None:
             assert await erasures.get(ANN, f"e{number}") == ErasureRecord(asked(f"e{number}", at=NOW + number))
 
 
-async def test_no_file_holds_the_user_s_id(process: Opened, tmp_path: Path) -> None:
+async def test_many_wait_at_once(process: Opened) -> None:
     async with process() as erasures:
-        await erasures.begun(ANN, asked("e1"))
-        await erasures.rewritten(["e1"], at=NOW)
-        files = [path for path in tmp_path.rglob("*") if path.is_file()]
-        assert any(b"e1" in path.read_bytes() for path in files)
-        assert not [path.name for path in files if ANN.encode() in path.read_bytes()]
+        for number in range(230):
+            await erasures.begun(ANN, asked(f"e{number}"))
+        assert [one.id for one in await erasures.pending()] == [f"e{number}" for number in range(230)]
+
+
+async def test_one_that_is_begun_again_waits_again_in_its_place_with_its_new_numbers(process: Opened) -> None:
+    async with process() as erasures:
+        for erasure_id in ("e1", "e2"):
+            await erasures.begun(ANN, asked(erasure_id))
+        await erasures.rewritten(["e1"], at=NOW + 9)
+        again = replace(asked("e1"), deleted_at=NOW + 20, deleted={"memories": 7})
+        await erasures.begun(ANN, again)
+        assert again in await erasures.pending()
+        assert await erasures.get(ANN, "e1") == ErasureRecord(again)
+        assert [one.request.id for one in await erasures.latest(limit=9)] == ["e2", "e1"]
+
+
+async def test_no_file_holds_the_user_s_id(process: Opened, deployment: Deployment) -> None:
+    user, erasure_id = f"{uuid.uuid4().hex}@example.com", uuid.uuid4().hex  # files may hold those of earlier tests
+    async with process() as erasures:
+        await erasures.begun(user, asked(erasure_id))
+        await erasures.rewritten([erasure_id], at=NOW)
+        files = [path for path in deployment.folder.rglob("*") if path.is_file()]
+        assert any(erasure_id.encode() in path.read_bytes() for path in files)
+        assert not [path.name for path in files if user.encode() in path.read_bytes()]
 
 
 async def test_where_none_are_recorded_none_waits() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tellers import Teller, sent
-from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment, Process, a_turn
+from turn_logs import START, Deployment, Process, a_turn
 
 from memory.adapters.sqlite import known_exchanges
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -18,8 +18,6 @@ from memory.model import Message, Scope, SentConversation, SentExchange, TurnSta
 
 DAY = 86_400.0
 LONG = "My sister lives in Lisbon."
-
-ADAPTERS = QUEUE_DEPLOYMENTS
 
 
 @pytest.fixture

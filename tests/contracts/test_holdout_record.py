@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from redis_parts import REDIS_KINDS, shared_client
-from turn_logs import QUEUE_DEPLOYMENTS, START, Process, a_turn
+from turn_logs import DEPLOYMENTS, START, Process, a_turn
 
 from memory.adapters.redis.holdout_record import RedisHoldoutRecord
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -22,10 +22,10 @@ from memory.ports.holdouts import HoldoutRecord
 Opener = Callable[[], AbstractAsyncContextManager[tuple[Process, HoldoutRecord]]]
 
 
-@pytest.fixture(params=sorted(QUEUE_DEPLOYMENTS))
+@pytest.fixture(params=sorted(DEPLOYMENTS))
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     kind = request.param
-    deployment = QUEUE_DEPLOYMENTS[kind](tmp_path)
+    deployment = DEPLOYMENTS[kind](tmp_path)
     (tmp_path / "redis-begun").touch()  # the deployment has emptied the server
 
     @asynccontextmanager

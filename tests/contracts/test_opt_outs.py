@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment
+from turn_logs import START, Deployment
 
 from memory.model import is_valid_id
 
-ADAPTERS = QUEUE_DEPLOYMENTS
 ANN = "ann.lee@example.com"
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment, Process
+from turn_logs import START, Deployment, Process
 
 from memory.model import Profile, ProfileLine, ProfileProse, ProfileSentence
 
-ADAPTERS = QUEUE_DEPLOYMENTS
 LEEDS = ProfileLine("- I live in Leeds", 5, "m1")
 VEGAN = ProfileLine("- I am vegan", 4, "m2")
 BRIEF = ProfileLine("- Answer briefly", 3)

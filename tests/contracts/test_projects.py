@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from turn_logs import QUEUE_DEPLOYMENTS, Deployment
+from turn_logs import Deployment
 
 from memory.model.projects import MemoryVisibility, ProjectMember, ProjectRole, SharedMemory, SharedProject
 from memory.ports.projects import Projects
 
-ADAPTERS = QUEUE_DEPLOYMENTS
 AT = 1_750_000_000.0
 APOLLO = SharedProject("k1", "", "apollo", AT)
 

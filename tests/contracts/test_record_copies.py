@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from recorded import added, learn_all, texts
-from turn_logs import QUEUE_DEPLOYMENTS, START, a_turn, lease_at, tell
+from turn_logs import START, a_turn, lease_at, tell
 
 from memory.model import MessageFilter, ToolMessage, TurnStatus
 from memory.model.turn_copies import Learning, TurnCopy, copied_turn_id
 from memory.ports import TurnLog
-
-ADAPTERS = QUEUE_DEPLOYMENTS
 
 
 async def copied(log: TurnLog, user: str = "ann") -> list[TurnCopy]:

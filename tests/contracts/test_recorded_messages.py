@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from recorded import ADA, OTHER, added, all_of, texts
-from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment, a_turn, lease_at, tell
+from turn_logs import START, Deployment, a_turn, lease_at, tell
 
 from memory.errors import BadInput
 from memory.model import (
@@ -23,8 +23,6 @@ from memory.model import (
 )
 from memory.model.recorded import agent_view
 from memory.ports import TurnLog
-
-ADAPTERS = QUEUE_DEPLOYMENTS
 
 # Reading
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from recorded import added, all_of, learn_all, texts
-from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment, a_turn, lease_at, tell
+from turn_logs import START, Deployment, a_turn, lease_at, tell
 
 from memory.errors import Conflict
 from memory.model import (
@@ -20,8 +20,6 @@ from memory.model import (
     TurnStatus,
 )
 from memory.ports import Trimming, TurnLog
-
-ADAPTERS = QUEUE_DEPLOYMENTS
 
 
 async def test_deleting_one_message_leaves_the_ids_of_the_others(log: TurnLog) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from recorded import learn_all
-from turn_logs import QUEUE_DEPLOYMENTS, tell
+from turn_logs import tell
 
 from memory.model import TurnStatus
 from memory.ports import TurnLog
-
-ADAPTERS = QUEUE_DEPLOYMENTS
 
 
 async def test_nothing_is_removed_at_first_nor_by_reading_or_learning(log: TurnLog) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import inf
 
 import pytest
-from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment
+from turn_logs import START, Deployment
 
 from memory.adapters import retention
 from memory.adapters.redis import chains as redis_chains
@@ -16,7 +16,6 @@ from memory.adapters.sqlite import chains as sqlite_chains
 from memory.model import NOTE_KEYS_MAX, ChainLink, Message, Scope, Turn, TurnStatus
 from memory.ports import ResponseChains
 
-ADAPTERS = QUEUE_DEPLOYMENTS
 LINK = ChainLink("s1", "t1", ("k1", "k2"))
 
 

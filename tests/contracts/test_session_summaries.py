@@ -17,14 +17,11 @@ from summarised_sessions import (
     summarised,
     summary_of,
     talk,
-    whole,
 )
-from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment, Process, a_turn, ids_of, lease_at, tell
+from turn_logs import START, Deployment, Process, a_turn, ids_of, lease_at, tell
 
 from memory.model import SentConversation, SentExchange, TurnStatus
 from memory.ports import Trimming
-
-ADAPTERS = QUEUE_DEPLOYMENTS
 
 
 @pytest.fixture
@@ -135,7 +132,7 @@ async def test_a_summary_of_a_session_that_has_changed_meanwhile_is_refused(proc
     await talk(process, "t2")
     assert not await process.summaries.put(before, summary_of(before, "t1"), VECTOR)
     (before,) = await due(process)
-    await whole(process.log).messages.delete_turns("ann", ["t1"])
+    await process.log.messages.delete_turns("ann", ["t1"])
     assert not await process.summaries.put(before, summary_of(before, "t1", "t2"), VECTOR)
     assert await process.summaries.of_session("ann", "s1") is None
     assert await sessions_due(process) == [("ann", "s1")]
@@ -144,14 +141,14 @@ async def test_a_summary_of_a_session_that_has_changed_meanwhile_is_refused(proc
 async def test_deleting_a_turn_or_a_message_withdraws_it(process: Process) -> None:
     await talk(process, "t1", "t2")
     made = await summarised(process, "t1", "t2")
-    await whole(process.log).messages.delete_message("ann", "turn:t2:answer")
+    await process.log.messages.delete_message("ann", "turn:t2:answer")
     assert await gone_and_due(process)
     (withdrawn,) = await process.summaries.withdrawn(limit=10)
     assert withdrawn.ids() == [made.id]
     await process.summaries.settle([withdrawn])
     assert await process.summaries.withdrawn(limit=10) == []
     await summarised(process, "t1", "t2")
-    await whole(process.log).messages.delete_turns("ann", ["t1"])
+    await process.log.messages.delete_turns("ann", ["t1"])
     assert await gone_and_due(process)
 
 
@@ -171,7 +168,7 @@ async def test_all_versions_of_a_withdrawn_summary_are_named(process: Process) -
     first = await summarised(process, "t1")
     await talk(process, "t2")
     second = await summarised(process, "t1", "t2")
-    await whole(process.log).messages.delete_turns("ann", ["t1"])
+    await process.log.messages.delete_turns("ann", ["t1"])
     assert await gone_and_due(process, version=2)
     (withdrawn,) = await process.summaries.withdrawn("ann", limit=10)
     assert withdrawn.ids() == [first.id, second.id]
@@ -181,21 +178,21 @@ async def test_all_versions_of_a_withdrawn_summary_are_named(process: Process) -
 async def test_trimming_and_compressing_and_expiry_withdraw_it(process: Process) -> None:
     await talk(process, "t1", "t2")
     await summarised(process, "t1", "t2")
-    assert await whole(process.log).messages.compress(Trimming("ann", "s1", 0), characters_max=5)
+    assert await process.log.messages.compress(Trimming("ann", "s1", 0), characters_max=5)
     assert await gone_and_due(process)
     await process.summaries.settle(await process.summaries.withdrawn(limit=10))
     await summarised(process, "t1", "t2")
-    await whole(process.log).messages.trim(Trimming("ann", "s1", 2))
+    await process.log.messages.trim(Trimming("ann", "s1", 2))
     assert await gone_and_due(process)
     await process.summaries.settle(await process.summaries.withdrawn(limit=10))
     await summarised(process, "t2")
-    await whole(process.log).messages.expire(before=START + 9, limit=10)
+    await process.log.messages.expire(before=START + 9, limit=10)
     assert await process.summaries.of_session("ann", "s1") is None
     assert await due(process) == []  # nothing is left of the session
 
 
 async def test_abandoning_a_branch_withdraws_it_and_so_does_resuming(process: Process) -> None:
-    trees = whole(process.log).trees
+    trees = process.log.trees
 
     async def send(turn_id: str, *keys: str) -> None:
         earlier = tuple(SentExchange(key, (), "") for key in keys[:-1])
@@ -267,7 +264,7 @@ async def test_erasing_leaves_nothing_of_that_user(process: Process) -> None:
 async def test_deleting_all_turns_of_a_session_leaves_nothing_due(process: Process) -> None:
     await talk(process, "t1", "t2")
     await summarised(process, "t1", "t2")
-    await whole(process.log).messages.erase("ann", before=START + 9)
+    await process.log.messages.erase("ann", before=START + 9)
     assert await process.summaries.of_session("ann", "s1") is None
     assert await due(process) == []
     assert ids_of(await lease_at(process.log, START + 9)) == []

@@ -16,13 +16,10 @@ from summarised_sessions import (
     summarised,
     summary_of,
     talk,
-    whole,
 )
-from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment, Process, lease_at, tell
+from turn_logs import START, Deployment, Process, lease_at, tell
 
 from memory.model import TurnStatus
-
-ADAPTERS = QUEUE_DEPLOYMENTS
 
 
 @pytest.fixture
@@ -64,9 +61,7 @@ async def test_ids_are_not_used_again_after_a_withdrawal(process: Process) -> No
     await talk(process, "t1", "t2")
     ids = {(await summarised(process, "t1", "t2")).id}
     for number in range(3):
-        await whole(process.log).messages.delete_message(
-            "ann", f"turn:t{number % 2 + 1}:{'answer' if number < 2 else '0'}"
-        )
+        await process.log.messages.delete_message("ann", f"turn:t{number % 2 + 1}:{'answer' if number < 2 else '0'}")
         if number:
             await process.summaries.settle(await process.summaries.withdrawn(limit=10))
         made = await summarised(process, "t1", "t2")
@@ -154,7 +149,7 @@ async def test_expiry_in_batches_makes_one_new_summary(process: Process, deploym
     assert await process.summaries.put(session, summary_of(session, "t0", "t1", "t2", "t3"), VECTOR)
     for number in range(1, 4):
         deployment.clock.now = START + 1e6 + 600 * number
-        assert await whole(process.log).messages.expire(before=START + number, limit=1) == 1
+        assert await process.log.messages.expire(before=START + number, limit=1) == 1
         assert await process.summaries.of_session("ann", "s1") is None
         assert await due(process, now=deployment.clock.now) == []
     assert await sessions_due(process, now=deployment.clock.now + IDLE) == [("ann", "s1")]

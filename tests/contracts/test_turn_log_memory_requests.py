@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from turn_logs import QUEUE_DEPLOYMENTS, START, ids_of, lease_at, tell
+from turn_logs import START, ids_of, lease_at, tell
 
 from memory.model import Urgency
 from memory.ports import LearnDue, Lease, TurnLog
@@ -12,8 +12,6 @@ ASKS = Urgency(0.9, is_explicit=True, asks_memory=True)
 CORRECTS = Urgency(0.9, is_explicit=True)
 PATIENT = LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10, tokens_at_once=1_000)
 RETRY = START + 300
-
-ADAPTERS = QUEUE_DEPLOYMENTS
 
 
 async def leased(log: TurnLog, now: float = START) -> Lease:

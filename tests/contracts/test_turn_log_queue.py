@@ -6,13 +6,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment, a_turn, ids_of, lease_at, tell
+from turn_logs import DEPLOYMENTS, START, Deployment, a_turn, ids_of, lease_at, tell
 
 from memory.errors import Conflict
 from memory.model import TurnStatus
 from memory.ports import Backlog, LearnDue, Lease, QueueDepth, TurnLog
 
-ADAPTERS = QUEUE_DEPLOYMENTS
 LATER = START + 31.0  # every lease taken at the start has ended
 
 
@@ -110,11 +109,11 @@ async def test_an_ended_lease_cannot_be_extended_into_a_second_one_for_the_user(
 
 async def test_the_id_of_a_window_follows_from_its_turns(tmp_path: Path) -> None:
     ids = set()
-    for name in sorted(QUEUE_DEPLOYMENTS):
+    for name in sorted(DEPLOYMENTS):
         for run in ("a", "b"):
             folder = tmp_path / name / run
             folder.mkdir(parents=True)
-            async with QUEUE_DEPLOYMENTS[name](folder).start() as process:
+            async with DEPLOYMENTS[name](folder).start() as process:
                 for turn_id in ("t1", "t2"):
                     await tell(process.log, turn_id)
                 ids.add((await leased(process.log)).window_id)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from queue_walk import STEPS, Walk
-from turn_logs import QUEUE_DEPLOYMENTS
+from turn_logs import DEPLOYMENTS
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("adapter", sorted(QUEUE_DEPLOYMENTS))
+@pytest.mark.parametrize("adapter", sorted(DEPLOYMENTS))
 async def test_the_queue_agrees_with_the_model_on_every_way(adapter: str, seed: int, tmp_path: Path) -> None:
-    async with QUEUE_DEPLOYMENTS[adapter](tmp_path).start() as process:
+    async with DEPLOYMENTS[adapter](tmp_path).start() as process:
         walk = Walk(process.log, seed)
         for _ in range(STEPS):
             await walk.step()

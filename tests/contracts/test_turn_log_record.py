@@ -6,13 +6,11 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment, a_turn, ids_of, lease_at, tell
+from turn_logs import START, Deployment, a_turn, ids_of, lease_at, tell
 
 from memory.errors import BadInput
 from memory.model import Message, Scope, Turn, TurnStatus
 from memory.ports import LearnDue, TurnLog
-
-ADAPTERS = QUEUE_DEPLOYMENTS
 
 
 async def recorded(log: TurnLog, user: str = "ann", session: str = "") -> list[Turn]:

@@ -6,13 +6,12 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from turn_logs import QUEUE_DEPLOYMENTS, START, Deployment, a_turn, ids_of, lease_at, tell
+from turn_logs import START, Deployment, a_turn, ids_of, lease_at, tell
 
 from memory.errors import Conflict
 from memory.model import Message, TurnStatus, Urgency
 from memory.ports import LearnDue, Lease, QueueDepth, TurnLog
 
-ADAPTERS = QUEUE_DEPLOYMENTS
 PATIENT = LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10)
 EXPLICIT = Urgency(0.9, is_explicit=True)
 DRIFT = Urgency(0.5, ends_topic=True)

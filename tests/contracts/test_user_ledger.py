@@ -6,12 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from turn_logs import QUEUE_DEPLOYMENTS, Deployment
+from turn_logs import Deployment
 
 from memory.errors import Conflict, Unavailable
 from memory.ports import UserLedger
-
-ADAPTERS = QUEUE_DEPLOYMENTS
 
 
 @pytest.fixture

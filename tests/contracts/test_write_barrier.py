@@ -6,11 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from turn_logs import QUEUE_DEPLOYMENTS, Deployment, Process
+from turn_logs import Deployment, Process
 
 from memory.errors import Conflict, Unavailable
-
-ADAPTERS = QUEUE_DEPLOYMENTS
 
 
 @pytest.fixture

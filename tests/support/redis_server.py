@@ -65,6 +65,12 @@ class RedisServer:
         with Redis(port=self.port) as client:
             client.flushall()
 
+    def keys_with(self, text: str) -> list[str]:
+        """That have it in their name or in what they hold."""
+        with Redis(port=self.port) as client:
+            found = {key: client.dump(key) or b"" for key in client.keys("*")}
+        return sorted(key.decode() for key, dump in found.items() if text.encode() in key + dump)
+
     def _take_all_slots(self, deadline: float) -> None:
         with Redis(port=self.port) as client:
             if b"cluster_slots_assigned:0" in _state_of(client):

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from turn_logs import START, Process, lease_at, tell
 
 from memory.model import DueSession, SessionSummary
-from memory.ports import TurnLog
 
 IDLE = 1_800.0
 LATER = START + IDLE
 VECTOR = np.array([0.6, 0.8], dtype=np.float32)
-
-
-def whole(log: TurnLog) -> TurnLog:
-    """A log of which also the record can be changed. Skips the test on an adapter for which that is not written yet."""
-    if not hasattr(log, "messages") or not hasattr(log, "trees"):
-        pytest.skip("NOT TESTED ON REDIS: its turn log has no messages and trees yet")
-    return log
 
 
 async def learn_all(process: Process) -> None:

@@ -5,8 +5,9 @@ A deployment is one place where turns are kept; each of its processes has a log 
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -103,13 +104,20 @@ class Process:
 
 
 class Deployment:
-    """`start` gives one more process on the same turns. `folder`: where they are kept, with others' before them."""
+    """`start` gives one more process on the same turns. `folder`: where they are kept, with others' before them.
+
+    `places_with`: the tables or keys that hold a text.
+    """
 
     def __init__(
-        self, open_process: Callable[[ManualClock], AbstractAsyncContextManager[Process]], folder: Path
+        self,
+        open_process: Callable[[ManualClock], AbstractAsyncContextManager[Process]],
+        folder: Path,
+        places_with: Callable[[str], list[str]],
     ) -> None:
         self.clock = ManualClock()
         self.folder = folder
+        self.places_with = places_with
         self._open_process = open_process
 
     def start(self) -> AbstractAsyncContextManager[Process]:
@@ -129,7 +137,12 @@ def sqlite_deployment(folder: Path) -> Deployment:
                 others = (SqliteOptOuts(database), barrier, projects, SqliteErasures(database))
                 yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, *others)
 
-    return Deployment(open_process, folder)
+    def tables_with(text: str) -> list[str]:
+        with closing(sqlite3.connect(next(folder.glob("*.sqlite")))) as connection:
+            names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            return [name for name in names if text in repr(connection.execute(f'SELECT * FROM "{name}"').fetchall())]
+
+    return Deployment(open_process, folder, tables_with)
 
 
 def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
@@ -157,11 +170,11 @@ def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
                 summaries = RedisSummaries(client, origin="a model")
                 yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, *others)
 
-    return Deployment(open_process, server.folder)
+    return Deployment(open_process, server.folder, server.keys_with)
 
 
-DEPLOYMENTS = {"sqlite": sqlite_deployment}  # one line per adapter: the suites run on each
-QUEUE_DEPLOYMENTS = DEPLOYMENTS | {
+DEPLOYMENTS = {  # one line per adapter: the suites run on each
+    "sqlite": sqlite_deployment,
     "redis": redis_deployment,
     "redis cluster": partial(redis_deployment, is_cluster=True),
 }

@@ -10,6 +10,7 @@ from memory.adapters.redis.log_client import Command, LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.queue_store import Planned, QueueStore
 from memory.adapters.redis.queue_values import LEFT, UserQueue
+from memory.adapters.redis.session_events import Changed
 from memory.adapters.redis.turn_changes import TurnChanges
 from memory.adapters.redis.turn_records import TurnRecord, read_command, record_of
 from memory.adapters.turn_rules import BROKEN, TAUGHT
@@ -116,6 +117,7 @@ class RedisConversationRecord:
                 is_meant = record.stage == "abandoned" and record.beginning.opened_at < opened_before
                 if is_meant and project_id in ("", record.beginning.project_id):
                     changes.restage(record.beginning.id, "withdrawn")
+                    changes.sessions.append(Changed(record.beginning.session_id))
                     count += 1
             return changes.planned(count)
 

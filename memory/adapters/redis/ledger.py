@@ -6,6 +6,7 @@ This module only turns calls into loads, rules (`ledger_values`) and commits.
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -16,6 +17,8 @@ from memory.adapters.redis.ledger_values import UserLock
 from memory.adapters.redis.log_client import CALL_SECONDS_MAX, Command, LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.owners import RedisOwners
+from memory.adapters.redis.queue_store import QueueStore
+from memory.adapters.redis.recorded_messages import RedisRecordedMessages
 from memory.adapters.redis.write_barrier import BARRIER_END, BarrierLook, is_closed
 from memory.errors import Conflict, Unavailable
 from memory.ports import Clock, LedgerWrite, Revision
@@ -27,6 +30,7 @@ WAIT_SECONDS_MAX = 5.0  # for a lock held by somebody else
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.002, 0.05  # between two checks of a held lock
 CHANGES_MAX = 1_000  # ids per user: a reader that is further behind loads everything
 IDS_PER_COMMAND = 1_000  # Lua takes about 8,000 words
+REPEAT_ERASURE = "the user's lock was lost while it was held: the erasure has to be repeated"
 
 
 class RedisUserLedger:
@@ -243,7 +247,11 @@ class HeldUserLock:
         self._renewed_at = began_at
 
     async def end_life(self) -> None:
+        """Also deletes what was recorded since the record was erased: it began before this life ended."""
         now, keys = self._clock(), UserKeys(self._user_id)
+        await self._refuse_earlier_turns(now)
+        messages = RedisRecordedMessages(self._client, QueueStore(self._client), clock=self._clock)
+        await messages.erase(self._user_id, before=math.inf)
 
         def ending(read: LedgerRead) -> LedgerPlan[bool]:
             if ledger_values.renew(read.entry, self._token, until=now) is None:
@@ -251,11 +259,25 @@ class HeldUserLock:
             erased = ledger_values.erased(read.entry, read.erased, now=now)
             writing: list[Command] = [("SET", keys.erased, encoded_erasure(erased)), ("HDEL", keys.ledger, "l")]
             deleting: list[Command] = [("DEL", key) for key in keys.of_one_life]
+            deleting.append(("SET", keys.no_beginnings, "1"))
             return LedgerPlan(True, first_entry(erased), [*writing, *deleting])
 
         if not await self._store.change(self._user_id, ending):
-            raise Conflict("the user's lock was lost while it was held: the erasure has to be repeated")
+            raise Conflict(REPEAT_ERASURE)
         self.is_ended = True
+
+    async def _refuse_earlier_turns(self, now: float) -> None:
+        """From now on no turn is opened that began before. The version changes, so that all look again."""
+        keys = UserKeys(self._user_id)
+
+        def refusing(read: LedgerRead) -> LedgerPlan[bool]:
+            if ledger_values.renew(read.entry, self._token, until=now) is None:
+                return LedgerPlan(False)
+            mark = encoded_erasure(ledger_values.refusing(read.erased, until=now))
+            return LedgerPlan(True, None, [("SET", keys.erased, mark), ("HSET", keys.queue, "v", secrets.token_hex(8))])
+
+        if not await self._store.change(self._user_id, refusing):
+            raise Conflict(REPEAT_ERASURE)
 
     async def _renew(self, began_at: float, commands: Sequence[Command]) -> None:
         def renewing(read: LedgerRead) -> LedgerPlan[bool]:

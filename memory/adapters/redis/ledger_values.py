@@ -79,6 +79,11 @@ def erased(entry: LedgerEntry, before: ErasedUser | None, *, now: float) -> Eras
     return ErasedUser(max(before.erased_at, now), before.times + 1, max(before.revision, revision))
 
 
+def refusing(before: ErasedUser | None, *, until: float) -> ErasedUser:
+    """What began until then is not stored any more, though this life has not ended yet."""
+    return ErasedUser(until, 0, 0) if before is None else replace(before, erased_at=max(before.erased_at, until))
+
+
 def trimmed(entry: LedgerEntry, surplus: int | None) -> LedgerEntry:
     """The changes up to revision `surplus` were deleted, for there are too many."""
     return entry if surplus is None else replace(entry, known_since=max(entry.known_since, surplus))

@@ -291,4 +291,4 @@ class UserKeys:
         """
         shelves = (key for kind in SHELVES for key in self.shelf(kind))
         ledger = (self.user, self.changes, self.forgotten, self.profiles, self.removed_words)
-        return (*ledger, self.snapshot, *self.uses, *shelves)
+        return (*ledger, self.snapshot, *self.uses, *shelves, *self.of_summaries, *self.of_trees)

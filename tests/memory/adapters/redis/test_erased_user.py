@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 from redis_server import redis_server
-from summarised_sessions import LATER, due, summarised, talk, whole
+from summarised_sessions import LATER, due, summarised, talk
 from turn_logs import START, Deployment, Process, redis_deployment
 
 from memory.adapters.file_scan import scanned
@@ -82,38 +82,28 @@ async def erase(process: Process, user: str, *, drops: bool = True) -> None:
         await held.end_life()
 
 
-async def keys_with(client: LogClient, user: str) -> list[str]:
-    """Names and contents of all keys."""
-    found: list[str] = []
-    for key in await client.call("KEYS", "*"):
-        dump = await client.call("DUMP", key)
-        if user.encode() in key or user.encode() in (dump or b""):
-            found.append(key.decode())
-    return sorted(found)
-
-
 @pytest.mark.parametrize("drops", [True, False])
 async def test_no_key_and_no_file_names_an_erased_user(
     process: Process, client: LogClient, user: str, *, drops: bool
 ) -> None:
     await keep_everything_of(process, user)
-    assert await keys_with(client, user) != []
+    assert redis_server().keys_with(user) != []
     await erase(process, user, drops=drops)
-    assert await keys_with(client, user) == []
+    assert redis_server().keys_with(user) == []
     assert scanned([redis_server().folder], [user])[2] != []
     await RedisDeletedKeys(client).rewrite()
     assert scanned([redis_server().folder], [user])[2] == []
 
 
 async def test_nor_are_turns_and_summaries_left(process: Process, client: LogClient, user: str) -> None:
-    log = whole(process.log)
+    log = process.log
     await talk(process, "t1", "t2", user=user)
     await summarised(process, "t1", "t2", user=user)
     await keep_everything_of(process, user)
     await log.messages.erase(user, before=LATER)
     await log.trees.erase(user)
     await erase(process, user)
-    assert await keys_with(client, user) == []
+    assert redis_server().keys_with(user) == []
     await RedisDeletedKeys(client).rewrite()
     assert scanned([redis_server().folder], [user])[2] == []
 
@@ -152,7 +142,7 @@ async def test_whoever_was_at_work_for_them_writes_nothing_that_names_them(
         with pytest.raises(Conflict):
             await slow.__aexit__(None, None, None)
         async with other.ledger.write(user):
-            assert await keys_with(client, user) != []
+            assert redis_server().keys_with(user) != []
         assert not await other.profiles.put(user, {"": profile.lines}, revision=revision, now=START)
         erased = (await other.ledger.revision(user)).number
         assert await other.profiles.put(user, {}, revision=erased, now=START)
@@ -164,7 +154,7 @@ async def test_whoever_was_at_work_for_them_writes_nothing_that_names_them(
         await other.log.make_due_now(user)
         await other.log.withdraw(user, opened_before=LATER)
     await process.log.recover()
-    assert await keys_with(client, user) == []
+    assert redis_server().keys_with(user) == []
 
 
 async def test_a_project_that_they_join_while_they_are_erased_is_one_of_their_next_life(
