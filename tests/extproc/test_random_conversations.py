@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from learning_parts import Bench
 from random_talkers import Said, Tab, Talker, check_record, messages_of
-from turn_logs import START, Process, sqlite_deployment
+from turn_logs import DEPLOYMENTS, START, Process
 
 from extproc import sent_again
 from extproc.exchange import CloseTurn, OpenTurn
@@ -29,7 +29,7 @@ from extproc.server import contained
 from memory.model import MemoryStatus, TurnStatus
 from memory.ports import TurnLog
 
-TREES_SHORT, TREES_LONG = 200, 1_000
+TREES = {"sqlite": (200, 1_000), "redis": (100, 400)}  # short, and with `--long`
 TREES_PER_USER = 4
 USERS_AT_ONCE = 25
 PHASES = 4  # after each of them we learn, there is an outage, and every process starts again
@@ -66,16 +66,17 @@ class Proxy:
 
 
 @pytest.mark.slow("hundreds of trees of about ten requests, each with its own commit")
+@pytest.mark.parametrize("adapter", sorted(TREES))
 async def test_the_record_is_what_was_said_and_only_the_branches_that_hold_are_recalled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config, adapter: str
 ) -> None:
-    trees = TREES_LONG if pytestconfig.getoption("--long") else TREES_SHORT
+    trees = TREES[adapter][bool(pytestconfig.getoption("--long"))]
     monkeypatch.setattr(sent_again, "PATIENCE_SECONDS", (0.0,))
     kinds: Counter[str] = Counter()
     for first in range(0, trees // TREES_PER_USER, USERS_AT_ONCE):
         folder = tmp_path / str(first)
         folder.mkdir()
-        bench = Bench(sqlite_deployment(folder), has_sets=False)
+        bench = Bench(DEPLOYMENTS[adapter](folder), has_sets=False)
         talkers = [
             Talker(f"u{number}", random.Random(number), [Tab() for _ in range(TREES_PER_USER)])
             for number in range(first, first + USERS_AT_ONCE)
@@ -90,7 +91,7 @@ async def test_the_record_is_what_was_said_and_only_the_branches_that_hold_are_r
                     talker.live_through_outage()
             bench.deployment.clock.now += OUTAGE_SECONDS
         kinds["resumed"] += int(bench.count("memproxy_facts_total", outcome="restored"))
-    assert min(kinds[kind] for kind in ("abandoned", "filled_in", "resumed", "failed")) > trees / 20
+    assert min(kinds[kind] for kind in ("abandoned", "filled_in", "resumed", "failed")) > trees / 30
 
 
 async def phase(bench: Bench, process: Process, talkers: list[Talker], ids: Any) -> None:

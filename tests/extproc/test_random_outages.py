@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-from turn_logs import ManualClock, Process, sqlite_deployment
+from turn_logs import DEPLOYMENTS, ManualClock, Process
 
 from extproc import sent_again
 from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
@@ -108,11 +108,12 @@ class Proxy:
         assert await self.recorder.start(self.recorder._close(closing, begun))
 
 
+@pytest.mark.parametrize("adapter", ["redis cluster", "sqlite"])
 async def test_every_exchange_is_recorded_once_and_none_that_must_not_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapter: str
 ) -> None:
     monkeypatch.setattr(sent_again, "PATIENCE_SECONDS", (0.0,))
-    deployment, ids, filled_in = sqlite_deployment(tmp_path), iter(range(1_000_000)), 0
+    deployment, ids, filled_in = DEPLOYMENTS[adapter](tmp_path), iter(range(1_000_000)), 0
     clients = [Client(f"u{number}", random.Random(number)) for number in range(USERS)]
     for outage in range(OUTAGES + 1):
         async with deployment.start() as process:
