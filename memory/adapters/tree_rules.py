@@ -27,6 +27,18 @@ Node = TypeVar("Node")
 
 
 @dataclass(frozen=True, slots=True)
+class BranchPosition(Generic[Node]):
+    """Where a request continues. `missing`: exchanges after `parent`, or all earlier ones, that are not known.
+
+    `replaced`: the first turn of a conversation, whose messages the request repeats and adds to.
+    """
+
+    parent: Node | None
+    missing: Sequence[SentExchange] = ()
+    replaced: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Continuation(Generic[Node]):
     """A recorded turn after another one: its position, what the user said in it, and its answer."""
 

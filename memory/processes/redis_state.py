@@ -45,8 +45,8 @@ from memory.settings.loader import Settings
 @asynccontextmanager
 async def open_redis(settings: Settings) -> AsyncIterator[LogClient]:
     """The server, checked: it keeps what it acknowledges. Raises `BadSetting` if it does not, `Unavailable`."""
-    own = settings.memory.redis
-    address = RedisAddress(settings.redis_url, own.username, own.password, own.certificate_authority)
+    redis = settings.memory.redis
+    address = RedisAddress(settings.redis_url, redis.username, redis.password, redis.certificate_authority)
     async with connected(address) as client:
         await check_servers(client, survives_power_failure=settings.memory.turn_log.synchronous == "FULL")
         yield client

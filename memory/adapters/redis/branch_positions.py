@@ -7,27 +7,14 @@ answer that the client sends, then one without a continuation, then the newest; 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from memory.adapters import tree_rules
 from memory.adapters.redis import branch_values
-from memory.adapters.redis.branch_values import BranchNode
+from memory.adapters.redis.branch_values import PlacedTurn
 from memory.adapters.redis.branches import Branches
-from memory.adapters.tree_rules import Continuation
+from memory.adapters.tree_rules import BranchPosition, Continuation
 from memory.adapters.turn_texts import messages_of, to_text
 from memory.model import SentConversation, SentExchange, Turn
-
-
-@dataclass(frozen=True, slots=True)
-class BranchPosition:
-    """Where a request continues. `missing`: exchanges after `parent`, or all earlier ones, that are not known.
-
-    `replaced`: the first turn of a conversation, whose messages the request repeats and adds to.
-    """
-
-    parent: BranchNode | None
-    missing: Sequence[SentExchange] = ()
-    replaced: BranchNode | None = None
 
 
 async def unknown(branches: Branches, turn: Turn, sent: SentConversation) -> int:
@@ -37,7 +24,7 @@ async def unknown(branches: Branches, turn: Turn, sent: SentConversation) -> int
     return await branches.count_before_known(kinds)
 
 
-async def position_of(branches: Branches, turn: Turn, sent: SentConversation) -> BranchPosition:
+async def position_of(branches: Branches, turn: Turn, sent: SentConversation) -> BranchPosition[PlacedTurn]:
     session_id = _session_of(turn, sent)
     if sent.continues:
         return BranchPosition(await branches.node(sent.continues, session_id))
@@ -52,8 +39,8 @@ async def position_of(branches: Branches, turn: Turn, sent: SentConversation) ->
 
 
 async def _with_rewritten(
-    branches: Branches, parent: BranchNode | None, missing: Sequence[SentExchange]
-) -> BranchPosition:
+    branches: Branches, parent: PlacedTurn | None, missing: Sequence[SentExchange]
+) -> BranchPosition[PlacedTurn]:
     """The position after those of the missing exchanges that were recorded in other words, or with another answer."""
     for index, exchange in enumerate(missing):
         following = await _recorded_after(branches, parent, exchange) if parent is not None and exchange.said else None
@@ -63,7 +50,7 @@ async def _with_rewritten(
     return BranchPosition(parent)
 
 
-async def _recorded_after(branches: Branches, node: BranchNode, exchange: SentExchange) -> BranchNode | None:
+async def _recorded_after(branches: Branches, node: PlacedTurn, exchange: SentExchange) -> PlacedTurn | None:
     after = branch_values.after(node.tree_id, node.turn_id)
     nodes = await branches.newest(after, tree_rules.CANDIDATES_MAX)
     records = await branches.records([one.turn_id for one in nodes])
@@ -79,7 +66,7 @@ def _session_of(turn: Turn, sent: SentConversation) -> str:
     return turn.scope.session_id if sent.is_session_given else ""
 
 
-async def _continued(branches: Branches, nodes: Sequence[BranchNode], answer: str) -> BranchNode | None:
+async def _continued(branches: Branches, nodes: Sequence[PlacedTurn], answer: str) -> PlacedTurn | None:
     if len(nodes) > 1:
         records = await branches.records([node.turn_id for node in nodes])
         answers = {turn_id: to_text(record.end.answer).split() for turn_id, record in records.items()}
@@ -88,11 +75,11 @@ async def _continued(branches: Branches, nodes: Sequence[BranchNode], answer: st
     return nodes[-1] if nodes else None
 
 
-async def _has_child(branches: Branches, node: BranchNode) -> bool:
+async def _has_child(branches: Branches, node: PlacedTurn) -> bool:
     return bool(await branches.newest(branch_values.after(node.tree_id, node.turn_id), 1))
 
 
-async def _replaced(branches: Branches, sent: SentConversation, session_id: str) -> BranchNode | None:
+async def _replaced(branches: Branches, sent: SentConversation, session_id: str) -> PlacedTurn | None:
     """A first turn whose answer the client does not show: the request has its messages, and further ones."""
     for key in reversed(sent.keys[:-1]):
         found = await branches.newest(branch_values.of_key(key, session_id), tree_rules.CANDIDATES_MAX)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from memory.adapters.redis import branch_values, queue_upkeep
-from memory.adapters.redis.branch_values import BranchNode
+from memory.adapters.redis.branch_values import PlacedTurn
 from memory.adapters.redis.branches import Branches
 from memory.adapters.redis.queue_values import UNLEARNT, WaitingTurn
 from memory.adapters.redis.session_events import Changed
@@ -28,14 +28,14 @@ class BranchShifts:
         self._branches = branches
         self._changes = changes
 
-    async def is_extension(self, parent: BranchNode) -> bool:
+    async def is_extension(self, parent: PlacedTurn) -> bool:
         """Whether a new turn after `parent` leaves the rest of its tree as it is."""
         newest = await self._branches.newest(branch_values.active(parent.tree_id), 1)
         beside = await self._branches.newest(branch_values.beside(parent.tree_id), 1)
         is_newest = all(node.position <= parent.position for node in newest)
         return not parent.is_abandoned and is_newest and not beside
 
-    async def under_way(self, turn: Turn, above: BranchNode, keys: Collection[str]) -> set[str]:
+    async def under_way(self, turn: Turn, above: PlacedTurn, keys: Collection[str]) -> set[str]:
         """Turns after the same parent that were being answered when this one came, and that it does not repeat.
 
         Nobody chose between them yet: two agents, or a client that asks for a title meanwhile.
@@ -76,8 +76,8 @@ class BranchShifts:
             if found is not None:
                 self._branches.put(replace(found, is_concurrent=True))
 
-    async def _path_to(self, turn_id: str) -> dict[str, BranchNode]:
-        path: dict[str, BranchNode] = {}
+    async def _path_to(self, turn_id: str) -> dict[str, PlacedTurn]:
+        path: dict[str, PlacedTurn] = {}
         while turn_id and turn_id not in path:
             node = await self._branches.node(turn_id)
             if node is None:
@@ -86,7 +86,7 @@ class BranchShifts:
             turn_id = node.parent_id
         return path
 
-    async def _abandon(self, nodes: Sequence[BranchNode]) -> None:
+    async def _abandon(self, nodes: Sequence[PlacedTurn]) -> None:
         changes, ids = self._changes, [node.turn_id for node in nodes]
         records = await self._branches.records(ids)
         queued = {turn.id: turn.stage for turn in changes.queue.turns if turn.stage in UNLEARNT}
@@ -103,7 +103,7 @@ class BranchShifts:
             else:
                 self._branches.put(replace(node, is_abandoned=True))
 
-    async def _resume(self, nodes: Sequence[BranchNode], *, now: float) -> None:
+    async def _resume(self, nodes: Sequence[PlacedTurn], *, now: float) -> None:
         records = await self._branches.records([node.turn_id for node in nodes])
         for node in nodes:
             record, resumed = records.get(node.turn_id), replace(node, is_abandoned=False)
@@ -131,7 +131,7 @@ class BranchShifts:
         finished_at = 0.0 if stage == "open" else now
         changes.apply(queue_upkeep.resume(changes.queue, replace(waiting, stage=stage, finished_at=finished_at)))
 
-    def _put_unsettled(self, node: BranchNode) -> None:
+    def _put_unsettled(self, node: PlacedTurn) -> None:
         self._branches.put(replace(node, is_settled=False))
         self._changes.is_shifted = True
 

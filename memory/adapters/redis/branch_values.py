@@ -14,7 +14,7 @@ _SEPARATOR = "\x1f"  # in no id, and in no key
 _PLACE_DIGITS = 16
 
 
-class BranchNode(msgspec.Struct, frozen=True):
+class PlacedTurn(msgspec.Struct, frozen=True):
     """`position`: in the order of recording. `is_seen`: its beginning was observed, not only sent again.
 
     `is_concurrent`: active beside the path of its tree, because it was being answered when its sibling came. `reached`:
@@ -45,7 +45,7 @@ class Kind:
     def prefix(self) -> str:
         return _SEPARATOR.join((*self.words, ""))
 
-    def entry(self, node: BranchNode) -> str:
+    def entry(self, node: PlacedTurn) -> str:
         return f"{self.prefix}{node.position:0{_PLACE_DIGITS}d}{_SEPARATOR}{node.turn_id}"
 
     def turn_id(self, entry: bytes) -> str:
@@ -81,7 +81,7 @@ def left_out(key: str) -> str:
     return Kind(("x", key)).prefix
 
 
-def entries_of(node: BranchNode) -> frozenset[str]:
+def entries_of(node: PlacedTurn) -> frozenset[str]:
     kinds = [of_key(node.key), of_key(node.key, node.session_id)]
     if node.parent_id:
         kinds.append(after(node.tree_id, node.parent_id))
@@ -96,13 +96,13 @@ def entries_of(node: BranchNode) -> frozenset[str]:
     return frozenset(kind.entry(node) for kind in kinds)
 
 
-def encode(node: BranchNode) -> bytes:
+def encode(node: PlacedTurn) -> bytes:
     return _ENCODER.encode(node)
 
 
-def decode(stored: bytes) -> BranchNode:
+def decode(stored: bytes) -> PlacedTurn:
     return _DECODER.decode(stored)
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(BranchNode)
+_DECODER = msgspec.msgpack.Decoder(PlacedTurn)

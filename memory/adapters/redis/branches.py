@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from memory.adapters import tree_rules
 from memory.adapters.redis import branch_values
-from memory.adapters.redis.branch_values import BranchNode, Kind
+from memory.adapters.redis.branch_values import Kind, PlacedTurn
 from memory.adapters.redis.log_client import Command, LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.turn_records import TurnRecord, read_command, record_of
@@ -20,22 +20,22 @@ class Branches:
     def __init__(self, client: LogClient, user_id: str) -> None:
         self._client = client
         self._keys = UserKeys(user_id)
-        self._read: dict[str, BranchNode] = {}
-        self._changed: dict[str, BranchNode] = {}
+        self._read: dict[str, PlacedTurn] = {}
+        self._changed: dict[str, PlacedTurn] = {}
 
-    async def node(self, turn_id: str, session_id: str = "") -> BranchNode | None:
+    async def node(self, turn_id: str, session_id: str = "") -> PlacedTurn | None:
         """`session_id`: "" for any."""
         found = await self._nodes([turn_id])
         return next((one for one in found if session_id in ("", one.session_id)), None)
 
-    async def newest(self, kind: Kind, limit: int) -> list[BranchNode]:
+    async def newest(self, kind: Kind, limit: int) -> list[PlacedTurn]:
         """The last ones of that kind, oldest first."""
         first, last, order = _span(kind)
         span = (last, first, order, "REV", "LIMIT", 0, limit)
         entries = await self._client.call("ZRANGE", self._keys.branch_index, *span)
         return (await self._of_kind(kind, entries))[-limit:]
 
-    async def all(self, kind: Kind) -> list[BranchNode]:
+    async def all(self, kind: Kind) -> list[PlacedTurn]:
         """In the order of recording."""
         return await self._of_kind(kind, await self._client.call("ZRANGE", self._keys.branch_index, *_span(kind)))
 
@@ -61,7 +61,7 @@ class Branches:
         records = (record_of(reply) for reply in replies)
         return {record.beginning.id: record for record in records if record is not None}
 
-    def put(self, node: BranchNode) -> None:
+    def put(self, node: PlacedTurn) -> None:
         self._changed[node.turn_id] = node
 
     async def leaving_out(self, key: str, place: int) -> list[Command]:
@@ -105,12 +105,12 @@ class Branches:
             writing.append(("HDEL", keys.branches, name))
         return writing
 
-    async def _of_kind(self, kind: Kind, entries: Sequence[bytes]) -> list[BranchNode]:
+    async def _of_kind(self, kind: Kind, entries: Sequence[bytes]) -> list[PlacedTurn]:
         nodes = await self._nodes([*(kind.turn_id(entry) for entry in entries), *self._changed])
         found = {node.turn_id: node for node in nodes if kind.entry(node) in branch_values.entries_of(node)}
         return sorted(found.values(), key=lambda node: node.position)
 
-    async def _nodes(self, turn_ids: Collection[str]) -> list[BranchNode]:
+    async def _nodes(self, turn_ids: Collection[str]) -> list[PlacedTurn]:
         asked = [turn_id for turn_id in dict.fromkeys(turn_ids) if turn_id not in self._read | self._changed]
         if asked:
             for stored in await self._client.call("HMGET", self._keys.branches, *asked):

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from memory.adapters.redis import branch_positions, branch_values
-from memory.adapters.redis.branch_positions import BranchPosition
 from memory.adapters.redis.branch_shifts import BranchShifts
-from memory.adapters.redis.branch_values import BranchNode
+from memory.adapters.redis.branch_values import PlacedTurn
 from memory.adapters.redis.branches import Branches
-from memory.adapters.redis.filling_in import FillingIn, TreeParts, insert, place
+from memory.adapters.redis.filling_in import MissedTurns, TreeParts, insert, place
 from memory.adapters.redis.known_exchanges import KnownExchanges
 from memory.adapters.redis.ledger_store import read_erasure
 from memory.adapters.redis.log_client import Command, LogClient
@@ -25,7 +24,7 @@ from memory.adapters.redis.turn_names import TurnNames
 from memory.adapters.redis.turn_order import TurnOrder
 from memory.adapters.redis.turn_records import head_of
 from memory.adapters.redis.user_index import Look, Marked
-from memory.adapters.tree_rules import SHIFT_TURNS_MAX
+from memory.adapters.tree_rules import SHIFT_TURNS_MAX, BranchPosition
 from memory.errors import BadInput
 from memory.model import BranchShift, BranchTurn, SentConversation, SentExchange, Turn, TurnStatus
 from memory.ports import Clock
@@ -155,7 +154,7 @@ class _Opening:
         position = await branch_positions.position_of(branches, self.turn, self.sent)
         is_extension = position.parent is None or await shifts.is_extension(position.parent)
         turn = replace(self.turn, scope=replace(self.turn.scope, session_id=self._session_id(position)))
-        last = await FillingIn(self.parts, turn, self.sent.is_session_given, self.now).run(position)
+        last = await MissedTurns(self.parts, turn, self.sent.is_session_given, self.now).run(position)
         above = last if last is not None and last.is_seen else None  # a beginning that was never observed is no parent
         await insert(self.parts, turn, now=self.now, owner=self.owner)
         await self._place(shifts, turn, position, above, is_extension=is_extension)
@@ -165,8 +164,8 @@ class _Opening:
         self,
         shifts: BranchShifts,
         turn: Turn,
-        position: BranchPosition,
-        above: BranchNode | None,
+        position: BranchPosition[PlacedTurn],
+        above: PlacedTurn | None,
         *,
         is_extension: bool,
     ) -> None:
@@ -177,13 +176,13 @@ class _Opening:
             beside = set[str]() if above is None else await shifts.under_way(turn, above, self.sent.keys)
             await shifts.make_active(turn, node.tree_id, now=self.now, beside=beside)
 
-    def _session_id(self, position: BranchPosition) -> str:
+    def _session_id(self, position: BranchPosition[PlacedTurn]) -> str:
         if self.sent.is_session_given:
             return self.turn.scope.session_id
         continued = position.parent or position.replaced
         return continued.session_id if continued is not None and continued.is_seen else self.turn.scope.session_id
 
 
-def _settled(node: BranchNode) -> BranchNode:
+def _settled(node: PlacedTurn) -> PlacedTurn:
     reached = node.reached if node.is_abandoned else ""
     return structs.replace(node, is_settled=True, reached=reached)

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from memory.adapters import tree_rules
 from memory.adapters.redis import recording_values
-from memory.adapters.redis.branch_positions import BranchPosition
-from memory.adapters.redis.branch_values import BranchNode
+from memory.adapters.redis.branch_values import PlacedTurn
 from memory.adapters.redis.branches import Branches
 from memory.adapters.redis.known_exchanges import KnownExchanges
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.recording_times import read_gaps
 from memory.adapters.redis.turn_changes import NewTurn, TurnChanges
 from memory.adapters.redis.turn_names import TurnNames
+from memory.adapters.tree_rules import BranchPosition
 from memory.model import SentExchange, Turn
 
 
@@ -34,7 +34,7 @@ class TreeParts:
 
 
 @dataclass(frozen=True, slots=True)
-class FillingIn:
+class MissedTurns:
     """Fills in before `turn`, which is in its session already. `is_session_given`: history may have been imported."""
 
     parts: TreeParts
@@ -42,7 +42,7 @@ class FillingIn:
     is_session_given: bool
     now: float
 
-    async def run(self, position: BranchPosition) -> BranchNode | None:
+    async def run(self, position: BranchPosition[PlacedTurn]) -> PlacedTurn | None:
         """The position after the filled-in turns: the last of them, else the known one."""
         last = position.parent
         sent = [one for one in position.missing if one.said]
@@ -70,7 +70,7 @@ class FillingIn:
             if not is_left_out and not is_known
         ]
 
-    async def _said_from(self, parent: BranchNode | None, count: int) -> float | None:
+    async def _said_from(self, parent: PlacedTurn | None, count: int) -> float | None:
         """The earliest time of the unknown exchanges; None if they are not to be filled in."""
         client, keys = self.parts.client, self.parts.changes.keys
         if parent is not None and parent.is_seen:
@@ -107,8 +107,8 @@ class FillingIn:
         self.parts.changes.commands += await self.parts.exchanges.leaving_out(user_id, exchange, place=place)
 
     async def _filled_in(
-        self, exchange: SentExchange, last: BranchNode | None, *, number: int, count: int, said_from: float
-    ) -> BranchNode | None:
+        self, exchange: SentExchange, last: PlacedTurn | None, *, number: int, count: int, said_from: float
+    ) -> PlacedTurn | None:
         tree_id = last.tree_id if last is not None and last.is_seen else ""
         turn = tree_rules.filled_in(
             self.turn, exchange, tree_id=tree_id, number=number, count=count, said_from=said_from
@@ -117,8 +117,8 @@ class FillingIn:
         return await self._placed(turn, exchange, last, is_imported=False)
 
     async def _placed(
-        self, turn: Turn, exchange: SentExchange, last: BranchNode | None, *, is_imported: bool
-    ) -> BranchNode:
+        self, turn: Turn, exchange: SentExchange, last: PlacedTurn | None, *, is_imported: bool
+    ) -> PlacedTurn:
         above = last if last is not None and last.is_seen else None
         return await place(self.parts, turn, exchange.key, above, is_seen=above is not None or is_imported)
 
@@ -136,13 +136,13 @@ async def insert(parts: TreeParts, turn: Turn, *, now: float, owner: str = "") -
 
 
 async def place(
-    parts: TreeParts, turn: Turn, key: str, above: BranchNode | None, *, is_seen: bool, tree_id: str = ""
-) -> BranchNode:
+    parts: TreeParts, turn: Turn, key: str, above: PlacedTurn | None, *, is_seen: bool, tree_id: str = ""
+) -> PlacedTurn:
     """The turn's position after `above`; a known turn keeps its own. `tree_id`: without `above`; "" for a new tree."""
     known = await parts.branches.node(turn.id)
     if known is not None:
         return known
-    node = BranchNode(
+    node = PlacedTurn(
         position=await parts.names.place(),
         turn_id=turn.id,
         session_id=turn.scope.session_id,

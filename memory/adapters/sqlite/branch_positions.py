@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.adapters import tree_rules
-from memory.adapters.tree_rules import Continuation
+from memory.adapters.tree_rules import BranchPosition, Continuation
 from memory.adapters.turn_texts import messages_of, to_text
 from memory.model import SentConversation, SentExchange, Turn
 
@@ -33,19 +33,7 @@ class BranchNode:
     is_abandoned: int
 
 
-@dataclass(frozen=True, slots=True)
-class BranchPosition:
-    """Where a request continues. `missing`: exchanges after `parent`, or all earlier ones, that are not known.
-
-    `replaced`: the first turn of a conversation, whose messages the request repeats and adds to.
-    """
-
-    parent: BranchNode | None
-    missing: Sequence[SentExchange] = ()
-    replaced: BranchNode | None = None
-
-
-def position_of(connection: sqlite3.Connection, turn: Turn, sent: SentConversation) -> BranchPosition:
+def position_of(connection: sqlite3.Connection, turn: Turn, sent: SentConversation) -> BranchPosition[BranchNode]:
     session_id = _session_of(turn, sent)
     if sent.continues:
         return BranchPosition(_node(connection, turn, sent.continues, session_id))
@@ -61,7 +49,7 @@ def position_of(connection: sqlite3.Connection, turn: Turn, sent: SentConversati
 
 def _with_rewritten(
     connection: sqlite3.Connection, parent: BranchNode | None, missing: Sequence[SentExchange]
-) -> BranchPosition:
+) -> BranchPosition[BranchNode]:
     """The position after those of the missing exchanges that were recorded in other words, or with another answer."""
     for index, exchange in enumerate(missing):
         following = _recorded_after(connection, parent, exchange) if parent is not None and exchange.said else None

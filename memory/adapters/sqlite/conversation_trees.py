@@ -11,7 +11,6 @@ from memory.adapters import tree_rules
 from memory.adapters.sqlite import branch_shifts, filling_in, known_exchanges
 from memory.adapters.sqlite.branch_positions import (
     BranchNode,
-    BranchPosition,
     insert_node,
     is_left_out,
     position_of,
@@ -21,6 +20,7 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.erased_users import was_erased_since
 from memory.adapters.sqlite.filling_in import FillingIn
 from memory.adapters.sqlite.turns_opening import insert_turn
+from memory.adapters.tree_rules import BranchPosition
 from memory.errors import BadInput
 from memory.model import BranchShift, SentConversation, SentExchange, Turn, TurnStatus
 from memory.ports import Clock
@@ -94,7 +94,7 @@ class _Opening:
         self,
         connection: sqlite3.Connection,
         turn: Turn,
-        position: BranchPosition,
+        position: BranchPosition[BranchNode],
         above: BranchNode | None,
         *,
         is_extension: bool,
@@ -107,7 +107,7 @@ class _Opening:
             branch_shifts.make_active(connection, turn, tree_id, now=self.now, beside=beside)
         return at
 
-    def _session_id(self, position: BranchPosition) -> str:
+    def _session_id(self, position: BranchPosition[BranchNode]) -> str:
         if self.sent.is_session_given:
             return self.turn.scope.session_id
         continued = position.parent or position.replaced

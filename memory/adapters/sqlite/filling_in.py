@@ -15,11 +15,11 @@ import sqlite3
 from dataclasses import dataclass
 
 from memory.adapters.sqlite import known_exchanges, recording_times
-from memory.adapters.sqlite.branch_positions import BranchNode, BranchPosition, insert_node, is_left_out
+from memory.adapters.sqlite.branch_positions import BranchNode, insert_node, is_left_out
 from memory.adapters.sqlite.turns_opening import insert_turn
 from memory.adapters.sqlite.turns_rows import TURN_COLUMNS, turn_of
 from memory.adapters.sqlite.user_digests import user_hash
-from memory.adapters.tree_rules import RETURN_SECONDS_MAX, filled_in, seconds_to_begin
+from memory.adapters.tree_rules import RETURN_SECONDS_MAX, BranchPosition, filled_in, seconds_to_begin
 from memory.model import SentExchange, Turn
 
 
@@ -42,7 +42,7 @@ class FillingIn:
     is_session_given: bool
     now: float
 
-    def run(self, connection: sqlite3.Connection, position: BranchPosition) -> BranchNode | None:
+    def run(self, connection: sqlite3.Connection, position: BranchPosition[BranchNode]) -> BranchNode | None:
         """The position after the filled-in turns: the last of them, else the known one."""
         last, user_id = position.parent, self.turn.scope.user_id
         sent = [one for one in position.missing if one.said]
