@@ -15,6 +15,8 @@ from memory.recall.trace import RecallOutcome
 from memory.runtime.metrics import Metrics
 
 LOOKUP_SECONDS_MAX = 0.05  # of the request's deadline; usually it takes some microseconds
+RETURN_SECONDS_MAX = 0.3  # since a lookup failed first: a server that was killed is back by then, if it comes back soon
+PAUSE_SECONDS = 0.01
 
 OPTED_OUT = RecallOutcome(RecallStatus.DISABLED, "opted_out")
 UNKNOWN = RecallOutcome(RecallStatus.UNAVAILABLE, "opt_out_unknown")
@@ -27,23 +29,40 @@ class ConsentingRecall:
         self._recall = recall
         self._opt_outs = opt_outs
         self._metrics = metrics
+        self._unknown_since: float | None = None  # the loop's time; None while lookups succeed
 
     async def recall(
         self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals, *, waited: float = 0.0
     ) -> RecallOutcome:
         asked_at = perf_counter()
         refused = await self._refused(scope)
+        waited += perf_counter() - asked_at
+        if refused is UNKNOWN:
+            refused = await self._after_return(scope)
         if refused is None:
-            return await self._recall.recall(scope, request, upstream, waited=waited + perf_counter() - asked_at)
+            return await self._recall.recall(scope, request, upstream, waited=waited)
         self._metrics.requests.labels(refused.status, refused.reason).inc()
         return refused
 
     async def _refused(self, scope: Scope) -> RecallOutcome | None:
         try:
             async with asyncio.timeout(LOOKUP_SECONDS_MAX):
-                return None if await self._opt_outs.since(scope.user_id) is None else OPTED_OUT
+                since = await self._opt_outs.since(scope.user_id)
         except (Unavailable, TimeoutError):
+            if self._unknown_since is None:
+                self._unknown_since = asyncio.get_running_loop().time()
             return UNKNOWN
+        self._unknown_since = None
+        return None if since is None else OPTED_OUT
+
+    async def _after_return(self, scope: Scope) -> RecallOutcome | None:
+        """A server that starts again is waited for, beyond the deadline; one that stays away delays no further request."""
+        loop, refused = asyncio.get_running_loop(), UNKNOWN
+        ends_at = (self._unknown_since or loop.time()) + RETURN_SECONDS_MAX
+        while refused is UNKNOWN and loop.time() < ends_at:
+            await asyncio.sleep(PAUSE_SECONDS)
+            refused = await self._refused(scope)
+        return refused
 
 
 __all__ = ["ConsentingRecall"]

@@ -52,9 +52,12 @@ class Blow:
         return is_filter and self.at - ACKNOWLEDGED_SECONDS < chat.ended and chat.began < self.until + NOTICED_SECONDS
 
     def is_why_without_a_note(self, chat: Chat) -> bool:
-        """Whether Envoy did not know yet that the filter stands still: it waits for it, and then goes on alone."""
-        is_stopped_filter = self.part == PARTS[0] and self.sign is signal.SIGSTOP
-        return is_stopped_filter and self.at - NOTICED_SECONDS < chat.began < self.at + STANDSTILL_SECONDS
+        """Whether Envoy did not know yet that the filter stands still: it waits for it, and then goes on alone. Or
+        whether Redis stood still, so that nobody could tell what was forgotten.
+        """
+        if self.sign is not signal.SIGSTOP or self.part not in (PARTS[0], REDIS):
+            return False
+        return self.at - NOTICED_SECONDS < chat.began < self.at + STANDSTILL_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ No chat fails, all are recorded, and none goes without memory but those that Env
 from __future__ import annotations
 
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -19,7 +18,7 @@ import httpx
 import pytest
 from chat_load import ChatLoad, chatting
 from product import Product, eventually, with_pid
-from two_of_each import TURN_LOGS, is_whole, running_two_of_each
+from two_of_each import TURN_LOGS, is_whole, kept_of, running_two_of_each
 from upstream import RecordingUpstream, running_upstream
 
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
@@ -72,11 +71,8 @@ def recorded(product: Product) -> dict[str, int]:
 
 
 def answered_turns(product: Product, user: str) -> int:
-    """How many exchanges of this user are complete in the turn log."""
-    with sqlite3.connect(f"file:{product.data_dir}/turns.sqlite?mode=ro", uri=True) as log:
-        [[count]] = log.execute("select count(*) from turns where user_id = ? and status = 'closed'", (user,))
-    log.close()
-    return int(count)
+    """How many exchanges of this user are complete in the record."""
+    return kept_of(product, user).closed.total()
 
 
 def is_remembering(load: ChatLoad, *, none_max: int = 0) -> None:

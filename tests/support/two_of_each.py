@@ -49,7 +49,7 @@ class Kept:
     """
 
     said: Counter[str] = field(default_factory=Counter)
-    closed: set[str] = field(default_factory=set)
+    closed: Counter[str] = field(default_factory=Counter)
     memories: Counter[str] = field(default_factory=Counter)
 
 
@@ -63,7 +63,7 @@ def kept_of(product: Product, user: str) -> Kept:
                 said = turn["messages"][-1]["content"]
                 kept.said[said] += 1
                 if turn["status"] == "closed":
-                    kept.closed.add(said)
+                    kept.closed[said] += 1
             case {"kind": "memory", "memory": memory}:
                 kept.memories[memory["content"]] += 1
     return kept

@@ -9,12 +9,16 @@ from typing import Any
 
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialBackoff
 
 from memory.adapters.redis.log_client import LogClient
 
 CLUSTER = "+cluster"
 TLS_SCHEME = "rediss"
 CONNECT_SECONDS_MAX = 2.0
+PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.005, 0.3  # before a call is sent again, doubling
+SENT_AGAIN_MAX = 6  # over a connection that was lost: half a second, in which a server starts again
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,8 @@ class RedisAddress:
 async def connected(address: RedisAddress) -> AsyncIterator[LogClient]:
     """Nothing is sent before the first call."""
     scheme, _, rest = address.url.partition("://")
-    options: dict[str, Any] = {"socket_connect_timeout": CONNECT_SECONDS_MAX}
+    again = Retry(ExponentialBackoff(cap=PAUSE_SECONDS_MAX, base=PAUSE_SECONDS_MIN), SENT_AGAIN_MAX)
+    options: dict[str, Any] = {"socket_connect_timeout": CONNECT_SECONDS_MAX, "retry": again}
     if address.username:
         options["username"] = address.username
     if address.password:

@@ -75,12 +75,44 @@ async def hanging() -> float | None:
 
 
 @pytest.mark.parametrize("answer", [down, hanging])
-async def test_in_doubt_there_is_no_note_and_no_wait(
+async def test_in_doubt_there_is_no_note_and_no_long_wait(
     tmp_path: Path, answer: Callable[[], Awaitable[float | None]]
 ) -> None:
     async with rigged(tmp_path) as rig, asyncio.timeout(5):
         outcome = await recalled(rig, Asked(answer))
     assert (outcome.status, outcome.reason, outcome.notes) == (RecallStatus.UNAVAILABLE, "opt_out_unknown", ())
+
+
+async def test_whoever_comes_back_soon_is_waited_for_beyond_the_deadline(tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+    back_at = loop.time() + 0.1
+
+    async def restarting() -> float | None:
+        if loop.time() < back_at:
+            raise Unavailable("turn_log", "it starts again")
+        return None
+
+    async with rigged(tmp_path) as rig:
+        told = Told(rig.recall)
+        outcome = await ConsentingRecall(told, Asked(restarting), rig.metrics).recall(
+            Scope("u"), request_of(QUESTION), NO_SIGNALS
+        )
+        assert outcome.status is RecallStatus.USED
+        assert told.waited is not None
+        assert told.waited < 0.05
+
+
+async def test_whoever_stays_away_delays_only_those_who_came_first(tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+    async with rigged(tmp_path) as rig:
+        recall = ConsentingRecall(rig.recall, Asked(down), rig.metrics)
+        seconds: list[float] = []
+        for _ in range(3):
+            began_at = loop.time()
+            await recall.recall(Scope("u"), request_of(QUESTION), NO_SIGNALS)
+            seconds.append(loop.time() - began_at)
+    assert 0.25 < seconds[0] < 5
+    assert max(seconds[1:]) < 0.2
 
 
 async def test_the_look_takes_its_time_from_the_deadline_of_recall(tmp_path: Path) -> None:
