@@ -10,7 +10,7 @@ from functools import partial
 
 from typer import echo
 
-from extproc.supervisor.offline import claimed, progress_bar, refuse_company, running
+from extproc.supervisor.offline import assert_alone, claimed, progress_bar, running
 from extproc.supervisor.process_specs import ProcessSpec
 from memory.cli.output import print_json
 from memory.cli.prepare import make_ready
@@ -34,7 +34,7 @@ async def _run(settings: Settings, milvus: ProcessSpec | None, *, is_dry: bool) 
         if is_dry:
             return await run.estimate()
         with progress_bar() as advance:
-            return await run.run(advance=advance, check_alone=partial(refuse_company, settings))
+            return await run.run(advance=advance, check_alone=partial(assert_alone, settings))
 
 
 def _show(found: Migrated, *, is_dry: bool, as_json: bool) -> None:

@@ -83,8 +83,13 @@ def claimed(settings: Settings, *, is_dry: bool) -> Iterator[tuple[Settings, Pro
 
 
 def refuse_company(settings: Settings) -> None:
+    """`assert_alone` for a caller without a running loop."""
+    asyncio.run(assert_alone(settings))
+
+
+async def assert_alone(settings: Settings) -> None:
     """Raises `CannotStart` while a part or a tool has the turn log open: what it writes would be lost."""
-    others = asyncio.run(processes_on(settings))
+    others = await processes_on(settings)
     if others:
         raise CannotStart(
             f"{others} other processes of memproxy (filter, worker, API or a tool) use "
@@ -125,4 +130,4 @@ async def _answers(uri: str, part: ChildProcess) -> None:
         ) from None
 
 
-__all__ = ["claimed", "progress_bar", "refuse_company", "running"]
+__all__ = ["assert_alone", "claimed", "progress_bar", "refuse_company", "running"]

@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 from typer import echo
 
-from extproc.supervisor.offline import claimed, progress_bar, refuse_company, running
+from extproc.supervisor.offline import assert_alone, claimed, progress_bar, running
 from extproc.supervisor.process_specs import ProcessSpec
 from memory.cli.output import print_json
 from memory.cli.prepare import make_ready
@@ -47,7 +47,7 @@ async def _estimate(settings: Settings, milvus: ProcessSpec | None) -> Estimate:
 async def _run(settings: Settings, milvus: ProcessSpec | None) -> Outcome:
     async with running(milvus, settings), composition.open_reembedding(settings) as run:
         with progress_bar() as advance:
-            return await run.run(advance=advance, check_alone=partial(refuse_company, settings))
+            return await run.run(advance=advance, check_alone=partial(assert_alone, settings))
 
 
 def _show(found: Estimate | Outcome, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ copied as they are: nothing is embedded again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from memory.errors import BadSetting
@@ -36,7 +36,7 @@ class Migrate:
         """Changes nothing."""
         return Migrated(await self._store.status())
 
-    async def run(self, *, advance: Advance, check_alone: Callable[[], None]) -> Migrated:
+    async def run(self, *, advance: Advance, check_alone: Callable[[], Awaitable[None]]) -> Migrated:
         """`check_alone` raises if another process may write memories. Raises `BadSetting` if `reembed` is needed."""
         loop = asyncio.get_running_loop()
         began_at, copied = loop.time(), 0
@@ -51,7 +51,7 @@ class Migrate:
             advance(before.embedded, before.memories)
             await self._store.begin()
             copied = await transferred(self._store, self._store.copy, before, advance)
-            check_alone()
+            await check_alone()
             await self._store.switch()
         await self._store.clear()
         return Migrated(before, copied, loop.time() - began_at)

@@ -73,7 +73,7 @@ class Reembed:
         seconds = seconds_each * (status.memories - status.embedded)
         return Estimate(status, self._wanted, is_needed=True, seconds=seconds)
 
-    async def run(self, *, advance: Advance, check_alone: Callable[[], None]) -> Outcome:
+    async def run(self, *, advance: Advance, check_alone: Callable[[], Awaitable[None]]) -> Outcome:
         """`advance` gets the memories done and the total. `check_alone` raises if another process may write
         memories.
         """
@@ -85,7 +85,7 @@ class Reembed:
             advance(before.embedded, before.memories)
             await self._store.begin()
             embedded = await self._embed_all(before, advance)
-            check_alone()
+            await check_alone()
             await self._store.switch()
         await self._store.clear()
         await self._snapshots.erase_all()

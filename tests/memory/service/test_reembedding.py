@@ -37,7 +37,7 @@ class Watch:
     def advance(self, done: int, total: int) -> None:
         self.seen.append((done, total))
 
-    def check_alone(self) -> None:
+    async def check_alone(self) -> None:
         if self.refusal is not None:
             raise self.refusal
 

@@ -50,7 +50,7 @@ def opened(server: MilvusServer, collection: str) -> MilvusStore:
     return MilvusStore(server.address(collection, DIMENSION, ORIGIN), metrics=Metrics(CollectorRegistry()))
 
 
-def nobody_else() -> None:
+async def nobody_else() -> None:
     return
 
 
