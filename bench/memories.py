@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.connection import MilvusAccess, MilvusAddress
 from memory.adapters.milvus.store import MilvusStore, MilvusTimeouts
 from memory.model import Change, ChangeKind, Memory
 from memory.ports import Embedder
@@ -62,12 +62,15 @@ def new_questions() -> Iterator[str]:
         yield f"Where was it that I {verb} the {thing} with {who}, say {number} days ago?"
 
 
-async def fill(milvus_uri: str, embedder: Embedder, users: Mapping[str, int], collection: str = "") -> None:
+async def fill(
+    milvus_uri: str, embedder: Embedder, users: Mapping[str, int], collection: str = "", *, token: str = ""
+) -> None:
     """Memories straight into the store, as many as each user is to have."""
     said = sentences()
     vectors = np.asarray(await embedder.embed(said, is_urgent=False), dtype=np.float32)
     settings = Settings().memory.milvus
-    address = MilvusAddress(milvus_uri, collection or settings.collection, settings.dimension)
+    access = MilvusAccess(token=token)
+    address = MilvusAddress(milvus_uri, collection or settings.collection, settings.dimension, access=access)
     async with MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as store:
         for place, (user, count) in enumerate(users.items()):
             picked = (np.arange(count) * 7 + place * 131) % SENTENCES  # 7 and 2,000 share no factor: each once

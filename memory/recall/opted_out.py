@@ -56,8 +56,9 @@ class ConsentingRecall:
         return None if since is None else OPTED_OUT
 
     async def _after_return(self, scope: Scope) -> RecallOutcome | None:
-        """A server that starts again is waited for, beyond the deadline; one that stays away delays no further request."""
-        loop, refused = asyncio.get_running_loop(), UNKNOWN
+        """A server that starts again is waited for, beyond the deadline; one that stays away delays nobody else."""
+        loop = asyncio.get_running_loop()
+        refused: RecallOutcome | None = UNKNOWN
         ends_at = (self._unknown_since or loop.time()) + RETURN_SECONDS_MAX
         while refused is UNKNOWN and loop.time() < ends_at:
             await asyncio.sleep(PAUSE_SECONDS)

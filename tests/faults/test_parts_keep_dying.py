@@ -10,12 +10,14 @@ import itertools
 import random
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
 from chat_load import Chat, ChatLoad, Talker, talking
 from kept_things import SUBJECTS, kept_thing
+from milvus_standalone import MILVUS_SERVER, MilvusServer
 from product import Product, eventually, in_time, sentences, with_pid
 from redis_server import RedisServer
 from two_of_each import TURN_LOGS, Kept, is_whole, kept_of, running_two_of_each
@@ -29,8 +31,10 @@ STILL_SECONDS = 3.0
 SHORT_SECONDS, LONG_SECONDS = 20.0, 180.0
 SEED = 20_261
 FACT = "My locker at the pool has the number 117."
-PARTS = ("memproxy filter", "memproxy worker", "memproxy api", "milvus-lite server")
-REDIS = "redis-server"
+PARTS = ("memproxy filter", "memproxy worker", "memproxy api")
+MILVUS_LITE, REDIS = "milvus-lite server", "redis-server"
+MILVUS_LEASE_SECONDS = 5  # how long a server that was killed keeps its place
+ON_SERVERS = f"redis and a {MILVUS_SERVER}"
 WITH_A_NOTE_MIN = 0.99  # of those that asked for one
 ACKNOWLEDGED_SECONDS = 1.0  # after its answer, a turn is in the log, on a busy machine as well
 NOTICED_SECONDS = 1.5  # until Envoy sends nothing more to a filter that is gone: its health checks are 0.5 s apart
@@ -62,30 +66,26 @@ class Blow:
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """`redis`: the server that holds the turn log, if one does, which nobody starts again but this test."""
+    """`servers`: those that hold the turn log and the memories, by name, which nobody starts again but this test."""
 
     product: Product
-    redis: RedisServer | None
+    servers: Mapping[str, RedisServer | MilvusServer]
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return PARTS if self.redis is None else (*PARTS, REDIS)
+        return (*PARTS, *(() if MILVUS_SERVER in self.servers else (MILVUS_LITE,)), *self.servers)
 
     def hit(self, part: str, sign: signal.Signals, chance: random.Random) -> None:
-        processes = self.product.children(part)
-        if part == REDIS:
-            assert self.redis is not None
-            assert self.redis.process is not None
-            processes = [self.redis.process.pid]
-        victim = chance.choice(processes)
+        server = self.servers.get(part)
+        if server is not None and sign is signal.SIGKILL:
+            server.kill()
+            server.start()
+            return
+        victim = chance.choice(self.product.children(part) if server is None else [server.pid])
         with_pid(victim, sign)
         if sign is signal.SIGSTOP:
             time.sleep(STILL_SECONDS)
             with_pid(victim, signal.SIGCONT)
-        elif part == REDIS:
-            assert self.redis is not None
-            self.redis.kill()
-            self.redis.start()
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +95,23 @@ def upstream() -> Iterator[RecordingUpstream]:
         yield server
 
 
-@pytest.fixture(params=TURN_LOGS)
+@pytest.fixture(params=[*TURN_LOGS, ON_SERVERS])
 def victims(
     request: pytest.FixtureRequest, upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Victims]:
-    data_dir = tmp_path_factory.mktemp("dying") / "data"
-    with running_two_of_each(request.param, data_dir, upstream=upstream.url) as (started, redis):
+    data_dir, servers = tmp_path_factory.mktemp("dying") / "data", dict[str, RedisServer | MilvusServer]()
+    with ExitStack() as stack:
+        config = None
+        if request.param == ON_SERVERS:
+            milvus = MilvusServer(data_dir.parent / "milvus", lease_seconds=MILVUS_LEASE_SECONDS)
+            stack.callback(milvus.kill)
+            milvus.start()
+            servers[MILVUS_SERVER] = milvus
+            config = stack.enter_context(milvus.configured(data_dir.parent, "memories"))
+        running = running_two_of_each(request.param.split()[0], data_dir, upstream=upstream.url, config=config)
+        started, redis = stack.enter_context(running)
+        if redis is not None:
+            servers[REDIS] = redis
         eventually(lambda: is_whole(started), seconds=60)
         for user in users():
             assert started.chat(FACT, user).status_code == 200
@@ -108,7 +119,7 @@ def victims(
             assert started.flush(user) == {"pending": 0, "failed": 0}
             for _ in range(2):  # each filter loads what it knows of the user
                 in_time(lambda user=user: started.chat(question(0), user, memory_config={"auto_store": False}))
-        yield Victims(started, redis)
+        yield Victims(started, servers)
 
 
 def users() -> list[str]:
@@ -164,7 +175,7 @@ def strike(victims: Victims, signs: Sequence[signal.Signals], *, seconds: float)
         eventually(lambda: is_whole(victims.product), seconds=90)
         if time.monotonic() > until and len(blows) >= len(victims.parts):
             return blows
-        if part != REDIS:
+        if part not in victims.servers:
             eventually(lambda part=part: victims.product.children(part), seconds=60)
         at = time.monotonic()
         victims.hit(part, sign, chance)
@@ -177,7 +188,8 @@ def assert_noted(load: ChatLoad, blows: Sequence[Blow]) -> None:
     judged = [chat for chat in asked if not any(blow.is_why_without_a_note(chat) for blow in blows)]
     assert len(judged) > len(asked) // 2, "too few are left to judge by"
     without = [chat for chat in judged if chat.memory != "used"]
-    assert len(without) <= (1 - WITH_A_NOTE_MIN) * len(judged), f"{len(without)} of {len(judged)}: {load.memory_of()}"
+    after = [(chat.memory, [(one.part, round(chat.began - one.at, 2)) for one in blows]) for chat in without]
+    assert len(without) <= (1 - WITH_A_NOTE_MIN) * len(judged), f"{len(without)} of {len(judged)}: {after}"
 
 
 def assert_kept_once(user: str, chats: Sequence[Chat], blows: Sequence[Blow], kept: Kept) -> None:

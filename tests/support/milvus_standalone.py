@@ -7,11 +7,14 @@ all tests that do not break it: all of them run in one process.
 from __future__ import annotations
 
 import base64
+import json
 import os
 import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
@@ -79,7 +82,7 @@ class MilvusServer:
         """It and what serves it, by SIGKILL; returns once neither is left."""
         if self._process is None:
             return
-        server = self._server_pid()
+        server = self.pid
         self._process.kill()
         self._process.wait()
         while server and _runs(server):
@@ -88,13 +91,22 @@ class MilvusServer:
 
     def freeze(self) -> None:
         """Returns once none of its threads runs: on a busy machine one may still answer after the signal."""
-        server = self._server_pid()
+        server = self.pid
         os.kill(server, signal.SIGSTOP)
         while not _stands_still(server):
             time.sleep(0.01)
 
     def thaw(self) -> None:
-        os.kill(self._server_pid(), signal.SIGCONT)
+        os.kill(self.pid, signal.SIGCONT)
+
+    @contextmanager
+    def configured(self, folder: Path, collection: str) -> Iterator[Path]:
+        """A file of settings for a product on this server; the token is in the environment meanwhile."""
+        file = folder / "memproxy.yaml"
+        file.write_text(json.dumps({"milvus_uri": self.uri, "memory": {"milvus": {"collection": collection}}}))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("MEMPROXY_MEMORY_MILVUS_TOKEN", TOKEN)
+            yield file
 
     def _spawn(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +130,9 @@ class MilvusServer:
                 return False
         return milvus_pb2.ShowCollectionsResponse.FromString(answer).status.code == 0
 
-    def _server_pid(self) -> int:
+    @property
+    def pid(self) -> int:
+        """Of the server itself; 0 before it has begun."""
         try:
             return int((self._folder / "server.pid").read_text())
         except (OSError, ValueError):

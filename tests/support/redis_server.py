@@ -52,6 +52,11 @@ class RedisServer:
         """For the setting `redis_url`."""
         return f"redis{'+cluster' if self.is_cluster else ''}://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
     def set(self, name: str, value: str) -> None:
         with Redis(port=self.port) as client:
             client.config_set(name, value)

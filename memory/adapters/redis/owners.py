@@ -19,8 +19,9 @@ from memory.adapters.redis.log_client import Command, LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.errors import Unavailable
 
-ALIVE_SECONDS = 10.0  # after its last heartbeat a process counts as dead
-BEAT_SECONDS = 2.0  # between two heartbeats: four may fail
+ALIVE_SECONDS = 4.0  # after its last heartbeat a process counts as dead
+BEAT_SECONDS = 0.8  # between two heartbeats: four may fail
+RETURN_SECONDS = 2.0  # after an outage of the server: until then all who are alive have shown it
 NOTED_USERS_MAX = 50_000  # users that this process need not write down again; about 5 MB
 
 _log = structlog.get_logger(__name__)
@@ -38,6 +39,8 @@ class RedisOwners:
         self._client = client
         self._noted: set[str] = set()
         self._is_open = False
+        self._is_failing = False
+        self._trusts_at = float("-inf")  # the loop's time
         self._beating = asyncio.TaskGroup()
         self._beat_task: asyncio.Task[None] | None = None
 
@@ -76,7 +79,9 @@ class RedisOwners:
         self._noted.add(user_id)
 
     async def find_dead(self) -> list[str]:
-        """The dead that nobody forgot yet."""
+        """The dead that nobody forgot yet. Nobody is dead for what the server forgot while it was away itself."""
+        if self._is_failing or asyncio.get_running_loop().time() < self._trusts_at:
+            return []
         return [name for name, is_alive in await self._others() if not is_alive]
 
     async def find_living(self) -> list[str]:
@@ -115,7 +120,12 @@ class RedisOwners:
             try:
                 await self._beat()
             except Unavailable as error:
+                self._is_failing = True
                 _log.warning("redis.heartbeat_failed", reason=str(error))
+                continue
+            if self._is_failing:
+                self._is_failing = False
+                self._trusts_at = asyncio.get_running_loop().time() + RETURN_SECONDS
 
     async def _beat(self) -> None:
         """Where the key had expired, others may have forgotten us and what we hold."""

@@ -1,0 +1,60 @@
+"""Which processes are alive: the dead are found soon, and nobody is dead because the server was away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+from redis_server import RedisServer, own_redis_server, redis_server
+
+from memory.adapters.redis import owners as owners_module
+from memory.adapters.redis.connecting import RedisAddress, connected
+from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.owners import RedisOwners
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    with own_redis_server(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("ALIVE_SECONDS", 0.6), ("BEAT_SECONDS", 0.1), ("RETURN_SECONDS", 0.5)):
+        monkeypatch.setattr(owners_module, name, seconds)
+
+
+async def test_nobody_is_dead_because_the_server_was_away(server: RedisServer) -> None:
+    async with (
+        connected(RedisAddress(server.url)) as client,
+        connected(RedisAddress(server.url)) as another,
+        RedisOwners(client) as one,
+        RedisOwners(another) as two,
+    ):
+        await two.note("ann")
+        server.kill()
+        await asyncio.sleep(2.0)  # longer than a key lives
+        await asyncio.to_thread(server.start)
+        async with asyncio.timeout(20):
+            while await client.call("EXISTS", "memproxy:owner:" + two.name) == 0:
+                assert await one.find_dead() == []
+        await asyncio.sleep(1.0)
+        assert await one.find_dead() == []
+        assert await one.find_living() == [two.name]
+
+
+async def test_whoever_ends_without_a_word_is_found_dead_before_long() -> None:
+    redis_server().empty()
+    async with Redis(port=redis_server().port) as connection, RedisOwners(LogClient(connection)) as one:
+        dying = RedisOwners(LogClient(connection))
+        await dying.__aenter__()
+        assert await one.find_dead() == []
+        assert dying._beat_task is not None
+        dying._beat_task.cancel()
+        async with asyncio.timeout(5):
+            while await one.find_dead() != [dying.name]:
+                await asyncio.sleep(0.02)
