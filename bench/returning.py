@@ -1,9 +1,9 @@
 """Measures the first question of users on a filter that never saw them, with state on Redis and memories on Milvus.
 
 `python bench/returning.py [--users N] [--memories N] [--asked N]`: by default 1,000 users with 100 memories each, of
-whom 40 ask. A real Milvus 2.3 server (`make milvusserver`) and a real Redis server are started. Each of these users has
-asked before; then all processes are killed with `kill -9`. Half of them find their snapshot on Redis, that of the other half
-was evicted, so that the server is searched. Later questions of the same users are what a warm filter takes.
+whom 40 ask. A real Milvus 2.3 server (`make milvusserver`) and a real Redis server are started. Each of these users
+asked before; then all processes are killed with `kill -9`. Half of them find their snapshot on Redis; that of the other
+half was evicted, so that the server is searched. Later questions of the same users are what a warm filter takes.
 """
 
 from __future__ import annotations

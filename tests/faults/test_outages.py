@@ -126,6 +126,11 @@ async def running_product_that_needs(turn_log: str, folder: Path) -> AsyncIterat
                 await needed.stop(name)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Where Redis holds the turn log, more can go away; without it, with `--long`."""
+    metafunc.parametrize("turn_log", TURN_LOGS if metafunc.config.getoption("--long") else ["redis"])
+
+
 def talkers(prefix: str) -> list[Talker]:
     """Each user states all things one after the other, with other words between."""
 
@@ -140,7 +145,6 @@ def talkers(prefix: str) -> list[Talker]:
 
 @pytest.mark.slow("something is down for some seconds, or a minute")
 @pytest.mark.stack
-@pytest.mark.parametrize("turn_log", TURN_LOGS)
 async def test_an_outage_fails_no_chat_is_caught_up_with_and_leaves_no_trace_in_memory(
     tmp_path: Path, turn_log: str, pytestconfig: pytest.Config
 ) -> None:

@@ -20,7 +20,7 @@ from kept_things import SUBJECTS, kept_thing
 from milvus_standalone import MILVUS_SERVER, MilvusServer
 from product import Product, eventually, in_time, sentences, with_pid
 from redis_server import RedisServer
-from two_of_each import TURN_LOGS, Kept, is_whole, kept_of, running_two_of_each
+from two_of_each import Kept, is_whole, kept_of, running_two_of_each
 from upstream import RecordingUpstream, running_upstream
 
 USERS, SESSIONS = 25, 8  # of each: 200 sessions
@@ -35,6 +35,17 @@ PARTS = ("memproxy filter", "memproxy worker", "memproxy api")
 MILVUS_LITE, REDIS = "milvus-lite server", "redis-server"
 MILVUS_LEASE_SECONDS = 5  # how long a server that was killed keeps its place
 ON_SERVERS = f"redis and a {MILVUS_SERVER}"
+KILLED, STOPPED = (signal.SIGKILL,), (signal.SIGSTOP,)
+CASES = {  # what the parts share, and what happens to them; the others with `--long`
+    "redis-killed": ("redis", KILLED),
+    "sqlite-stopped": ("sqlite", STOPPED),
+}
+LONG_CASES = {
+    "sqlite-killed": ("sqlite", KILLED),
+    "redis-stopped": ("redis", STOPPED),
+    f"{ON_SERVERS}-killed": (ON_SERVERS, KILLED),
+    f"{ON_SERVERS}-stopped": (ON_SERVERS, STOPPED),
+}
 WITH_A_NOTE_MIN = 0.99  # of those that asked for one
 ACKNOWLEDGED_SECONDS = 1.0  # after its answer, a turn is in the log, on a busy machine as well
 NOTICED_SECONDS = 1.5  # until Envoy sends nothing more to a filter that is gone: its health checks are 0.5 s apart
@@ -95,7 +106,12 @@ def upstream() -> Iterator[RecordingUpstream]:
         yield server
 
 
-@pytest.fixture(params=[*TURN_LOGS, ON_SERVERS])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    cases = CASES | LONG_CASES if metafunc.config.getoption("--long") else CASES
+    metafunc.parametrize(("victims", "signs"), list(cases.values()), ids=list(cases), indirect=["victims"])
+
+
+@pytest.fixture
 def victims(
     request: pytest.FixtureRequest, upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Victims]:
@@ -150,7 +166,6 @@ def said_in(session: int, number: int) -> str:
 
 @pytest.mark.slow("parts are killed for 20 s, or three minutes")
 @pytest.mark.stack
-@pytest.mark.parametrize("signs", [(signal.SIGKILL,), (signal.SIGSTOP,)], ids=["killed", "stopped"])
 def test_parts_that_keep_dying_fail_no_chat_and_lose_and_double_nothing(
     victims: Victims, signs: Sequence[signal.Signals], pytestconfig: pytest.Config
 ) -> None:
