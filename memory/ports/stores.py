@@ -153,7 +153,11 @@ class LedgerWrite(Protocol):
         ...
 
     async def renew(self) -> None:
-        """Extend the lock for another full term. Call right before a write. Raises `Conflict` if it was lost."""
+        """Extend the lock for another full term, and announce what was touched. Call right before a write.
+
+        If this process dies, readers take what was announced for changed, and nothing else. Raises `Conflict` if the
+        lock was lost.
+        """
         ...
 
     def check_term(self) -> None:
@@ -227,7 +231,7 @@ class UserLedger(Protocol):
     async def revision(self, user_id: str) -> Revision: ...
 
     async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
-        """Ids changed after that (even) revision; None if it is too old: load everything."""
+        """Ids changed after that (even) revision by writes that are over; None if it is too old: load everything."""
         ...
 
     async def life(self, user_id: str) -> int:

@@ -83,7 +83,7 @@ async def test_a_reader_in_between_misses_no_write_of_the_next_holder(ledger: Us
 async def test_a_revision_that_nobody_saw_settled_is_never_returned_to(
     deployment: Deployment, *, is_dead: bool
 ) -> None:
-    """The lock of one that died, or was slow, is taken over, and nothing is touched: who knows what the first wrote."""
+    """The lock of one that died, or was slow, is taken over, and nothing is touched."""
     async with deployment.start() as other:
         before = await touch(other.ledger, "a")
         async with deployment.start() as lost:
@@ -98,8 +98,7 @@ async def test_a_revision_that_nobody_saw_settled_is_never_returned_to(
         after = await other.ledger.revision("ann")
         assert after.is_settled
         assert after.number > before
-        assert await other.ledger.changed_since("ann", before) is None
-        assert await other.ledger.changed_since("ann", after.number) == frozenset()
+        assert await other.ledger.changed_since("ann", before) == frozenset()  # nothing was announced
         with pytest.raises((Conflict, Unavailable)):
             await lock.__aexit__(None, None, None)
 
@@ -196,7 +195,7 @@ async def test_a_lock_held_too_long_is_repaired_and_its_holder_is_told(deploymen
             assert repaired.number > inside.number
         after = await other.ledger.revision("ann")
         assert after.is_settled
-        assert await other.ledger.changed_since("ann", before) is None  # who knows what was written
+        assert await other.ledger.changed_since("ann", before) == frozenset()  # it had announced nothing
         assert await other.ledger.changed_since("ann", after.number) == frozenset()
         with pytest.raises(Conflict):
             await lock.__aexit__(None, None, None)
@@ -213,9 +212,49 @@ async def test_the_lock_of_a_dead_process_is_free_at_once(deployment: Deployment
             assert not (await survivor.ledger.revision("ann")).is_settled
         async with survivor.ledger.write("ann"):
             pass
-        assert await survivor.ledger.changed_since("ann", before) is None
+        assert await survivor.ledger.changed_since("ann", before) == frozenset()
         with pytest.raises(Unavailable):  # the dead say nothing more
             await lock.__aexit__(None, None, None)
+
+
+async def test_what_a_dead_writer_had_announced_is_known_and_not_before_it_is_over(deployment: Deployment) -> None:
+    """Also if it died twice: a reader misses nothing, and need not load what nobody touched."""
+    async with deployment.start() as survivor:
+        before = await touch(survivor.ledger, "a")
+        for number, ending in enumerate((survivor.log.recover, None)):
+            async with deployment.start() as mortal:
+                lock = mortal.ledger.write("ann")
+                held = await lock.__aenter__()
+                held.touch([f"m{number}"])
+                await held.renew()
+                held.touch([f"n{number}"])
+                await held.renew()
+                held.touch([f"never sent {number}"])
+                known = await survivor.ledger.changed_since("ann", before)
+                assert known is not None
+                assert f"m{number}" not in known
+            if ending is not None:
+                await ending()
+        async with survivor.ledger.write("ann"):  # takes the lock of the dead, and touches nothing
+            pass
+        assert (await survivor.ledger.revision("ann")).is_settled
+        assert await survivor.ledger.changed_since("ann", before) == {"m0", "n0", "m1", "n1"}
+
+
+async def test_what_was_announced_and_released_is_told_once_it_is_released(deployment: Deployment) -> None:
+    async with deployment.start() as process:
+        before = await touch(process.ledger, "a")
+        async with process.ledger.write("ann") as held:
+            held.touch(["m"])
+            await held.renew()
+            await held.renew()
+            held.touch(["n"])
+            assert await process.ledger.changed_since("ann", before) == frozenset()
+        assert await process.ledger.changed_since("ann", before) == {"m", "n"}
+        async with process.ledger.write("ann") as held:
+            held.touch(f"many{n}" for n in range(5_000))
+            await held.renew()
+        assert await process.ledger.changed_since("ann", before) is None
 
 
 async def test_recovery_settles_what_dead_writers_left_unsettled(deployment: Deployment) -> None:
@@ -231,7 +270,7 @@ async def test_recovery_settles_what_dead_writers_left_unsettled(deployment: Dep
         after = await survivor.ledger.revision("ann")
         assert after.is_settled
         assert after.number > before
-        assert await survivor.ledger.changed_since("ann", before) is None
+        assert await survivor.ledger.changed_since("ann", before) == frozenset()
         with pytest.raises(Unavailable):  # the dead say nothing more
             await lock.__aexit__(None, None, None)
 

@@ -62,14 +62,15 @@ class RedisUserLedger:
 
     async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
         """The entry is read before the changes and again after them: both must be of one revision."""
-        reading = ("ZRANGE", UserKeys(user_id).changes, f"({number}", "+inf", "BYSCORE")
+        reading = ("ZRANGE", UserKeys(user_id).changes, f"({number}", "+inf", "BYSCORE", "WITHSCORES")
         before = await self._store.read(user_id)
         after = await self._store.read(user_id, reading=[reading])
         while before.entry.known_since != after.entry.known_since:
             before, after = after, await self._store.read(user_id, reading=[reading])
         if not ledger_values.is_known(after.entry, number):
             return None
-        return frozenset(memory_id.decode("utf-8", "surrogatepass") for memory_id in after.replies[0])
+        ended = (one for one, revision in after.replies[0] if revision <= after.entry.revision)  # not announced ones
+        return frozenset(memory_id.decode("utf-8", "surrogatepass") for memory_id in ended)
 
     async def life(self, user_id: str) -> int:
         erased = (await self._store.read(user_id)).erased
@@ -208,6 +209,7 @@ class HeldUserLock:
 
     def __init__(self, client: LogClient, user_id: str, lock: UserLock, clock: Clock, lock_seconds: float) -> None:
         self.touched: set[str] = set()
+        self.announced: set[str] = set()
         self.is_touched = False
         self.is_ended = False
         self._client = client
@@ -280,12 +282,20 @@ class HeldUserLock:
             raise Conflict(REPEAT_ERASURE)
 
     async def _renew(self, began_at: float, commands: Sequence[Command]) -> None:
+        """What was touched is announced: recorded under the next even revision, also if this process dies."""
+        key, until, new = UserKeys(self._user_id).changes, began_at + self._lock_seconds, self.touched - self.announced
+        is_beyond = len(new) > CHANGES_MAX
+
         def renewing(read: LedgerRead) -> LedgerPlan[bool]:
-            renewed = ledger_values.renew(read.entry, self._token, until=began_at + self._lock_seconds)
-            return LedgerPlan(renewed is not None, renewed, commands)
+            renewed = ledger_values.renew(read.entry, self._token, until=until, is_beyond=is_beyond)
+            if renewed is None:
+                return LedgerPlan(False)
+            announced = [] if is_beyond else _additions(key, renewed.revision + 1, sorted(new))
+            return LedgerPlan(True, renewed, [*announced, *commands])
 
         if not await self._store.change(self._user_id, renewing):
             raise Conflict("the user's lock was lost while it was held: nothing more may be written under it")
+        self.announced |= set() if is_beyond else new
 
 
 def _bytes_of(memory_id: str) -> bytes:

@@ -1,11 +1,12 @@
 """A user's revision and lock as one value, and its rules as pure functions. See `memory.ports.UserLedger`.
 
 A revision is odd from the time the lock is taken until it is released. A lock whose holder is dead, or took too long,
-is repaired: the number advances, and since nobody knows what was written, all earlier readers have to load everything.
+is repaired: the number advances. What it may have written is known: a holder announces ids under the next even number
+before it writes them.
 
 - A holder that touched nothing returns the previous, even number, under which nothing that a reader holds has changed.
 - If the holder dies, or loses the lock, the number advances as ever: it may have been about to touch something.
-- An even number that was only passed, while a lost lock was taken over, is never returned to: `known_since` is higher.
+- Whoever releases a lock that it had lost makes all readers load everything: nobody knows when its last write came.
 - An erased user goes on at a higher number that nobody has seen.
 """
 
@@ -43,15 +44,19 @@ def take(entry: LedgerEntry, mine: UserLock, *, stale: UserLock | None) -> Ledge
         if stale is None or entry.lock.token != stale.token:
             return None
         # from one odd number to the next: readers saw no settled state in between
-        entry = replace(entry, revision=entry.revision + 1, known_since=entry.revision + 2)
+        entry = replace(entry, revision=entry.revision + 1)
     return replace(entry, revision=entry.revision + 1, lock=mine)
 
 
-def renew(entry: LedgerEntry, token: str, *, until: float) -> LedgerEntry | None:
-    """None if it was taken or repaired meanwhile; an expired one that nobody took is renewed."""
+def renew(entry: LedgerEntry, token: str, *, until: float, is_beyond: bool = False) -> LedgerEntry | None:
+    """None if it was taken or repaired meanwhile; an expired one that nobody took is renewed.
+
+    `is_beyond`: there are too many changes to announce, so that readers will have to load everything.
+    """
     if entry.lock is None or entry.lock.token != token:
         return None
-    return replace(entry, lock=replace(entry.lock, expires_at=until))
+    known_since = entry.revision + 1 if is_beyond else entry.known_since
+    return replace(entry, known_since=known_since, lock=replace(entry.lock, expires_at=until))
 
 
 def let_go(entry: LedgerEntry, token: str, *, is_touched: bool) -> tuple[LedgerEntry, bool]:
@@ -68,7 +73,7 @@ def repair(entry: LedgerEntry, dead_owner: str, *, now: float) -> LedgerEntry | 
     lock = entry.lock
     if lock is None or (lock.owner != dead_owner and lock.expires_at > now):
         return None
-    return LedgerEntry(revision=entry.revision + 1, known_since=entry.revision + 1)
+    return replace(entry, revision=entry.revision + 1, lock=None)
 
 
 def erased(entry: LedgerEntry, before: ErasedUser | None, *, now: float) -> ErasedUser:

@@ -84,7 +84,7 @@ class SqliteUserLedger:
         try:
             yield held
         finally:  # also after an error: part of it may have been written
-            touched = held.touched if held.is_touched else None
+            touched = held.touched - held.announced if held.is_touched else None
             is_ours = held.is_ended or await self._database.write(
                 partial(_let_go, user_id=user_id, token=token, touched=touched)
             )
@@ -130,6 +130,7 @@ class _HeldLock:
         self.touched: set[str] = set()
         self.is_touched = False
         self.is_ended = False
+        self.announced: set[str] = set()
         self._database = database
         self._user_id = user_id
         self._token = token
@@ -143,9 +144,11 @@ class _HeldLock:
 
     async def renew(self) -> None:
         began_at = self._clock()
-        until = began_at + self._lock_seconds
-        if not await self._database.write(partial(_renew, user_id=self._user_id, token=self._token, until=until)):
+        until, new = began_at + self._lock_seconds, self.touched - self.announced
+        renewing = partial(_renew, user_id=self._user_id, token=self._token, until=until, touched=new)
+        if not await self._database.write(renewing):
             raise Conflict("the user's lock was lost while it was held: nothing more may be written under it")
+        self.announced |= new
         self._renewed_at = began_at
 
     def check_term(self) -> None:
@@ -190,10 +193,10 @@ def has_expired(connection: sqlite3.Connection, *, now: float) -> bool:
 
 
 def repair(connection: sqlite3.Connection, dead_owners: Collection[str], *, now: float) -> None:
-    """Free the locks of dead owners, and expired ones. What they wrote is unknown, so readers load everything."""
+    """Free the locks of dead owners, and expired ones. What they may have written was announced (`_renew`)."""
     connection.execute(
         """
-        UPDATE users SET revision = revision + 1, known_since = revision + 1,
+        UPDATE users SET revision = revision + 1,
             lock_token = NULL, lock_owner = NULL, lock_expires_at = NULL
         WHERE lock_token IS NOT NULL
           AND (lock_expires_at <= ? OR lock_owner IN (SELECT value FROM json_each(?)))
@@ -213,7 +216,8 @@ def _changed_since(connection: sqlite3.Connection, *, user_id: str, number: int)
     if not known_since <= number <= revision:  # a larger number comes from another database
         return None
     rows = connection.execute(
-        "SELECT memory_id FROM changes WHERE user_id = ? AND revision > ?", (user_id, number)
+        "SELECT memory_id FROM changes WHERE user_id = ? AND revision > ? AND revision <= ?",
+        (user_id, number, revision),
     ).fetchall()
     return frozenset(memory_id for (memory_id,) in rows)
 
@@ -236,9 +240,7 @@ def _take(connection: sqlite3.Connection, *, user_id: str, now: float, stale: _L
         (user_id, first_revision(connection, user_id)),
     )
     if lock is not None:  # from one odd number to the next: readers saw no settled state in between
-        connection.execute(
-            "UPDATE users SET revision = revision + 1, known_since = revision + 2 WHERE user_id = ?", (user_id,)
-        )
+        connection.execute("UPDATE users SET revision = revision + 1 WHERE user_id = ?", (user_id,))
     connection.execute(
         """
         UPDATE users SET revision = revision + 1, lock_token = ?, lock_owner = ?, lock_expires_at = ?
@@ -250,18 +252,23 @@ def _take(connection: sqlite3.Connection, *, user_id: str, now: float, stale: _L
     return True
 
 
-def _renew(connection: sqlite3.Connection, *, user_id: str, token: str, until: float) -> bool:
-    """False if it was taken or repaired meanwhile; an expired one that nobody took is renewed."""
+def _renew(connection: sqlite3.Connection, *, user_id: str, token: str, until: float, touched: Collection[str]) -> bool:
+    """False if it was taken or repaired meanwhile; an expired one that nobody took is renewed.
+
+    `touched` is announced: recorded under the revision that will be the next even one, also if the holder dies.
+    """
     renewed = connection.execute(
         "UPDATE users SET lock_expires_at = ? WHERE user_id = ? AND lock_token = ?", (until, user_id, token)
     )
+    if renewed.rowcount == 1 and touched:
+        _note_changes(connection, user_id, touched, ahead=1)
     return renewed.rowcount == 1
 
 
 def _let_go(connection: sqlite3.Connection, *, user_id: str, token: str, touched: Collection[str] | None) -> bool:
     """Make the revision even and record the changes. False if the lock was lost: all readers then load everything.
 
-    `touched`: None if nothing was, so that the revision is again what it was.
+    `touched`: what was not announced; None if nothing was touched, so that the revision is again what it was.
     """
     lock = _lock_of(connection, user_id=user_id)
     if lock is None or lock.token != token:
@@ -292,14 +299,14 @@ def _take_back(connection: sqlite3.Connection, *, user_id: str, token: str) -> N
         _let_go(connection, user_id=user_id, token=token, touched=None)
 
 
-def _note_changes(connection: sqlite3.Connection, user_id: str, touched: Collection[str]) -> None:
-    """Record the changes under the new revision; the oldest rows are deleted beyond the limit."""
+def _note_changes(connection: sqlite3.Connection, user_id: str, touched: Collection[str], *, ahead: int = 0) -> None:
+    """Record the changes under the user's revision, or one `ahead`; the oldest rows are deleted beyond the limit."""
     connection.execute(
         """
-        INSERT INTO changes SELECT users.user_id, users.revision, value FROM users, json_each(?)
+        INSERT INTO changes SELECT users.user_id, users.revision + ?, value FROM users, json_each(?)
         WHERE users.user_id = ?
         """,
-        (json.dumps(sorted(touched)), user_id),
+        (ahead, json.dumps(sorted(touched)), user_id),
     )
     surplus = connection.execute(
         "SELECT revision FROM changes WHERE user_id = ? ORDER BY revision DESC LIMIT 1 OFFSET ?", (user_id, CHANGES_MAX)
