@@ -74,7 +74,11 @@ def whole_trace(collector: TraceCollector, trace_id: str, *, names: tuple[str, .
         spans = {span.name: span for span in collector.trace(trace_id)}
         return spans if set(names) <= set(spans) else {}
 
-    spans: dict[str, CollectedSpan] = eventually(found, seconds=20)
+    try:
+        spans: dict[str, CollectedSpan] = eventually(found, seconds=20)
+    except AssertionError as late:
+        late.add_note(f"came: {[span.name for span in collector.trace(trace_id)]}")
+        raise
     return spans
 
 

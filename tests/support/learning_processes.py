@@ -179,7 +179,10 @@ class Records:
                 assert time.monotonic() < deadline, f"{waiting} turns of {user} are still not learnt"
                 await asyncio.sleep(0.05)
             given_up = (await self.turn_log.backlog(user, opened_before=1e12)).failed
-            assert not given_up, f"{given_up} turns of {user} were given up"
+            assert not given_up, f"{given_up} turns of {user} were given up: {await self._why_given_up(user)}"
+
+    async def _why_given_up(self, user: str) -> list[str]:
+        return [letter.reason for letter in await self.turn_log.dead_letters(limit=100) if letter.user_id == user]
 
 
 @asynccontextmanager

@@ -138,17 +138,21 @@ async def test_a_change_log_that_does_not_reach_back_means_a_new_load_at_once_an
         assert found["a"] == "new"
 
 
-async def test_a_lock_whose_holder_died_leads_to_a_new_load(tmp_path: Path) -> None:
-    store = InMemoryStore(dimension=DIMENSION)
-    async with world(tmp_path, store) as here:
-        await here.write(memory("a", "old"))
-        assert await here.seen() == {"a": "old"}
+async def test_of_a_holder_that_died_what_it_announced_is_read_anew_and_nothing_else(tmp_path: Path) -> None:
+    watched = Watched(InMemoryStore(dimension=DIMENSION))
+    async with world(tmp_path, watched) as here:
+        await here.write(memory("a", "old"), memory("z"))
+        assert await here.seen() == {"a": "old", "z": "content of z"}
         async with process(tmp_path) as victim:
-            await victim.write("ann").__aenter__()
+            held = await victim.write("ann").__aenter__()
+            held.touch(["a"])
+            await held.renew()
             await here.put(memory("a", "new"))  # and dies before it can say so
-        assert await here.seen(waits=False) == {"a": "old"}  # nothing has ended yet
+        assert await here.seen(waits=False) == {"a": "old", "z": "content of z"}  # nothing has ended yet
+        watched.calls.clear()
         await here.write(memory("b"))
-        assert await here.seen() == {"a": "new", "b": "content of b"}
+        assert await here.seen() == {"a": "new", "b": "content of b", "z": "content of z"}
+        assert "load_few" not in watched.calls, "a dead holder made the set load anew"
 
 
 async def test_a_set_goes_from_state_to_state_as_the_table_says(tmp_path: Path) -> None:
