@@ -43,6 +43,7 @@ COLLECTION = "returning"
 QUESTIONS = 5  # of each user; the second still meets caches that the first filled, and is left out
 PAUSE_SECONDS = 0.1
 SAVED_SECONDS = 5.0  # until the last snapshot is on Redis
+SAID = new_questions()  # never the same text twice, so that each has to be embedded
 
 
 async def filled(server: MilvusServer, users: list[str], memories: int) -> None:
@@ -53,10 +54,10 @@ async def filled(server: MilvusServer, users: list[str], memories: int) -> None:
 async def ask(
     product: Product, bare_port: int, users: list[str], failures: Counter[str], *, questions: int = QUESTIONS
 ) -> Measured:
-    measured, said = Measured(), new_questions()
+    measured = Measured()
     async with connected(product.ports["proxy"], 1, failures) as [ours], connected(bare_port, 1, failures) as [bare]:
         for user, number in itertools.product(users, range(questions)):
-            body = chat(next(said), user, auto_store=False)
+            body = chat(next(SAID), user, auto_store=False)
             measured.add(number, await ours.ask(body))
             plain = await bare.ask(body)
             if not plain.failure:

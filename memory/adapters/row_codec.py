@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+import msgspec
 import numpy as np
 import structlog
 
@@ -129,11 +130,20 @@ def memory_of(row: Mapping[str, Any]) -> Memory:
         values[name] = None if row[name] == NO_TIME else row[name]
     values["status"] = MemoryStatus(row["status"])
     values["trust"] = Trust(row["trust"])
-    values["attribute"], values["name"], claimed, values["is_affirmed"] = json.loads(row["claim"])
+    values["attribute"], values["name"], claimed, values["is_affirmed"] = _decoded(row["claim"])
     values["values"] = tuple(claimed)
-    values["evidence"] = tuple(Evidence(*entry) for entry in json.loads(row["evidence"]))
-    values["metadata"] = json.loads(row["metadata"])
+    values["evidence"] = tuple(Evidence(*entry) for entry in _decoded(row["evidence"]))
+    values["metadata"] = {} if row["metadata"] == "{}" else json.loads(row["metadata"])
     return Memory(**values)
+
+
+def _decoded(text: str) -> list[Any]:
+    """A list in JSON, without large numbers. Surrogates, which few rows hold, are read by the slower library alone."""
+    try:
+        return msgspec.json.decode(text, type=list)
+    except msgspec.DecodeError:
+        found: list[Any] = json.loads(text)
+        return found
 
 
 def claim_of(row: Mapping[str, Any]) -> tuple[str, str, str, list[str]]:

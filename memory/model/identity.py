@@ -21,6 +21,8 @@ def is_valid_id(value: str) -> bool:
         return False
     if value[0].isspace() or value[-1].isspace():
         return False
+    if value.isascii() and value.isprintable():  # nearly all: ids are checked wherever a memory is read
+        return True
     if any(unicodedata.category(character) in ("Cc", "Cf", "Cs") for character in value):
         return False
     return len(value.encode()) <= ID_BYTES_MAX

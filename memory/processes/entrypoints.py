@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,14 +20,15 @@ from memory.errors import Unavailable
 from memory.learn.readers import Readers
 from memory.learn.retention import DAY
 from memory.learn.schedule import ScheduleTiming, UpkeepLoop
-from memory.model import RequestOptions, Scope
+from memory.model import Candidate, Memory, Query, Question, RequestOptions, Scope
 from memory.ports import MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts
-from memory.processes.from_settings import caller_rules
+from memory.processes.from_settings import caller_rules, recording
 from memory.processes.reader_parts import examining, open_readers
 from memory.processes.summary_parts import open_summarizer
 from memory.processes.upkeep_parts import open_upkeep
 from memory.recall.notes.template_compatibility import TemplateCompatibility
+from memory.recall.ranking.ranking import rank_found
 from memory.runtime.gc_freeze import freeze_live_objects
 from memory.runtime.task_groups import started_again, unwrapped
 from memory.service.withdrawn_summaries import WithdrawnSummaries
@@ -36,6 +37,7 @@ from memory.settings.loader import Settings
 
 API_DRAIN_SECONDS = 5
 WARM_UP_USER = "memproxy warm-up"  # has no memories
+WARM_UP_QUESTION = "Is everything there?"
 WARM_UP_PAUSE_SECONDS = 0.2
 STORE_PATIENCE_SECONDS = 5.0  # a process that starts during an outage of the store serves without it after this
 DERIVATION_PAUSE_SECONDS = 30.0
@@ -192,16 +194,17 @@ async def _search_once(parts: Parts, warming: WarmUp) -> None:
         try:
             if warming.decides:
                 await _train(parts)
+                await asyncio.to_thread(_rehearse, recording(parts.settings))
             await parts.store.prepare()
             if not warming.searches:
                 warming.ready.set()
                 return
-            question = await parts.embedder.embed(["Is everything there?"], is_urgent=True, as_query=True)
+            question = await parts.embedder.embed([WARM_UP_QUESTION], is_urgent=True, as_query=True)
             # Like a user without a working set.
             await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)
             await parts.store.get(WARM_UP_USER, [WARM_UP_USER])  # like a user whose working set is refreshed
             await parts.state.notes.find(WARM_UP_USER, [WARM_UP_USER])
-            await recall.search(Scope(WARM_UP_USER), query="Is everything there?", history=(), options=options)
+            await recall.search(Scope(WARM_UP_USER), query=WARM_UP_QUESTION, history=(), options=options)
         except Unavailable:
             if loop.time() > patient_until:
                 warming.ready.set()
@@ -209,6 +212,13 @@ async def _search_once(parts: Parts, warming: WarmUp) -> None:
         else:
             warming.ready.set()
             return
+
+
+def _rehearse(redact: Callable[[str], str]) -> None:
+    """Rank and redact once: files of languages are read and patterns compiled now, not while a first chat waits."""
+    redact(WARM_UP_QUESTION)
+    memory = Memory(WARM_UP_USER, WARM_UP_USER, "Everything is there.", created_at=0.0, updated_at=0.0, said_at=0.0)
+    rank_found([Candidate(memory, 1.0)], Question(Query(WARM_UP_QUESTION), Scope(WARM_UP_USER), now=0.0))
 
 
 async def _train(parts: Parts) -> None:

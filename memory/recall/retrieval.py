@@ -24,6 +24,7 @@ from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
 
 AS_OF_MEMORIES_MAX = 20_000  # examined for a search of the state of knowledge at an earlier time
 CHAT_CANDIDATES_MAX = 80  # for a chat: twice what fits into a note; each occupies the event loop for 0.1 ms
+CHAT_FOUND_MAX = 32  # the same without a working set: as many lines as a note holds; reading one off takes 0.1 ms more
 CHAT_SEARCHES_MAX = 4  # concurrent searches of the store: Milvus Lite takes 20 ms for each, one after another
 
 
@@ -104,9 +105,11 @@ class Retrieval:
             return rank(corpus, asked, vector, ranking=self._ranking, limit=limit, reading=reading)
         where = filter_of(asked)
         with nullcontext() if waits else self._room_in_the_store():
-            found = await self._store.search(where, vector, limit=limit)
+            found = await self._store.search(where, vector, limit=limit if waits else CHAT_FOUND_MAX)
         mine = [candidate for candidate in found if _belongs(candidate, where)]
-        return await asyncio.to_thread(rank_found, mine, asked, ranking=self._ranking)
+        if waits:
+            return await asyncio.to_thread(rank_found, mine, asked, ranking=self._ranking)
+        return rank_found(mine, asked, ranking=self._ranking)  # of few: a thread would wait for its turn, and cost more
 
     @contextmanager
     def _room_in_the_store(self) -> Iterator[None]:

@@ -81,10 +81,11 @@ class LoadQueue:
         self._searches = 0
         self._searched_at = float("-inf")
 
-    def ask(self, user_id: str) -> asyncio.Event | None:
+    def ask(self, user_id: str, *, is_awaited: bool) -> asyncio.Event | None:
         """Queue this user's set for loading; the event is set when that has ended.
 
-        None: the user pauses, or the queue is full.
+        None: the user pauses, or the queue is full. `is_awaited`: the caller waits for the set. A chat does not: it
+        searches the store once its question is embedded, and its load must not be in the way.
         """
         ended = self._ended.get(user_id)
         if ended is not None:
@@ -93,6 +94,8 @@ class LoadQueue:
             return None
         self._line[user_id] = None
         ended = self._ended[user_id] = asyncio.Event()
+        if not is_awaited and not self._is_running:
+            self._searched_at = asyncio.get_running_loop().time()
         if not self._is_running:
             self._is_running = True
             self._start(self._run())

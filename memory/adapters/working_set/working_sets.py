@@ -194,7 +194,7 @@ class WorkingSets:
         """The user's set: the one held, else from the snapshot; otherwise a load for later requests is queued."""
         if self.state_of(user_id) in (SetState.ABSENT, SetState.OPENING, SetState.WAITING):
             await asyncio.wait((self._opened(user_id),), timeout=self._patience(waits=waits))
-        if user_id not in self._sets and (ended := self._loads.ask(user_id)) is not None and waits:
+        if user_id not in self._sets and (ended := self._loads.ask(user_id, is_awaited=waits)) is not None and waits:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._limits.search_patience):
                     await ended.wait()

@@ -306,11 +306,13 @@ def concepts(text: str) -> frozenset[str]:
     """The names of the concepts that `text` touches; empty for a text that touches too many of them."""
     folded = fold(text)
     found: set[str] = set()
-    for word in _WORD.findall(folded):
+    words = set(_WORD.findall(folded))
+    for word in words:
         found |= _BY_WORD.get(stem(word), _NOTHING)
-    for phrase, names in _BY_PHRASE.items():
-        if phrase in folded:
-            found |= names
+    for word in words & _PHRASES.keys():
+        for phrase in _PHRASES[word]:
+            if phrase in folded:
+                found |= _BY_PHRASE[phrase]
     for run in _RUN.findall(folded):
         found |= _of_run(run)
     return frozenset(found) if len(found) <= CONCEPTS_PER_TEXT_MAX else frozenset()
@@ -355,4 +357,8 @@ def _read() -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]], dict[
 
 
 _BY_WORD, _BY_PHRASE, _BY_RUN = _read()
+_PHRASES = {
+    first: [one for one in _BY_PHRASE if one.split()[0] == first] for first in {one.split()[0] for one in _BY_PHRASE}
+}
+"""Phrases by their first word: looking for each of them in each text would take longer than all else here."""
 _RUN_WORD_MAX = max(map(len, _BY_RUN))

@@ -89,8 +89,10 @@ def fold(text: str) -> str:
 
 def unspaced_share(text: str) -> float:
     """The share of letters in scripts without spaces, 0..1, which the embedding model does not know."""
+    if text.isascii():
+        return 0.0
     letters = sum(character.isalpha() for character in text)
-    if not letters or text.isascii():
+    if not letters:
         return 0.0
     return min(1.0, sum(len(run) for run in _UNSPACED_RUN.findall(text)) / letters)
 
@@ -139,16 +141,17 @@ def _without_verb_ending(word: str) -> str:
     return word
 
 
-def _words(token: str) -> list[str]:
+@lru_cache(maxsize=STEM_CACHE_WORDS)
+def _words(token: str) -> tuple[str, ...]:
     """The parts of a token that are not stop words, and the whole token if it looks like an identifier."""
     token = token.replace("’", "'")
     if "'" in token:
         token = token.split("'")[0]  # possessives and contractions: Anna's, don't, we'll
     if token.isalnum():
-        return [] if token in STOP_WORDS else [stem(token)]
-    parts = [stem(part) for part in _PART.findall(token) if part not in STOP_WORDS]
+        return () if token in STOP_WORDS else (stem(token),)
+    parts = tuple(stem(part) for part in _PART.findall(token) if part not in STOP_WORDS)
     is_identifier = bool(_HAS_DIGIT.search(token)) or "_" in token
-    return [*parts, token] if is_identifier and len(parts) != 1 else parts
+    return (*parts, token) if is_identifier and len(parts) != 1 else parts
 
 
 def _grams(run: str) -> list[str]:

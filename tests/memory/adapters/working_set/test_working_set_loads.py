@@ -188,7 +188,7 @@ async def test_a_load_goes_on_when_the_request_that_it_was_for_is_gone(tmp_path:
             async with asyncio.timeout(0.01):
                 await here.seen(waits=False)
         watched.gate.set()
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(5 * loader.QUIET_SECONDS)  # it began when the chat would have searched
         watched.is_down = True
         assert await here.seen(waits=False) == {"a": "content of a"}
 
