@@ -117,6 +117,24 @@ async def test_a_chat_without_a_set_goes_on_at_once_and_the_load_begins_when_its
         assert watched.calls == ["load_few"]
 
 
+async def test_the_load_that_a_chat_asks_for_leaves_the_chat_time_to_search_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loader, "QUIET_SECONDS", 0.3)
+    watched = Watched(InMemoryStore(dimension=DIMENSION))
+    async with world(tmp_path, watched) as here:
+        await here.write(memory("a"))
+        await here.write(memory("b", user="bob"))
+        watched.calls.clear()
+        assert await here.seen(waits=False) is None
+        await asyncio.sleep(0.1)  # its question is being embedded
+        assert watched.calls == []
+        async with asyncio.timeout(2):
+            while not watched.calls:
+                await asyncio.sleep(0.005)
+        assert await here.seen("bob") == {"b": "content of b"}, "who waits for a set is not kept waiting"
+
+
 async def test_a_store_that_is_searched_without_pause_is_loaded_from_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
