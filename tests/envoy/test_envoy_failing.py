@@ -32,7 +32,7 @@ async def statuses(stack: FilterStack, count: int) -> list[str]:
         started = time.monotonic()
         answer = await stack.chat(body_of(shape), shape=shape)
         assert answer.status_code == 200
-        assert time.monotonic() - started < 2.0
+        assert time.monotonic() - started < 4.0
         seen.append(answer.headers.get("x-memory-status", "none"))
     return seen
 
