@@ -44,7 +44,7 @@ def test_a_chat_with_tools_is_read_back_message_by_message(
             messages: list[dict[str, Any]] = answer.json()["messages"]
             return messages if len(messages) == 4 else []
 
-        messages = eventually(recorded, seconds=10)
+        messages = eventually(recorded)
         assert [(m["source_type"], m["target_type"], m["type"], m["content"]) for m in messages] == [
             ("user", "agent", "input", QUESTION["content"]),
             ("agent", "tool", "output", CALL["function"]["arguments"]),

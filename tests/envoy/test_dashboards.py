@@ -53,7 +53,7 @@ def busy(shared_product: Product, tmp_path_factory: pytest.TempPathFactory) -> I
     with running_prometheus(
         tmp_path_factory.mktemp("prometheus"), metrics_port=shared_product.ports["metrics"]
     ) as server:
-        eventually(lambda: server.now("memproxy_part_up"), seconds=20)
+        eventually(lambda: server.now("memproxy_part_up"))
         use(shared_product)
         yield server
 
@@ -120,11 +120,11 @@ def test_every_rule_is_evaluated_without_an_error(busy: PrometheusServer) -> Non
         rules = [rule for group in groups for rule in group["rules"]]
         return rules if all(rule["health"] != "unknown" for rule in rules) else []
 
-    rules = eventually(evaluated, seconds=20)
+    rules = eventually(evaluated)
     assert {rule["name"] for rule in rules} == expected
     assert [rule for rule in rules if rule["health"] != "ok"] == []
     for name in ("memproxy:requests:rate5m", "memproxy:recall_seconds:p99_rate5m", "memproxy:queue_turns:max"):
-        assert eventually(lambda name=name: busy.now(name), seconds=20)
+        assert eventually(lambda name=name: busy.now(name))
 
 
 def rules_in(file: Path) -> list[dict[str, Any]]:

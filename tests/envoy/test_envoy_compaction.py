@@ -42,7 +42,7 @@ def receipt(product: Product, answer: httpx.Response, user_id: str) -> Any:
         found = httpx.get(url, headers={"x-authz-user-id": user_id}, timeout=10)
         return found.json() if found.status_code == 200 else None
 
-    return eventually(got, seconds=5)
+    return eventually(got)
 
 
 def asked(text: str) -> Messages:
@@ -70,7 +70,7 @@ def compacted(
         sent: Messages = json.loads(upstream.last_chat().body)["messages"]
         return (answer, sent) if state_of(sent) else None
 
-    found: tuple[httpx.Response, Messages] = eventually(tried, seconds=30)
+    found: tuple[httpx.Response, Messages] = eventually(tried)
     return found
 
 

@@ -77,10 +77,10 @@ def test_what_an_edited_turn_said_is_gone_within_two_seconds_and_back_with_its_b
     upstream.answer = "Hi."
     ask(shared_product, user, opening)
     ask(shared_product, user, opening, "Hi.", cat)
-    eventually(lambda: cat in shared_product.memories(user), seconds=5)
+    eventually(lambda: cat in shared_product.memories(user))
     ask(shared_product, user, opening, "Hi.", dog)
     began = time.monotonic()
-    eventually(lambda: cat not in shared_product.memories(user), seconds=5)
+    eventually(lambda: cat not in shared_product.memories(user))
     assert time.monotonic() - began < WITHDRAWN_SECONDS_MAX
     assert shared_product.flush(user) == {"pending": 0, "failed": 0}
     assert shared_product.memories(user) == [dog]
@@ -90,7 +90,7 @@ def test_what_an_edited_turn_said_is_gone_within_two_seconds_and_back_with_its_b
     assert answer.headers["x-memory-status"] == "used"
     assert "Rex" in upstream.last_chat().body.decode()
     ask(shared_product, user, opening, "Hi.", cat, "Hi.", "Thank you!")
-    eventually(lambda: cat in shared_product.memories(user) and dog not in shared_product.memories(user), seconds=5)
+    eventually(lambda: cat in shared_product.memories(user) and dog not in shared_product.memories(user))
 
 
 @pytest.mark.stack

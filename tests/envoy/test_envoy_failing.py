@@ -44,7 +44,7 @@ async def test_without_a_filter_chats_are_answered_and_memory_returns_with_it(up
         assert set(await statuses(stack, 3)) == {"none"}
         assert [upstream.received[-2].body, upstream.received[-1].body] == [body_of(shape) for shape in SHAPES]
         stack.start_filter(unix_target(stack.plan.filter_sockets[0]))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while set(await statuses(stack, 1)) != {"used"}:
                 await asyncio.sleep(0.05)
 

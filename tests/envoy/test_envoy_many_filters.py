@@ -40,7 +40,7 @@ async def test_a_filter_that_is_starting_records_chats_and_is_asked_for_nothing(
     async with running_stack(upstream.url) as stack:
         await stack.filters[0].leave()
         starting = stack.start_filter(unix_target(stack.plan.filter_sockets[0]), is_ready=False)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not await healthy(stack, "observe"):
                 await asyncio.sleep(0.05)
         assert await healthy(stack, "inject") == 0
@@ -49,7 +49,7 @@ async def test_a_filter_that_is_starting_records_chats_and_is_asked_for_nothing(
         assert len(stack.recall.asked) == asked
         assert len(await stack.turns("early", until=3)) == 3
         starting.signs.ready.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while await statuses(stack, "early", 1) != ["used"]:
                 await asyncio.sleep(0.05)
 

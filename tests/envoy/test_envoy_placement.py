@@ -49,7 +49,7 @@ async def asked(stack: FilterStack, model: str, *texts: str, **more: object) -> 
 
 async def learnt(stack: FilterStack, model: str, placement: Placement) -> None:
     """Once the filter knows that notes for this model stand there."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while await stack.recall.model_capabilities.placement(model) is not placement:
         assert time.monotonic() < deadline, f"{model} is not at {placement}"
         await asyncio.sleep(0.02)
@@ -143,7 +143,7 @@ async def test_no_request_waits_for_a_server_that_does_not_tell(server: Template
         began = time.monotonic()
         assert await asked(stack, "free") == 200
         assert time.monotonic() - began < 1.0
-        async with asyncio.timeout(5.0):  # the probe runs beside the request, and may reach the server after the answer
+        async with asyncio.timeout(20):  # the probe runs beside the request, and may reach the server after the answer
             while not server.questions:
                 await asyncio.sleep(0.01)
         assert len(server.questions) == 1
@@ -162,7 +162,7 @@ def test_the_product_moves_its_notes_and_keeps_that_over_a_restart(server: Templ
         product.flush("alice")
         first = in_time(lambda: chat(*TALK))
         assert (first.status_code, first.headers["x-memory-status"]) == (400, "used")
-        second = in_time(lambda: eventually(lambda: (again := chat(*TALK)).status_code == 200 and again, seconds=5))
+        second = in_time(lambda: eventually(lambda: (again := chat(*TALK)).status_code == 200 and again))
         assert second.headers["x-memory-status"] == "used"
     server.tokenize, server.models = VLLM, models_body("named")
     with running_product(tmp_path / "data", upstream=server.url) as product:
@@ -184,7 +184,7 @@ async def test_a_refusal_for_length_teaches_the_window_and_moves_no_note(server:
         for more in ({}, {"memory_config": {"auto_store": False}}):
             stack.windows._known.clear()
             assert await asked(stack, "free", max_tokens=290, **more) == 400
-            deadline = time.monotonic() + 5
+            deadline = time.monotonic() + 20
             while stack.windows.glance("free") is None:
                 assert time.monotonic() < deadline
                 await asyncio.sleep(0.02)
@@ -207,7 +207,7 @@ def test_after_one_refusal_for_length_the_same_question_gets_through(server: Tem
 
         first = answered()
         assert (first.status_code, first.headers["x-memory-status"]) == (400, "used")
-        eventually(lambda: answered().status_code == 200, seconds=5)
+        eventually(lambda: answered().status_code == 200)
         assert "Miu" not in json.dumps(server.chats[-1])
         short = httpx.post(
             f"{product.url}/v1/chat/completions", json={**body, "max_tokens": 20}, headers=ALICE, timeout=30

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -167,11 +169,13 @@ async def test_a_chat_completion_s_tool_loop_keeps_its_answer_too(upstream: Any)
 
 
 async def _answered(stack: FilterStack, answer: str) -> None:
-    for _ in range(100):
+    """The answer is written behind the chat, which does not wait for it."""
+    deadline = time.monotonic() + 20
+    turns = await stack.turns("alice", until=1)
+    while [turn.answer for turn in turns] != [answer]:
+        assert time.monotonic() < deadline, f"{turns} do not say {answer}"
+        await asyncio.sleep(0.02)
         turns = await stack.turns("alice", until=1)
-        if [turn.answer for turn in turns] == [answer]:
-            return
-    raise AssertionError(f"{turns} do not say {answer}")
 
 
 async def test_a_failed_and_a_refused_response_leave_no_answer(server: ResponsesServer) -> None:

@@ -131,4 +131,4 @@ def test_of_an_erased_user_no_byte_is_left_in_any_file_and_others_keep_everythin
         assert any("Gloomsbury" in one for one in back), back
         assert not [one for one in back if WORD in one]
         assert sorted(product.memories(OTHER)) == kept
-        eventually(lambda: scanned(places, [WORD])[2] == [], seconds=20)
+        eventually(lambda: scanned(places, [WORD])[2] == [])

@@ -120,9 +120,9 @@ def asker(shared_product: Product, shared_upstream: RecordingUpstream) -> Iterat
         assert shared_product.flush(user) == {"pending": 0, "failed": 0}
     with httpx.Client() as client:
         asker = Asker(shared_product, shared_upstream, client)
-        eventually(lambda: all(asker.by_body(user_id=VICTIM)), seconds=10)
-        eventually(lambda: all(asker.by_body(user_id=VICTIM, project_id="vault", session_id="other")), seconds=10)
-        eventually(lambda: all(asker.by_header(VICTIM.encode()) or [False]), seconds=10)
+        eventually(lambda: all(asker.by_body(user_id=VICTIM)))
+        eventually(lambda: all(asker.by_body(user_id=VICTIM, project_id="vault", session_id="other")))
+        eventually(lambda: all(asker.by_header(VICTIM.encode()) or [False]))
         yield asker
 
 

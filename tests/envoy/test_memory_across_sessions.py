@@ -49,7 +49,7 @@ def test_told_in_session_a_is_injected_in_session_b(
         assert "".join(chunk.choices[0].delta.content or "" for chunk in told) == "Noted."
     else:
         assert told.choices[0].message.content == "Noted."
-    eventually(lambda: known(shared_product, user, BUDGET), seconds=5)
+    eventually(lambda: known(shared_product, user, BUDGET))
     shared_product.flush(user)  # REST sees a write before it is over, chats afterwards
 
     completions = client.chat.completions.with_raw_response

@@ -45,7 +45,7 @@ def receipt(product: Product, user: str, receipt_id: str) -> dict[str, Any]:
         found = httpx.get(url, params={"user_id": user}, timeout=10)
         return found.json() if found.status_code == 200 else None
 
-    found: dict[str, Any] = eventually(got, seconds=5)
+    found: dict[str, Any] = eventually(got)
     return found
 
 

@@ -109,8 +109,8 @@ def test_it_is_shown_pinned_and_switched_off_and_the_next_chat_follows(
 def test_nobody_has_to_ask_for_it_to_be_built_and_forgetting_and_erasing_reach_it(shared_product: Product) -> None:
     shared_product.chat("I'm vegan.", "quiet")
     url, headers = f"{shared_product.api}/v1/memory", {"x-authz-user-id": "quiet"}
-    (memory,) = eventually(lambda: httpx.get(url, headers=headers, timeout=10).json()["memories"], seconds=10)
-    eventually(lambda: profile(shared_product, "quiet").status_code == 200, seconds=10)
+    (memory,) = eventually(lambda: httpx.get(url, headers=headers, timeout=10).json()["memories"])
+    eventually(lambda: profile(shared_product, "quiet").status_code == 200)
     httpx.delete(f"{url}/{memory['id']}", headers=headers, timeout=10).raise_for_status()
     assert profile(shared_product, "quiet").json()["lines"] == []
     profile(shared_product, "quiet", "PUT", json={"pinned": ["Answer in German"]})

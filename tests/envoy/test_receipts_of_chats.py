@@ -21,7 +21,7 @@ def receipt(product: Product, answer: httpx.Response, user_id: str) -> Any:
         found = httpx.get(url, headers={"x-authz-user-id": user_id}, timeout=10)
         return found.json() if found.status_code == 200 else None
 
-    return eventually(got, seconds=5)
+    return eventually(got)
 
 
 @pytest.mark.stack

@@ -50,7 +50,7 @@ def asked(client: openai.OpenAI, **body: Any) -> Any:
 
 def learnt(product: Product, user: str, statement: str = BUDGET) -> None:
     """Learnt by itself; and the write is over, so that chats see it as REST does."""
-    eventually(lambda: statement.rstrip(".").casefold() in sentences(product.memories(user)), seconds=10)
+    eventually(lambda: statement.rstrip(".").casefold() in sentences(product.memories(user)))
     assert product.flush(user) == {"pending": 0, "failed": 0}
 
 

@@ -288,7 +288,7 @@ class Victim:
 def run_matrix(victim: Victim, upstream: RecordingUpstream, matrix: dict[str, list[Attempt]]) -> None:
     """`matrix`: attempts by the address that they come from."""
     victim.call("POST", "/v1/memory", {"memories": [{"content": SECRET, "memory_type": "semantic"}]})
-    eventually(lambda: victim.asks(upstream), seconds=15)
+    eventually(lambda: victim.asks(upstream))
     for source, attempts in matrix.items():
         attacker = Attacker(victim.product, upstream, source=source)
         attacker.try_all(attempts)

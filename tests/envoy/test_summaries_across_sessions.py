@@ -62,7 +62,7 @@ def summary(product: Product, user_id: str, session_id: str, *, version: int = 1
         found = shown(product, user_id, session_id)["summary"]
         return found if found and found["version"] == version else None
 
-    return eventually(current, seconds=20)
+    return eventually(current)
 
 
 def asked(product: Product, upstream: RecordingUpstream, user_id: str, question: str) -> tuple[str, str]:
@@ -119,10 +119,10 @@ def test_it_is_explained_and_shown(shared_product: Product, upstream: RecordingU
         found = httpx.get(path, params={"user_id": "curious"}, timeout=10)
         return found.json() if found.status_code == 200 else None
 
-    explained = eventually(receipt, seconds=5)
+    explained = eventually(receipt)
     assert made["id"] in json.dumps(explained["notes"])
     assert explained["signals"]["past_talk"]["summaries"] == 1
-    given = eventually(lambda: shown(shared_product, "curious", "new")["notes"], seconds=5)
+    given = eventually(lambda: shown(shared_product, "curious", "new")["notes"])
     contents = {memory["id"]: memory["content"] for note in given for memory in note["memories"]}
     assert BOAT[0] in contents[made["id"]]
     assert shown(shared_product, "curious", "boat")["status"] == "ended"
@@ -166,7 +166,7 @@ def test_what_is_forgotten_is_in_no_summary_and_no_later_note(
     api(shared_product, "private", "DELETE", memory["id"])
     facts, given = asked(shared_product, upstream, "private", question)  # the same conversation, and its note
     assert "Nils" not in facts + given
-    second = eventually(lambda: shown(shared_product, "private", "boat")["summary"], seconds=20)
+    second = eventually(lambda: shown(shared_product, "private", "boat")["summary"])
     assert "Nils" not in second["title"] + second["text"]
     assert second["turn_ids"] != first["turn_ids"]
 

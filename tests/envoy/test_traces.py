@@ -75,7 +75,7 @@ def whole_trace(collector: TraceCollector, trace_id: str, *, names: tuple[str, .
         return spans if set(names) <= set(spans) else {}
 
     try:
-        spans: dict[str, CollectedSpan] = eventually(found, seconds=20)
+        spans: dict[str, CollectedSpan] = eventually(found)
     except AssertionError as late:
         late.add_note(f"came: {[span.name for span in collector.trace(trace_id)]}")
         raise
@@ -119,7 +119,7 @@ def test_the_window_of_a_turn_links_to_its_observation(product: Product, collect
     def window() -> list[CollectedSpan]:
         return [span for span in collector.spans() if (trace, observe.span_id) in span.links]
 
-    (learnt,) = eventually(window, seconds=20)
+    (learnt,) = eventually(window)
     assert (learnt.service, learnt.name, learnt.attribute("outcome")) == ("memproxy-worker", "memory.learn", "learnt")
     steps = {span.name for span in collector.trace(learnt.trace_id) if span.parent_id == learnt.span_id}
     assert steps == {"learn.read", "learn.apply"}
@@ -135,7 +135,7 @@ def test_without_a_client_s_trace_envoy_begins_one_and_the_record_names_it(
         page = httpx.get(f"{product.api}/v1/memory/messages", params={"user_id": USER}, timeout=30).json()
         return [one["trace_id"] for one in page["messages"] if "street" in one["content"]]
 
-    (trace,) = set(eventually(recorded, seconds=10))
+    (trace,) = set(eventually(recorded))
     assert trace not in known
     spans = whole_trace(collector, trace, names=("ingress", "memory.observe", "memory.recall"))
     assert spans["ingress"].parent_id == ""
@@ -207,7 +207,7 @@ def test_ids_and_unknown_paths_of_calls_are_in_no_span(product: Product, collect
         )
     spans = whole_trace(collector, trace, names=("GET unmatched",))
     assert "http.route" not in spans["GET unmatched"].attributes
-    eventually(lambda: len(collector.trace(trace)) == 2, seconds=20)
+    eventually(lambda: len(collector.trace(trace)) == 2)
     assert MARKER not in "".join(f"{span.name}{span.attributes}" for span in collector.trace(trace))
 
 
@@ -216,7 +216,7 @@ def test_nothing_exported_holds_words_names_or_addresses(product: Product, colle
     httpx.get(f"{product.url}/v1/memory", params={"user_id": USER}, timeout=30)
     chat(product, f"What do I say of {MARKER}?")
     sent = len(collector.received)
-    eventually(lambda: len(collector.received) > sent + 1, seconds=20)
+    eventually(lambda: len(collector.received) > sent + 1)
     exported = b"".join(collector.received)
     assert [
         word for word in (USER, MARKER, "parrot", "tea", "127.0.0.1", "user_id=") if word.encode() in exported
@@ -234,7 +234,7 @@ def test_a_collector_that_is_gone_costs_one_line_and_no_chat(traced_product: Tra
     assert {answer.status_code for answer in answers} == {200}
     assert time.monotonic() - began < 20.0  # each takes some milliseconds, where nobody else works
     said = "traces cannot be exported"
-    eventually(lambda: [one for one in product.log().splitlines() if said in one], seconds=20)
+    eventually(lambda: [one for one in product.log().splitlines() if said in one])
     for _ in range(3):  # more exports that fail
         chat(product, "What do I like?")
         time.sleep(1.1)

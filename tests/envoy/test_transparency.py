@@ -112,7 +112,7 @@ def test_twenty_megabytes_pass_and_are_stripped(shared_product: Product, upstrea
         assert received["messages"][-2:] == messages
         return "memory_context" not in received
 
-    eventually(is_stripped, seconds=30)  # where the filter is late, the body passes as it came
+    eventually(is_stripped)  # where the filter is late, the body passes as it came
 
 
 @pytest.mark.stack

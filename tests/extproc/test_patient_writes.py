@@ -49,7 +49,7 @@ async def written(
         await asyncio.sleep(0.05)
         then()
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         *results, _ = await asyncio.gather(
             *(writes.write(log.writing(name)) for name in names), meanwhile(), return_exceptions=True
         )
@@ -80,7 +80,7 @@ async def test_what_comes_later_waits_for_what_waits_already() -> None:
         log.is_down = False  # while the others pause
         late.append(await writes.write(log.writing("z")))
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await asyncio.gather(*(writes.write(log.writing(name)) for name in "abc"), come())
     assert log.taken == list("abcz")
 
@@ -93,7 +93,7 @@ async def test_without_an_outage_nobody_waits_for_others() -> None:
         assert await writes.write(log.writing("a")) == "A"
         is_over.set()
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await asyncio.gather(writes.write(is_over.wait), come())
 
 

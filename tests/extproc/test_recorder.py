@@ -55,7 +55,7 @@ async def recorded(
         process = await stack.enter_async_context(sqlite_deployment(tmp_path).start())
         with capture_logs() as logs:
             recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, RecordingPolicy(redact, True), None)  # type: ignore[arg-type]
-            async with asyncio.timeout(10), recorder:
+            async with asyncio.timeout(30), recorder:
                 one = replace(turn(SAID), messages=(Message("user", SAID),), answer="", status=TurnStatus.OPENED)
                 opening = recorder.open(
                     OpenTurn(one, Links(one.scope.user_id), SentConversation(("k1",), is_session_given=True))
@@ -100,7 +100,7 @@ async def test_missed_turns_are_recorded_only_where_the_setting_says_so_and_some
     deployment.clock.now += 10
     missed = SentExchange("k0", (Message("user", "Hello"),), "Hi.")
     async with deployment.start() as process:
-        async with asyncio.timeout(10), recorder_of(process, policy) as recorder:
+        async with asyncio.timeout(30), recorder_of(process, policy) as recorder:
             recorder.open(opening_after(missed))
         statuses = [status for *_, status in await turns(process)]
     assert statuses == [*([TurnStatus.FILLED_IN] if fills_in and has_recorded else []), TurnStatus.OPENED]
@@ -127,7 +127,7 @@ async def test_turns_that_were_lost_show_as_a_gap(tmp_path: Path, monkeypatch: p
 
     async with sqlite_deployment(tmp_path).start() as process:
         policy = RecordingPolicy(redact, True)
-        async with asyncio.timeout(10), recorder_of(process, policy) as recorder:
+        async with asyncio.timeout(30), recorder_of(process, policy) as recorder:
             begun = recorder.open(opening_after())
             assert begun is not None
             assert await begun is None
@@ -141,7 +141,7 @@ async def test_an_earlier_turn_that_cannot_be_redacted_is_not_filled_in_and_the_
     policy = RecordingPolicy(refusing("Hello", NotRecordable("IndexError")), True)  # type: ignore[arg-type]
     for said in ((), (SentExchange("k0", (Message("user", "Hello"),), "Hi."),)):
         async with deployment.start() as process:
-            async with asyncio.timeout(10), recorder_of(process, policy) as recorder:
+            async with asyncio.timeout(30), recorder_of(process, policy) as recorder:
                 recorder.open(replace(opening_after(*said), turn=replace(opening_after().turn, id=f"t{len(said)}")))
             recorded = [text for text, *_ in await turns(process)]
     assert recorded == [SAID, SAID]
@@ -151,10 +151,10 @@ async def test_what_must_not_be_recorded_is_known_by_what_remains_of_it_without_
     deployment = sqlite_deployment(tmp_path)
     policy = RecordingPolicy(lambda text: text.replace("1234", "[redacted]"), True)
     private = (Message("user", "My number is 1234, keep it to yourself"),)
-    async with deployment.start() as process, asyncio.timeout(10), recorder_of(process, policy) as recorder:
+    async with deployment.start() as process, asyncio.timeout(30), recorder_of(process, policy) as recorder:
         recorder.leave_out(LeaveOut(SCOPE.user_id, SentExchange("of another history", private, "")))
     async with deployment.start() as process:
-        async with asyncio.timeout(10), recorder_of(process, policy) as recorder:
+        async with asyncio.timeout(30), recorder_of(process, policy) as recorder:
             recorder.open(opening_after(SentExchange("k0", private, "Sure.")))
         assert [said for said, *_ in await turns(process)] == [SAID]
 
@@ -182,7 +182,7 @@ async def test_turns_whose_texts_are_too_many_for_a_hanging_log_are_lost_and_cou
     """Also those whose bytes are in the conversation that they continue."""
     may_open, answer = held_back(monkeypatch, size=30_000), "Nice. " * 2_000
     async with sqlite_deployment(tmp_path).start() as process:
-        async with asyncio.timeout(10), recorder_of(process, RecordingPolicy(str)) as recorder:
+        async with asyncio.timeout(30), recorder_of(process, RecordingPolicy(str)) as recorder:
             sent = opening_after(SentExchange("k0", (Message("user", "Hello"),), "Hi. " * 5_000))
             begun = recorder.open(sent)
             assert begun is not None
@@ -204,7 +204,7 @@ async def test_there_is_room_again_once_the_log_has_taken_what_waited(
     may_open = held_back(monkeypatch, size=1_000)
     may_open.set()
     async with sqlite_deployment(tmp_path).start() as process:
-        async with asyncio.timeout(10), recorder_of(process, RecordingPolicy(str)) as recorder:
+        async with asyncio.timeout(30), recorder_of(process, RecordingPolicy(str)) as recorder:
             for number in range(30):
                 one = opening_after()
                 begun = recorder.open(replace(one, turn=replace(one.turn, id=f"t{number}")))
@@ -245,7 +245,7 @@ async def test_what_is_not_recorded_continues_the_session_and_the_notes_of_its_c
         await chains.keep(user, ("resp_1",), ChainLink("s", "t", ("k1",)), at=NOW)
         recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, RecordingPolicy(str, True), None)  # type: ignore[arg-type]
         links = Links(user, "resp_1", ("k2",), ("resp_2",))
-        async with asyncio.timeout(10), recorder:
+        async with asyncio.timeout(30), recorder:
             recorder.link_exchange(LinkExchange(links, "derived", True, NOW))
             recorder.link_exchange(LinkExchange(replace(links, names=("resp_3",)), "given", False, NOW))
             recorder.link_exchange(LinkExchange(Links(user, "resp_9", (), ("resp_4",)), "derived", True, NOW))
@@ -253,7 +253,7 @@ async def test_what_is_not_recorded_continues_the_session_and_the_notes_of_its_c
         assert await chains.find(user, "resp_3") == ChainLink("given", "", ("k1", "k2"))
         assert await chains.find(user, "resp_4") == ChainLink("derived", "", ())
         recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, RecordingPolicy(str, True), None)  # type: ignore[arg-type]
-        async with asyncio.timeout(10), recorder:
+        async with asyncio.timeout(30), recorder:
             loop = Links(user, "resp_2", (), ("resp_5",))
             recorder.continue_turn(ContinueTurn(loop, TurnStatus.CLOSED, "It rains.", NOW))
         assert await chains.find(user, "resp_5") == ChainLink("s", "", ("k1", "k2"))
@@ -264,7 +264,7 @@ async def test_what_is_not_recorded_continues_the_session_and_the_notes_of_its_c
 async def test_the_answer_of_an_unknown_tool_loop_is_counted_and_no_turn_is(tmp_path: Path) -> None:
     async with recorded(tmp_path, str) as (process, metrics, logs):
         recorder = TurnRecorder(process.log, metrics, lambda: NOW, contained, RecordingPolicy(str, True), None)  # type: ignore[arg-type]
-        async with asyncio.timeout(10), recorder:
+        async with asyncio.timeout(30), recorder:
             for answer in ("It rains.", ""):
                 recorder.continue_turn(ContinueTurn(Links(SCOPE.user_id, "resp_9"), TurnStatus.CLOSED, answer, NOW))
         assert metrics.registry.get_sample_value("memproxy_answers_without_turn_total") == 1.0

@@ -66,7 +66,7 @@ async def test_the_traffic_of_a_loop_is_recorded_with_its_turn(tmp_path: Path, s
         recorder = TurnRecorder(process.log, metrics, deployment.clock, contained, RecordingPolicy(redact, True), None)  # type: ignore[arg-type]
         tools = (ToolMessage("weather", "{}", "c1"), ToolMessage("weather", f"rain {KEY}", "c1", is_result=True))
         ending = ContinueTurn(Links("ann", "loop"), status, "It rains", START + 3, tools=tools, asked_at=START + 2)
-        async with asyncio.timeout(10), recorder:
+        async with asyncio.timeout(30), recorder:
             recorder.continue_turn(ending)
             recorder.continue_turn(ending)  # the client tried again
             recorder.continue_turn(ContinueTurn(Links("bob", "loop"), status, "", START, tools=tools))

@@ -176,7 +176,7 @@ async def chats_are_learnt(product: Product, name: str, *, seconds: float, outag
         await asyncio.sleep(seconds)
         if outage is not None:
             if not outage.keeps_turns:
-                await asyncio.to_thread(eventually, lambda: waiting_turns(product) > 0, seconds=10)
+                await asyncio.to_thread(eventually, lambda: waiting_turns(product) > 0)
             await outage.back()
         await asyncio.sleep(1.0)
     assert load.failures == {}

@@ -50,7 +50,7 @@ def remembers_again(product: Product, upstream: RecordingUpstream) -> None:
         again = partial(answered, product, upstream, shape=shape, is_stripped=False)
         eventually(lambda again=again: again() == "used", seconds=40, every=0.3)
         assert "117" in shape.note(upstream.last_chat().body, QUESTION)
-    eventually(lambda: is_observed(product), seconds=10)
+    eventually(lambda: is_observed(product))
 
 
 def is_observed(product: Product) -> bool:
@@ -73,7 +73,7 @@ def is_held(product: Product) -> None:
         before = searches()
         return product.chat(QUESTION, "patient").headers["x-memory-status"] == "used" and searches() == before
 
-    eventually(costs_no_search, seconds=20, every=0.3)
+    eventually(costs_no_search, every=0.3)
 
 
 def is_learnt(product: Product, user_id: str, statement: str) -> bool:

@@ -63,7 +63,7 @@ def is_recorded(product: Product, load: ChatLoad, before: Mapping[str, int]) -> 
     """Every chat is in the record, with its answer."""
     for user in USERS:
         wanted = before[user] + sum(chat.user == user for chat in load.chats)
-        eventually(lambda user=user, wanted=wanted: answered_turns(product, user) >= wanted, seconds=10)
+        eventually(lambda user=user, wanted=wanted: answered_turns(product, user) >= wanted)
 
 
 def recorded(product: Product) -> dict[str, int]:

@@ -190,7 +190,7 @@ class FilterStack:
 
     async def turns(self, user_id: str, *, until: int = 0) -> list[Turn]:
         """The record of a user, once it has `until` turns that are no longer open."""
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 20
         while True:
             turns = [turn async for turn in self.turn_log.turns(user_id)]
             if sum(turn.status != "opened" for turn in turns) >= until or time.monotonic() > deadline:

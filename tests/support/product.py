@@ -26,6 +26,7 @@ UNHURRIED = {
     "MEMPROXY_MEMORY_EMBEDDING_TIMEOUT_MS": "350",
     "MEMPROXY_MEMORY_WORKING_SET_PATIENCE_MS": "300",
 }
+PATIENCE_SECONDS = 30.0  # for what happens behind an answer; a busy machine may stand still for seconds
 LATE_TIMES_MAX = 5  # more than that in a row is no busy machine
 
 
@@ -174,7 +175,7 @@ def in_time(send: Callable[[], Answered]) -> Answered:
     return answer
 
 
-def eventually(check: Callable[[], Any], *, seconds: float, every: float = 0.1) -> Any:
+def eventually(check: Callable[[], Any], *, seconds: float = PATIENCE_SECONDS, every: float = 0.1) -> Any:
     """What `check` returns as soon as it is true; fails after that many seconds with what it returned last."""
     deadline = time.monotonic() + seconds
     while True:

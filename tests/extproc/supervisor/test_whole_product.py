@@ -110,7 +110,7 @@ def test_after_everything_was_killed_the_first_question_of_who_never_chatted_fin
     with running_product(tmp_path / "data", upstream=upstream.url) as product:
         boats = [f"My boat number {number} lies in harbour {number % 7}." for number in range(150)]
         remember(product, "sailor", *boats)
-        eventually(lambda: snapshots.is_dir() and [one for one in snapshots.iterdir() if not one.suffix], seconds=10)
+        eventually(lambda: snapshots.is_dir() and [one for one in snapshots.iterdir() if not one.suffix])
         remember(product, "sailor", "My parrot is called Flint.")
         product.kill_everything()
         product.start()
@@ -213,7 +213,7 @@ def test_a_part_that_was_killed_comes_back_and_is_counted(product: Product, part
     name = part.rpartition(" ")[2]
     counted = f'memproxy_part_restarts_total{{part="{name}"}}'
     os.kill(before, signal.SIGKILL)
-    eventually(lambda: [pid for pid in product.children(part) if pid != before], seconds=10)
+    eventually(lambda: [pid for pid in product.children(part) if pid != before])
 
     def page() -> str:
         return httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=10).text
@@ -236,7 +236,7 @@ def test_nothing_outlives_a_killed_supervisor_and_the_next_up_starts_at_once(
     assert len(pids) >= len(PARTS)
     first.process.kill()
     assert first.stop() == -signal.SIGKILL
-    eventually(lambda: not [pid for pid in pids if is_alive(pid)], seconds=5)
+    eventually(lambda: not [pid for pid in pids if is_alive(pid)])
 
     with running_product(tmp_path / "data", upstream="http://127.0.0.1:9") as second:  # unreachable: only a warning
         assert not folder.exists()
