@@ -1,10 +1,11 @@
 """Measures what minutes of mixed load leave behind: memory and file descriptors of every process of the product.
 
-`python bench/soak.py [--minutes 10] [--clients 8] [--users 20] [--memories 300] [--filters 2] [--workers 2]`. Plain and
-streamed chats that search, that are skipped, without identity, with a tool, and statements, which are learnt beside
-them: always the same ones, so that the store does not grow. Sizes are compared between the time after the warm-up and
-the end: medians of resident memory, and the fewest descriptors, since connections come and go. A process that was
-started again counts as one that died.
+`python bench/soak.py [--minutes 10] [--clients 8] [--users 20] [--memories 300] [--filters 2] [--workers 2] [--redis]`;
+with `--redis`, state is kept on a Redis server that the bench starts, otherwise in SQLite. Plain and streamed chats
+that search, that are skipped, without identity, with a tool, and statements, which are learnt beside them: always the
+same ones, so that the store does not grow. Sizes are compared between the time after the warm-up and the end: medians
+of resident memory, and the fewest descriptors, since connections come and go. A process that was started again counts
+as one that died.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ import itertools
 import json
 import random
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -32,6 +36,7 @@ from rig import Rig, command_line, descendants, part_of, running_rig
 
 from kept_things import SUBJECTS, kept_thing  # isort: skip - on the path since `rig`
 from process_sizes import ProcessSize, size_of  # isort: skip
+from redis_server import own_redis_server  # isort: skip
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
@@ -250,10 +255,16 @@ def main() -> int:
     parser.add_argument("--memories", type=int, default=300, help="of each user, before anything is learnt")
     parser.add_argument("--filters", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--redis", action="store_true", help="state on a Redis server instead of in SQLite")
     options = parser.parse_args()
     report = Report("soak", BARS, options.json)
-    parts = ("--filters", str(options.filters), "--workers", str(options.workers))
-    with running_rig(*parts) as rig, Progress(transient=True) as progress:
+    parts: tuple[str, ...] = ("--filters", str(options.filters), "--workers", str(options.workers))
+    with ExitStack() as stack:
+        if options.redis:
+            home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-")))
+            parts = (*parts, "--redis-url", stack.enter_context(own_redis_server(home)).url)
+        rig = stack.enter_context(running_rig(*parts))
+        progress = stack.enter_context(Progress(transient=True))
         soak, left_over = uvloop.run(measure(rig, options, report.failures, progress))
         warm_seconds = max(WARM_SECONDS_MIN, WARM_SHARE * 60 * options.minutes)
         found, died = grown(soak.samples, warm_seconds=warm_seconds)  # while the command lines are there
