@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 import structlog
 from api_shapes import SHAPES, AskedShape
 from filter_stack import FilterStack, running_stack
@@ -37,6 +38,13 @@ async def statuses(stack: FilterStack, count: int) -> list[str]:
     return seen
 
 
+@pytest_asyncio.fixture(loop_scope="session")
+async def hurried(upstream: RecordingUpstream) -> AsyncIterator[FilterStack]:
+    """Envoy waits for an answer as long as the product's does."""
+    async with running_stack(upstream.url, is_patient=False) as running:
+        yield running
+
+
 async def test_without_a_filter_chats_are_answered_and_memory_returns_with_it(upstream: RecordingUpstream) -> None:
     async with running_stack(upstream.url) as stack:
         assert set(await statuses(stack, 1)) == {"used"}
@@ -59,12 +67,14 @@ async def test_a_filter_that_leaves_takes_no_chat_with_it(upstream: RecordingUps
         assert set(seen) == {"used"}
 
 
-async def test_a_filter_that_hangs_costs_a_second_and_no_more(stack: FilterStack, upstream: RecordingUpstream) -> None:
-    stack.recall.seconds = 5.0
-    assert set(await statuses(stack, 1)) == {"none"}
+async def test_a_filter_that_hangs_costs_a_second_and_no_more(
+    hurried: FilterStack, upstream: RecordingUpstream
+) -> None:
+    hurried.recall.seconds = 5.0
+    assert set(await statuses(hurried, 1)) == {"none"}
     assert [upstream.received[-2].body, upstream.received[-1].body] == [body_of(shape) for shape in SHAPES]
-    stack.recall.seconds = 0.0
-    assert set(await statuses(stack, 1)) == {"used"}
+    hurried.recall.seconds = 0.0
+    assert set(await statuses(hurried, 1)) == {"used"}
 
 
 async def test_chats_beyond_capacity_wait_for_nothing_and_are_recorded(upstream: RecordingUpstream) -> None:
@@ -113,13 +123,13 @@ async def slow_chat(stack: FilterStack, body: bytes, resume: asyncio.Event) -> s
     return answer.headers.get("x-memory-status", "none")
 
 
-async def test_a_large_body_is_given_the_time_that_it_takes(stack: FilterStack) -> None:
-    stack.recall.seconds = 1.3  # stands for reading many MiB on a busy machine
+async def test_a_large_body_is_given_the_time_that_it_takes(hurried: FilterStack) -> None:
+    hurried.recall.seconds = 1.3  # stands for reading many MiB on a busy machine
     for shape in SHAPES:
         large = body_of(shape)[:-1] + b', "padding": "' + b"x" * (2 << 20) + b'"}'
-        answer = await stack.chat(large, shape=shape)
+        answer = await hurried.chat(large, shape=shape)
         assert answer.headers["x-memory-status"] == "used"
-    assert set(await statuses(stack, 1)) == {"none"}
+    assert set(await statuses(hurried, 1)) == {"none"}
 
 
 async def test_an_error_of_ours_ends_one_stream_and_nothing_else(stack: FilterStack) -> None:

@@ -21,9 +21,15 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")  # one stack a mode
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["development", "header"])
-async def stack(request: pytest.FixtureRequest, shared_upstream: RecordingUpstream) -> AsyncIterator[FilterStack]:
+async def shared(request: pytest.FixtureRequest, shared_upstream: RecordingUpstream) -> AsyncIterator[FilterStack]:
     async with running_stack(shared_upstream.url, identity=IdentityMode(request.param)) as running:
         yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def stack(shared: FilterStack) -> AsyncIterator[FilterStack]:
+    async with shared.lent() as lent:
+        yield lent
 
 
 async def ask(stack: FilterStack, *values: bytes, name: str = IDENTITY_HEADER) -> str:
@@ -46,7 +52,6 @@ async def ask(stack: FilterStack, *values: bytes, name: str = IDENTITY_HEADER) -
 async def test_two_lines_that_differ_name_nobody_and_are_learnt_for_nobody(
     stack: FilterStack, upstream: RecordingUpstream
 ) -> None:
-    stack.begin()
     for values in ((b"alice", b"bob"), (b"bob", b"alice"), (b"alice", b""), (b"alice", b"alice", b"bob")):
         assert await ask(stack, *values) == "", values
         assert not [one for one in upstream.received[-len(SHAPES) :] if NOTE.encode() in one.body]
@@ -60,7 +65,6 @@ async def test_two_lines_that_differ_name_nobody_and_are_learnt_for_nobody(
 async def test_the_same_line_twice_is_one_and_a_comma_is_part_of_an_id(
     stack: FilterStack, upstream: RecordingUpstream
 ) -> None:
-    stack.begin()
     for values in ((b"carol", b"carol"), (b"carol,dave",), (b"carol, dave",)):
         assert await ask(stack, *values) == "used"
     assert [scope.user_id for scope, _ in stack.recall.asked[:: len(SHAPES)]] == ["carol", "carol,dave", "carol, dave"]

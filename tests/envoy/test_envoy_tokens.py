@@ -49,10 +49,10 @@ async def shared(shared_upstream: RecordingUpstream) -> AsyncIterator[FilterStac
         yield running
 
 
-@pytest.fixture
-def stack(shared: FilterStack, upstream: RecordingUpstream) -> FilterStack:
-    shared.begin()
-    return shared
+@pytest_asyncio.fixture(loop_scope="module")
+async def stack(shared: FilterStack, upstream: RecordingUpstream) -> AsyncIterator[FilterStack]:
+    async with shared.lent() as lent:
+        yield lent
 
 
 async def test_the_token_says_who_asks_and_who_is_learnt(stack: FilterStack, upstream: RecordingUpstream) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import re
 import sys
 import tempfile
 import time
@@ -47,6 +48,8 @@ from memory.secrets.redaction import redact
 ENVOY = Path(sys.executable).with_name("envoy")
 EDGE_SECRET = "s3cret-of-this-run"
 READY_SECONDS = 20.0
+CHECK_SECONDS_MAX = 1.1  # what Envoy waits for the answer to a health check, and a little
+PATIENT_SECONDS = 15.0  # for an answer of the filter: a busy machine stands still longer than the product waits
 NOTE = "Their cat is called Miu."
 CLOCK: Clock = time.time  # noqa: TID251 - what memory/processes/composition.py hands in
 
@@ -114,6 +117,16 @@ class FilterStack:
     filters: list[RunningFilter] = field(default_factory=list)
     used_at: float = 0.0  # when a test that shares it ended, on the monotonic clock
     counted_before: dict[tuple[str, frozenset[tuple[str, str]]], float] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[FilterStack]:
+        """To one of the tests that share it, with healthy filters: their loop stood still between tests."""
+        if time.monotonic() - self.used_at > CHECK_SECONDS_MAX:  # a check may just be failing
+            await asyncio.sleep(CHECK_SECONDS_MAX)
+        await self.wait_for_filters(len(self.filters))
+        self.begin()
+        yield self
+        self.used_at = time.monotonic()
 
     def begin(self) -> None:
         """As nobody had asked anything yet, but for the record of turns: for a test that shares it with others."""
@@ -209,6 +222,7 @@ async def running_stack(
     *,
     filters: int = 1,
     rewrite: tuple[bytes, bytes] = (b"", b""),
+    is_patient: bool = True,
     data_dir: Path | None = None,
     claims: ClaimNames = USUAL_CLAIMS,
     secret: str = "",
@@ -216,7 +230,8 @@ async def running_stack(
 ) -> AsyncIterator[FilterStack]:
     """Envoy, `filters` filters and a SQLite turn log, in `data_dir` where one is given.
 
-    `rewrite` replaces a piece of Envoy's rendered configuration. `secret`: what calls of the filters must bring.
+    `rewrite` replaces a piece of Envoy's rendered configuration. Where it is patient, Envoy waits `PATIENT_SECONDS`
+    for a filter, not what the product waits. `secret`: what calls of the filters must bring.
     `settings`: others of `BootstrapValues`; with `filter_addresses`, filters have those in the place of sockets.
     """
     addresses: tuple[HostAndPort, ...] = settings.get("filter_addresses", ())
@@ -245,7 +260,8 @@ async def running_stack(
             running.start_filter(target, secret=secret)
         stack.callback(lambda: [one.signs.until.set() for one in running.filters])
         config = folder / "envoy.json"
-        config.write_bytes(render(plan).replace(*rewrite) if rewrite[0] else render(plan))
+        rendered = render(plan).replace(*rewrite) if rewrite[0] else render(plan)
+        config.write_bytes(_patient(rendered) if is_patient else rendered)
         await stack.enter_async_context(running_envoy(config))
         await running.wait_for_filters(len(targets))
         yield running
@@ -266,6 +282,12 @@ async def running_envoy(config: Path) -> AsyncIterator[None]:
         process.terminate()
         printed, _ = await process.communicate()
         assert printed == b"", "Envoy's stdout belongs to the supervisor"
+
+
+def _patient(rendered: bytes) -> bytes:
+    patient, waits = re.subn(rb'([mM]essageTimeout":) "[^"]+"', rb'\1 "%gs"' % PATIENT_SECONDS, rendered)
+    assert waits, "Envoy's configuration has other names for them"
+    return patient
 
 
 async def _shows(admin: httpx.AsyncClient, gauge: str, value: int) -> bool:
