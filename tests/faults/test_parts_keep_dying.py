@@ -46,7 +46,8 @@ LONG_CASES = {
     f"{ON_SERVERS}-killed": (ON_SERVERS, KILLED),
     f"{ON_SERVERS}-stopped": (ON_SERVERS, STOPPED),
 }
-WITH_A_NOTE_MIN = 0.99  # of those that asked for one
+WITH_A_NOTE_MIN = 0.99  # of those that asked for one, over three minutes
+WITH_A_NOTE_MIN_SHORT = 0.98  # of some 300: what one killed filter held is 1 % of them
 ACKNOWLEDGED_SECONDS = 1.0  # after its answer, a turn is in the log, on a busy machine as well
 NOTICED_SECONDS = 1.5  # until Envoy sends nothing more to a filter that is gone: its health checks are 0.5 s apart
 STANDSTILL_SECONDS = 3.0  # the same for one that stands still, whose answers Envoy awaits
@@ -170,12 +171,12 @@ def test_parts_that_keep_dying_fail_no_chat_and_lose_and_double_nothing(
     victims: Victims, signs: Sequence[signal.Signals], pytestconfig: pytest.Config
 ) -> None:
     product = victims.product
-    seconds = LONG_SECONDS if pytestconfig.getoption("--long") else SHORT_SECONDS
+    is_long = pytestconfig.getoption("--long")
     with talking(product, talkers(), pause_seconds=PAUSE_SECONDS) as load:
-        blows = strike(victims, signs, seconds=seconds)
+        blows = strike(victims, signs, seconds=LONG_SECONDS if is_long else SHORT_SECONDS)
     assert {blow.part for blow in blows} == set(victims.parts), "not all were hit: the test shows little"
     assert load.failures == {}
-    assert_noted(load, blows)
+    assert_noted(load, blows, at_least=WITH_A_NOTE_MIN if is_long else WITH_A_NOTE_MIN_SHORT)
     for user in users():
         eventually(lambda user=user: product.flush(user)["pending"] == 0, seconds=120)
         assert product.flush(user)["failed"] == 0
@@ -198,13 +199,13 @@ def strike(victims: Victims, signs: Sequence[signal.Signals], *, seconds: float)
     raise AssertionError("a cycle has no end")
 
 
-def assert_noted(load: ChatLoad, blows: Sequence[Blow]) -> None:
+def assert_noted(load: ChatLoad, blows: Sequence[Blow], *, at_least: float) -> None:
     asked = [chat for chat in load.chats if "locker" in chat.said]
     judged = [chat for chat in asked if not any(blow.is_why_without_a_note(chat) for blow in blows)]
     assert len(judged) > len(asked) // 2, "too few are left to judge by"
     without = [chat for chat in judged if chat.memory != "used"]
     after = [(chat.memory, [(one.part, round(chat.began - one.at, 2)) for one in blows]) for chat in without]
-    assert len(without) <= (1 - WITH_A_NOTE_MIN) * len(judged), f"{len(without)} of {len(judged)}: {after}"
+    assert len(without) <= (1 - at_least) * len(judged), f"{len(without)} of {len(judged)}: {after}"
 
 
 def assert_kept_once(user: str, chats: Sequence[Chat], blows: Sequence[Blow], kept: Kept) -> None:
