@@ -41,6 +41,7 @@ MODEL_NICENESS = 10
 # Time between each part's stop signal and SIGKILL. Envoy has finished its requests before it is stopped.
 ENVOY_STOP_SECONDS = 3.0
 FILTER_STOP_SECONDS = 10.0  # until Envoy has heard of it, then the pending turns; and what it waits for replies
+API_STOP_SECONDS = 10.0  # 2 s for open connections, 5 s for calls under way, then closes its files
 MILVUS_STOP_SECONDS = 10.0  # it takes 5 s for active calls, then closes its files
 
 QUIET = (
@@ -285,7 +286,9 @@ def _filter(number: int, paths: RunPaths, environment: dict[str, str], drain_sec
 def _api(settings: Settings, paths: RunPaths, environment: dict[str, str]) -> ProcessSpec:
     host = LOOPBACK if settings.api_host in ("0.0.0.0", "::") else settings.api_host  # noqa: S104 - where to ask it
     return ProcessSpec(
-        ProcessCommand(name="api", argv=_memproxy(paths, "api"), environment=environment),
+        ProcessCommand(
+            name="api", argv=_memproxy(paths, "api"), environment=environment, stop_seconds=API_STOP_SECONDS
+        ),
         probe=lambda: probes.answers_http((host, settings.api_port), "/healthz"),
         searches=True,
         stage=1,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,6 +37,8 @@ from memory.sessions.record_expiry import RecordExpiry
 from memory.settings.loader import Settings
 
 API_DRAIN_SECONDS = 5
+API_CLOSING_SECONDS = 2.0  # for connections that were open when it was told to stop; Envoy's carry one call and end
+API_CLOSING_POLL_SECONDS = 0.05
 WARM_UP_USER = "memproxy warm-up"  # has no memories
 WARM_UP_QUESTION = "Is everything there?"
 WARM_UP_PAUSE_SECONDS = 0.2
@@ -234,7 +237,21 @@ async def _serve_http(server: uvicorn.Server, until: asyncio.Event) -> None:
         stopping = group.create_task(until.wait())
         await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
+        if server.started:
+            await _connections_closed(server)
         server.should_exit = True
+
+
+async def _connections_closed(server: uvicorn.Server) -> None:
+    """Accept no more connections, and answer what those that are open still bring: uvicorn closes idle ones at once,
+    and a call that is on its way over one is lost.
+    """
+    for listener in server.servers:
+        listener.close()
+    until = time.monotonic() + API_CLOSING_SECONDS
+    await asyncio.sleep(API_CLOSING_POLL_SECONDS)  # accepted in this moment, and not yet counted
+    while server.server_state.connections and time.monotonic() < until:  # noqa: ASYNC110 - uvicorn has no event for it
+        await asyncio.sleep(API_CLOSING_POLL_SECONDS)
 
 
 __all__ = ["WarmUp", "beside", "run_api", "run_worker", "warming_up"]

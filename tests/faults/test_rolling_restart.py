@@ -6,6 +6,7 @@ No chat fails, all are recorded, and none goes without memory but those that Env
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -125,6 +126,27 @@ def asking_the_api(product: Product) -> Iterator[list[int]]:
     finally:
         stop.set()
         thread.join()
+
+
+@pytest.mark.stack
+def test_a_call_over_a_connection_that_was_open_when_the_api_was_stopped_is_answered(product: Product) -> None:
+    """As of a client that keeps connections, whose next call is on its way."""
+    [stopped] = product.children("memproxy api")
+    with socket.create_connection(("127.0.0.1", product.ports["api"]), timeout=10) as connection:
+        with_pid(stopped, signal.SIGTERM)
+        eventually(lambda: refuses_connections(product.ports["api"]), every=0.01)
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: api\r\n\r\n")
+        assert connection.recv(1024).startswith(b"HTTP/1.1 200 ")
+    eventually(lambda: product.children("memproxy api") not in ([], [stopped]))
+    eventually(lambda: not refuses_connections(product.ports["api"]))
+
+
+def refuses_connections(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=10).close()
+    except ConnectionError:
+        return True
+    return False
 
 
 @pytest.mark.slow("waits until the filter is back")
