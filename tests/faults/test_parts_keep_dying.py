@@ -46,9 +46,9 @@ LONG_CASES = {
     f"{ON_SERVERS}-killed": (ON_SERVERS, KILLED),
     f"{ON_SERVERS}-stopped": (ON_SERVERS, STOPPED),
 }
-WITH_A_NOTE_MIN = 0.99  # of those that asked for one, over three minutes
-WITH_A_NOTE_MIN_SHORT = 0.98  # of some 300: what one killed filter held is 1 % of them
+WITH_A_NOTE_MIN = 0.99  # of those that asked for one
 ACKNOWLEDGED_SECONDS = 1.0  # after its answer, a turn is in the log, on a busy machine as well
+GONE_SECONDS = 0.1  # until Envoy has seen that the connections of a killed filter are closed, on a busy machine
 NOTICED_SECONDS = 1.5  # until Envoy sends nothing more to a filter that is gone: its health checks are 0.5 s apart
 STANDSTILL_SECONDS = 3.0  # the same for one that stands still, whose answers Envoy awaits
 
@@ -66,6 +66,11 @@ class Blow:
         """Whether this chat may have been shown to a filter that was hit before it wrote the turn, or gone already."""
         is_filter = self.part == PARTS[0]
         return is_filter and self.at - ACKNOWLEDGED_SECONDS < chat.ended and chat.began < self.until + NOTICED_SECONDS
+
+    def killed_what_held(self, chat: Chat) -> bool:
+        """Whether a filter that was killed may have been about to give this chat its note."""
+        is_kill = self.part == PARTS[0] and self.sign is signal.SIGKILL
+        return is_kill and chat.began < self.until + GONE_SECONDS and self.at < chat.ended
 
     def is_why_without_a_note(self, chat: Chat) -> bool:
         """Whether Envoy did not know yet that the filter stands still: it waits for it, and then goes on alone. Or
@@ -176,7 +181,7 @@ def test_parts_that_keep_dying_fail_no_chat_and_lose_and_double_nothing(
         blows = strike(victims, signs, seconds=LONG_SECONDS if is_long else SHORT_SECONDS)
     assert {blow.part for blow in blows} == set(victims.parts), "not all were hit: the test shows little"
     assert load.failures == {}
-    assert_noted(load, blows, at_least=WITH_A_NOTE_MIN if is_long else WITH_A_NOTE_MIN_SHORT)
+    assert_noted(load, blows, counts_the_held=is_long)
     for user in users():
         eventually(lambda user=user: product.flush(user)["pending"] == 0, seconds=120)
         assert product.flush(user)["failed"] == 0
@@ -199,13 +204,18 @@ def strike(victims: Victims, signs: Sequence[signal.Signals], *, seconds: float)
     raise AssertionError("a cycle has no end")
 
 
-def assert_noted(load: ChatLoad, blows: Sequence[Blow], *, at_least: float) -> None:
+def assert_noted(load: ChatLoad, blows: Sequence[Blow], *, counts_the_held: bool) -> None:
+    """`counts_the_held`: those that a killed filter held as well. Of the few chats of a short run, each filter that is
+    killed holds 1 %.
+    """
     asked = [chat for chat in load.chats if "locker" in chat.said]
     judged = [chat for chat in asked if not any(blow.is_why_without_a_note(chat) for blow in blows)]
+    if not counts_the_held:
+        judged = [chat for chat in judged if not any(blow.killed_what_held(chat) for blow in blows)]
     assert len(judged) > len(asked) // 2, "too few are left to judge by"
     without = [chat for chat in judged if chat.memory != "used"]
     after = [(chat.memory, [(one.part, round(chat.began - one.at, 2)) for one in blows]) for chat in without]
-    assert len(without) <= (1 - at_least) * len(judged), f"{len(without)} of {len(judged)}: {after}"
+    assert len(without) <= (1 - WITH_A_NOTE_MIN) * len(judged), f"{len(without)} of {len(judged)}: {after}"
 
 
 def assert_kept_once(user: str, chats: Sequence[Chat], blows: Sequence[Blow], kept: Kept) -> None:
