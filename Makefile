@@ -75,8 +75,10 @@ bench: $(STAMP) ## what memory adds to a bare Envoy, chats under load, streaming
 	echo "== $$bench" >&2; $(BIN)/python bench/$$bench || missed="$$missed $${bench%% *}"; \
 	done; test -z "$$missed" || { echo "bars missed:$$missed" >&2; exit 1; }
 
-soak: $(STAMP) ## what takes longer than CI may: benches and outages long enough for rare events to show
+soak: $(STAMP) milvusserver ## what takes longer than CI may: benches and outages long enough for rare events to show
 	$(BIN)/python bench/soak.py
+	$(BIN)/python bench/soak.py --redis
+	$(BIN)/python bench/returning.py
 	$(BIN)/python bench/load.py --seconds 120 --learning
 	$(BIN)/python -m pytest --long tests/faults/test_parts_keep_dying.py tests/faults/test_outages.py tests/extproc/test_random_conversations.py
 	for _ in 1 2 3 4 5; do $(BIN)/python -m pytest tests/faults || exit 1; done

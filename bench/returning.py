@@ -1,28 +1,36 @@
-"""Measures the first question of users on a filter that never saw them, with state on Redis and memories on Milvus.
+"""Measures users on filters that never saw them, and crowds of users, with state on Redis and memories on Milvus.
 
-`python bench/returning.py [--users N] [--memories N] [--asked N]`: by default 1,000 users with 100 memories each, of
-whom 40 ask. A real Milvus 2.3 server (`make milvusserver`) and a real Redis server are started. Each of these users
-asked before; then all processes are killed with `kill -9`. Half of them find their snapshot on Redis; that of the other
-half was evicted, so that the server is searched. Later questions of the same users are what a warm filter takes.
+`python bench/returning.py [--users N] [--memories N] [--asked N] [--seconds S]`: by default 1,000 users with 100
+memories each, of whom 40 ask. A real Milvus 2.3 server (`make milvusserver`) and a real Redis server are started. Each
+of these users asked before; then all processes are killed with `kill -9`. Half of them find their snapshot on Redis;
+that of the other half was evicted, so that the server is searched. Later questions of the same users are what a warm
+filter takes. Then 8 clients, each with the next question as soon as the last is answered, ask for S seconds as a few of
+the users, and as all of them: most of these were never loaded.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import sys
 import tempfile
 import time
+from argparse import Namespace
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from chats import chat, connected
 from cold import COLUMNS, SETTLED_SECONDS, Measured, median
+from load import DEADLINE_MS, Load
 from memories import fill, new_questions
 from redis import Redis
-from report import Bar, Report, Sheet, bench_parser
-from rig import running_bare, running_upstream
+from report import Bar, Report, Sheet, bench_parser, percentiles, ratio
+from rig import Rig, running_bare, running_upstream
+from sides import COLUMNS as LOAD_COLUMNS
+from sides import Compared
 
 from memory.adapters.redis.log_keys import UserKeys
 from memory.processes.composition import open_embedder
@@ -37,8 +45,12 @@ BARS = (
     Bar("snapshot on Redis: first p50 beyond later", "ms", at_most=10.0),
     Bar("snapshot evicted: share of first questions with a note", at_least=0.99),
     Bar("snapshot evicted: first p50 beyond later", "ms", at_most=10.0),
+    Bar("8 clients, all users: p99 beyond the bare Envoy's", "ms", at_most=DEADLINE_MS),
+    Bar("8 clients, all users: share with a note", at_least=0.99),
+    Bar("8 clients: CPU of the filter, all users against a few", "times", at_most=1.2),
     Bar("failed chats", at_most=0),
 )
+CLIENTS, FEW_USERS = 8, 20
 COLLECTION = "returning"
 QUESTIONS = 5  # of each user; the second still meets caches that the first filled, and is left out
 PAUSE_SECONDS = 0.1
@@ -66,7 +78,25 @@ async def ask(
     return measured
 
 
-def measure(users: int, memories: int, asked: int, failures: Counter[str]) -> dict[str, Measured]:
+@dataclass
+class Found:
+    """First and later questions by what their users found, and loads by how many users asked."""
+
+    returning: dict[str, Measured]
+    crowds: dict[str, Compared]
+
+
+async def crowds(rig: Rig, users: list[str], seconds: float, failures: Counter[str]) -> dict[str, Compared]:
+    few = Load(rig, users[:FEW_USERS], failures)
+    await few.warm()
+    return {
+        "few": await few.closed(f"{FEW_USERS} users", CLIENTS, seconds, auto_store=False),
+        "all": await Load(rig, users, failures).closed(f"{len(users)} users", CLIENTS, seconds, auto_store=False),
+    }
+
+
+def measure(options: Namespace, failures: Counter[str]) -> Found:
+    users, memories, asked = options.users, options.memories, options.asked
     names = [f"returning-{number}" for number in range(users)]
     chosen = names[:: max(1, users // asked)][:asked]
     with_snapshot, evicted = chosen[::2], chosen[1::2]
@@ -88,18 +118,34 @@ def measure(users: int, memories: int, asked: int, failures: Counter[str]) -> di
             asyncio.run(ask(product, bare_port, chosen, Counter(), questions=2))
             time.sleep(SAVED_SECONDS)
             product.kill_everything()
-            with Redis(port=redis.port) as client:
-                kept = [UserKeys(user).snapshot for user in chosen]
-                assert client.exists(*kept) == len(kept), "not every user's snapshot is on Redis"
-                client.delete(*(UserKeys(user).snapshot for user in evicted))
+            evict(redis.port, chosen, evicted)
             product.start()
             time.sleep(SETTLED_SECONDS)
-            return {
+            returning = {
                 "snapshot on Redis": asyncio.run(ask(product, bare_port, with_snapshot, failures)),
                 "snapshot evicted": asyncio.run(ask(product, bare_port, evicted, failures)),
             }
+            return Found(returning, asyncio.run(crowds(Rig(product, bare_port), names, options.seconds, failures)))
         finally:
             product.stop()
+
+
+def evict(port: int, users: list[str], evicted: list[str]) -> None:
+    """Of these users, all of whom have a snapshot on Redis, those of the `evicted` leave it."""
+    with Redis(port=port) as client:
+        kept = [UserKeys(user).snapshot for user in users]
+        assert client.exists(*kept) == len(kept), "not every user's snapshot is on Redis"
+        client.delete(*(UserKeys(user).snapshot for user in evicted))
+
+
+def crowd_figures(few: Compared, everybody: Compared) -> dict[str, float]:
+    one, bare = everybody.summary(), percentiles(everybody.bare.milliseconds)
+    spent = [crowd.summary()["cpu_ms_a_chat"].get("filter", math.nan) for crowd in (everybody, few)]
+    return {
+        "8 clients, all users: p99 beyond the bare Envoy's": one["ours"]["p99"] - bare["p99"],
+        "8 clients, all users: share with a note": one["share_with_a_note"],
+        "8 clients: CPU of the filter, all users against a few": ratio(*spent),
+    }
 
 
 def main() -> int:
@@ -107,16 +153,24 @@ def main() -> int:
     parser.add_argument("--users", type=int, default=1_000)
     parser.add_argument("--memories", type=int, default=100, help="of each")
     parser.add_argument("--asked", type=int, default=40, help="users who ask")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each load of 8 clients")
     options = parser.parse_args()
     report = Report("returning", BARS, options.json)
-    found = measure(options.users, options.memories, options.asked, report.failures)
-    figures: dict[str, float] = {"failed chats": sum(one.failed for one in found.values())}
-    for name, one in found.items():
+    found = measure(options, report.failures)
+    failed = sum(one.failed for one in found.returning.values())
+    failed += sum(one.ours.statuses["failed"] for one in found.crowds.values())
+    figures: dict[str, float] = crowd_figures(found.crowds["few"], found.crowds["all"]) | {"failed chats": failed}
+    for name, one in found.returning.items():
         figures[f"{name}: share of first questions with a note"] = one.share
         figures[f"{name}: first p50 beyond later"] = round(median(one.first) - median(one.later), 1)
-    sheet = Sheet("milliseconds", COLUMNS, [one.row(name) for name, one in found.items()])
+    sheets = [
+        Sheet("milliseconds", COLUMNS, [one.row(name) for name, one in found.returning.items()]),
+        Sheet(f"{CLIENTS} clients", LOAD_COLUMNS, [one.row() for one in found.crowds.values()]),
+    ]
     result = {"unit": "ms", "users": options.users, "memories": options.memories}
-    return report.finish(result | {name: one.summary() for name, one in found.items()}, [sheet], figures)
+    result |= {name: one.summary() for name, one in found.returning.items()}
+    result |= {f"8 clients, {name}": one.summary() for name, one in found.crowds.items()}
+    return report.finish(result, sheets, figures)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import uuid
@@ -155,6 +156,13 @@ def test_every_panel_says_what_it_shows(file: Path) -> None:
             assert '{job=~"$job"' in target["expr"], title
         if panel["type"] == "stat":
             assert panel["fieldConfig"]["defaults"]["thresholds"]["steps"][0]["value"] is None, title
+
+
+@pytest.mark.parametrize("file", DASHBOARDS, ids=lambda path: path.name)
+def test_the_picture_in_the_documentation_shows_every_panel(file: Path) -> None:
+    picture = html.unescape((ROOT / "docs" / "images" / f"dashboard-{file.stem}.svg").read_text(encoding="utf-8"))
+    titles = [panel["title"] for panel in panels_of(file)]
+    assert [title for title in titles if title not in picture] == [], "make it again: python bench/dashboards.py"
 
 
 def test_the_two_dashboards_differ_and_name_each_other() -> None:
