@@ -19,7 +19,7 @@ import httpx
 import pytest
 from chat_load import ChatLoad, chatting
 from product import Product, eventually, with_pid
-from two_of_each import TURN_LOGS, is_whole, kept_of, running_two_of_each
+from two_of_each import TURN_LOGS, chats_of_filters, is_whole, kept_of, running_two_of_each
 from upstream import RecordingUpstream, running_upstream
 
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
@@ -197,8 +197,15 @@ def test_what_one_filter_recorded_is_learnt_and_seen_by_the_other_within_two_sec
         product.chat(question, user)  # both filters know this user, without the fact
     assert product.chat("I fly to Lisbon in May.", user).status_code == 200
     assert product.flush(user) == {"pending": 0, "failed": 0}
-    flushed, seen = time.monotonic(), 0
+    flushed, seen, before = time.monotonic(), 0, chats_of_filters(product, "used")
+    assert len(before) == 2
     while seen < 8:
         answer = product.ask(question, user)
         seen = seen + 1 if answer.headers["x-memory-status"] == "used" else 0
         assert time.monotonic() - flushed < SEEN_SECONDS_MAX or seen, "a filter does not know it yet"
+    after = chats_of_filters(product, "used")
+    assert {pid: after[pid] > before[pid] for pid in before} == dict.fromkeys(before, True), (before, after)
+    after = chats_of_filters(product, "used")
+    assert {pid: after[pid] > before[pid] for pid in before} == dict.fromkeys(before, True), (before, after)
+    after = chats_of_filters(product, "used")
+    assert {pid: after[pid] > before[pid] for pid in before} == dict.fromkeys(before, True), (before, after)
