@@ -9,7 +9,7 @@ import pytest
 from memory_rows import DIMENSION
 from milvus_kinds import MILVUS_KINDS, PATIENT, empty_address, prepared, real_milvus
 from prometheus_client import CollectorRegistry
-from turn_logs import DEPLOYMENTS, Deployment
+from turn_logs import DEPLOYMENTS, ON_VALKEY, Deployment
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.milvus.store import MilvusStore
@@ -28,16 +28,21 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
         yield await prepared(milvus)
 
 
+SUITES_ON_VALKEY = ("test_turn_log_queue", "test_user_ledger")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A suite runs on every adapter."""
     if "deployment" in metafunc.fixturenames:
-        metafunc.parametrize("deployment", sorted(DEPLOYMENTS), indirect=True)
+        is_on_valkey = Path(metafunc.module.__file__).stem in SUITES_ON_VALKEY
+        kinds = [*DEPLOYMENTS, *(ON_VALKEY if is_on_valkey else ())]
+        metafunc.parametrize("deployment", sorted(kinds), indirect=True)
 
 
 @pytest.fixture
 def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
     """Every adapter of the turn log."""
-    return DEPLOYMENTS[request.param](tmp_path)
+    return (DEPLOYMENTS | ON_VALKEY)[request.param](tmp_path)
 
 
 @pytest.fixture

