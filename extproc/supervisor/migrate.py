@@ -50,7 +50,7 @@ def _show(found: Migrated, *, is_dry: bool, as_json: bool) -> None:
             }
         )
     elif not status.is_outdated:
-        echo("nothing to do: the collection has the present schema, or does not exist yet")
+        echo("nothing to do: the collection has the present schema and the index for its size, or does not exist yet")
     elif is_dry:
         echo(f"would copy {status.memories - status.embedded} of {status.memories} memories into the present schema")
     else:

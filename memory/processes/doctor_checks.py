@@ -14,6 +14,8 @@ from importlib.resources import as_file
 
 from prometheus_client import CollectorRegistry
 
+from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.models import embedding_model, reader_weights
 from memory.adapters.models.openai_chat import first_model
@@ -142,7 +144,19 @@ async def _milvus(settings: Settings) -> Finding:
     async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
         await store.prepare()
     held = f"{milvus.dimension} dimensions" if origin is None else f"vectors of {origin}"
-    return Finding("milvus", Level.OK, f"{uri}, collection {milvus.collection} of {held}")
+    says = f"{uri}, collection {milvus.collection} of {held}"
+    if rows := await _rows_past_their_index(address):
+        advice = "stop memproxy and run `memproxy migrate`, which chooses the index for this number"
+        return Finding("milvus", Level.WARN, f"{says}; its index is made for another number than {rows} rows", advice)
+    return Finding("milvus", Level.OK, says)
+
+
+async def _rows_past_their_index(address: MilvusAddress) -> int:
+    """The number of rows if their index is made for another number; 0 if it fits."""
+    wanted = address.origin or VectorOrigin("", address.dimension)
+    async with MilvusReembedding(address, wanted=wanted, metrics=Metrics(CollectorRegistry())) as run:
+        status = await run.status()
+    return status.memories if status.is_outdated else 0
 
 
 def _origin(settings: Settings) -> VectorOrigin | None:

@@ -51,10 +51,10 @@ class MilvusReembedding:
             if not await link.collections.exists(live):
                 return ReembeddingStatus(None)
             description = await link.collections.described(live)
-            origin, is_outdated = schema.origin_of(description), schema.version_of(description) < link.can.oldest_schema
-            memories, embedded = await _count(link, live), 0
+            origin, memories, embedded = schema.origin_of(description), await _count(link, live), 0
+            is_outdated = await link.collections.is_outdated(live, rows=memories)
             for name in others if is_outdated or not origin.agrees_with(self._wanted) else []:
-                if await link.collections.is_successor(name, self._wanted):
+                if await link.collections.is_successor(name, self._wanted, rows=memories):
                     await link.collections.load(name)
                     embedded = min(await _count(link, name), memories)
             return ReembeddingStatus(origin, memories, embedded, is_outdated)
@@ -63,10 +63,10 @@ class MilvusReembedding:
 
     async def begin(self) -> None:
         async def make(link: Link) -> str:
-            for name in await link.collections.others():
-                if not await link.collections.is_successor(name, self._wanted):
-                    await link.collections.drop(name)
             rows = await _count(link, link.collection)
+            for name in await link.collections.others():
+                if not await link.collections.is_successor(name, self._wanted, rows=rows):
+                    await link.collections.drop(name)
             return await link.collections.successor(link.collection, self._wanted, rows=rows)
 
         self._target = await self._call("begin", make)

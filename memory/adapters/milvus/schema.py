@@ -18,6 +18,7 @@ from memory.errors import BadSetting
 from memory.model import VectorOrigin
 
 EXACT_ROWS_MAX = 1_000_000  # some 60,000 rows in each partition, whose owners are compared in a few ms
+EXACT, GRAPH = "FLAT", "HNSW"  # kinds of a vector index, as Milvus names them
 SEARCH_WIDTH_MIN = 64  # candidates that a search in a graph looks at, at least
 SCHEMA_VERSION = 2
 ORIGIN_PROPERTY = "memproxy.vector_origin"  # JSON of the vectors' origin, and of the schema's version
@@ -54,9 +55,8 @@ def index(pymilvus: Library, *, can: Capabilities, rows: int = 0) -> Library:
     params = pymilvus.AsyncMilvusClient.prepare_index_params()
     if can.text_index:
         params.add_index("user_id", index_name="user_id", index_type=can.text_index)
-    kind, graph = "FLAT", {}
-    if can.partitions_users and rows > EXACT_ROWS_MAX:
-        kind, graph = "HNSW", {"M": 16, "efConstruction": 200}
+    kind = index_kind(can=can, rows=rows)
+    graph = {"M": 16, "efConstruction": 200} if kind == GRAPH else {}
     params.add_index(
         row_codec.VECTOR_FIELD,
         index_name=row_codec.VECTOR_FIELD,
@@ -65,6 +65,19 @@ def index(pymilvus: Library, *, can: Capabilities, rows: int = 0) -> Library:
         **({"params": graph} if graph else {}),
     )
     return params
+
+
+def index_kind(*, can: Capabilities, rows: int) -> str:
+    """The kind of vector index for so many rows."""
+    return GRAPH if can.partitions_users and rows > EXACT_ROWS_MAX else EXACT
+
+
+def index_fits(kind: str, *, can: Capabilities, rows: int) -> bool:
+    """Whether an index of this kind is the one for so many rows. "": none yet, which is made when it is needed.
+
+    On Milvus Lite any one fits: it may choose another kind than it was asked for.
+    """
+    return not can.partitions_users or kind in ("", index_kind(can=can, rows=rows))
 
 
 def search_params(limit: int) -> dict[str, Any]:

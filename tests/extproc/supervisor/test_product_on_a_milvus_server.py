@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from memory_rows import memory
+from milvus_kinds import PATIENT, prepared
 from milvus_standalone import TOKEN, MilvusServer
 from older_collections import older_collection
 from product import running_product
+from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner
 from upstream import RecordingUpstream
 
 from extproc.cli import memproxy
+from memory.adapters.milvus import schema
 from memory.adapters.milvus.partitions import all_partitions
-from memory.model import VectorOrigin
+from memory.adapters.milvus.store import MilvusStore
+from memory.model import Change, ChangeKind, VectorOrigin
+from memory.runtime.metrics import Metrics
 
 USER = "rower"
+DIMENSION = 384
 
 
 def configured(folder: Path, collection: str, **rest: object) -> Path:
@@ -70,14 +79,41 @@ def test_the_doctor_names_what_keeps_it_from_the_server(
     says: list[str],
 ) -> None:
     monkeypatch.setenv("MEMPROXY_MEMORY_MILVUS_TOKEN", token)
-    older_collection(milvus_server, collection, VectorOrigin("any", 384))
-    ports = dict.fromkeys(("port", "api_port", "envoy_admin_port", "metrics_port"), 0)
-    settings = {"data_dir": str(tmp_path / "data"), "models_dir": str(tmp_path / "models"), **ports}
-    (tmp_path / "data").mkdir()
-    config = configured(tmp_path, collection, milvus_uri=uri or milvus_server.uri, **settings)
-    result = CliRunner().invoke(memproxy, ["doctor", "--config", str(config), "--json"])
-    assert result.exit_code == 1, result.output
-    [found] = [one for one in json.loads(result.stdout)["checks"] if one["check"] == "milvus"]
+    older_collection(milvus_server, collection, VectorOrigin("any", DIMENSION))
+    code, found, printed = examined(tmp_path, collection, uri or milvus_server.uri)
+    assert code == 1, printed
     assert found["level"] == "fail"
     assert [word for word in says if word not in found["says"] + found["advice"]] == [], found
-    assert token not in result.stdout
+    assert token not in printed
+
+
+def test_the_doctor_warns_of_an_index_for_another_number_of_rows(
+    milvus_server: MilvusServer, collection: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMPROXY_MEMORY_MILVUS_TOKEN", TOKEN)
+
+    async def fill() -> None:
+        address = milvus_server.address(collection, DIMENSION)
+        vectors = np.full((1, DIMENSION), DIMENSION**-0.5, dtype=np.float32)
+        async with MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as store:
+            await (await prepared(store)).apply("ann", [Change(ChangeKind.CREATE, memory("m1"))], vectors)
+
+    asyncio.run(fill())
+    _, found, printed = examined(tmp_path, collection, milvus_server.uri)
+    assert found["level"] == "ok", printed
+    monkeypatch.setattr(schema, "EXACT_ROWS_MAX", 0)
+    _, found, printed = examined(tmp_path, collection, milvus_server.uri)
+    assert found["level"] == "warn", printed
+    assert "1 rows" in found["says"]
+    assert "memproxy migrate" in found["advice"]
+
+
+def examined(folder: Path, collection: str, uri: str) -> tuple[int, dict[str, str], str]:
+    """The exit code of `memproxy doctor`, what it says of Milvus, and all that it printed."""
+    ports = dict.fromkeys(("port", "api_port", "envoy_admin_port", "metrics_port"), 0)
+    settings = {"data_dir": str(folder / "data"), "models_dir": str(folder / "models"), **ports}
+    (folder / "data").mkdir(exist_ok=True)
+    config = configured(folder, collection, milvus_uri=uri, **settings)
+    result = CliRunner().invoke(memproxy, ["doctor", "--config", str(config), "--json"])
+    [found] = [one for one in json.loads(result.stdout)["checks"] if one["check"] == "milvus"]
+    return result.exit_code, found, result.output
