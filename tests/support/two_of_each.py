@@ -12,8 +12,6 @@ from pathlib import Path
 import httpx
 from product import Product, running_product
 from prometheus_client.multiprocess import MultiProcessCollector
-from prometheus_client.multiprocess import MultiProcessCollector
-from prometheus_client.multiprocess import MultiProcessCollector
 from redis_server import RedisServer, own_redis_server
 
 TURN_LOGS = ("redis", "sqlite")
@@ -56,34 +54,6 @@ def chats_of_filters(product: Product, result: str) -> dict[int, float]:
         samples = [
             sample for family in families for sample in family.samples if sample.name == "memproxy_requests_total"
         ]
-        counted[pid] = sum(sample.value for sample in samples if result in sample.labels.values())
-    return counted
-
-
-def chats_of_filters(product: Product, result: str) -> dict[int, float]:
-    """How many chats each filter answered with that result, by process id: from its own file of counters, which the
-    metrics page sums.
-    """
-    counted = {}
-    for pid in product.children("memproxy filter"):
-        environment = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
-        folder = dict(entry.partition("=")[::2] for entry in environment)["PROMETHEUS_MULTIPROC_DIR"]
-        families = MultiProcessCollector.merge([str(Path(folder) / f"counter_{pid}.db")])
-        samples = [sample for family in families for sample in family.samples if sample.name == "memproxy_requests_total"]
-        counted[pid] = sum(sample.value for sample in samples if result in sample.labels.values())
-    return counted
-
-
-def chats_of_filters(product: Product, result: str) -> dict[int, float]:
-    """How many chats each filter answered with that result, by process id: from its own file of counters, which the
-    metrics page sums.
-    """
-    counted = {}
-    for pid in product.children("memproxy filter"):
-        environment = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
-        folder = dict(entry.partition("=")[::2] for entry in environment)["PROMETHEUS_MULTIPROC_DIR"]
-        families = MultiProcessCollector.merge([str(Path(folder) / f"counter_{pid}.db")])
-        samples = [sample for family in families for sample in family.samples if sample.name == "memproxy_requests_total"]
         counted[pid] = sum(sample.value for sample in samples if result in sample.labels.values())
     return counted
 
