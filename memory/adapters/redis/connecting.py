@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +46,8 @@ async def connected(address: RedisAddress) -> AsyncIterator[LogClient]:
     if scheme.startswith(TLS_SCHEME) and address.certificate_authority:
         options["ssl_ca_certs"] = address.certificate_authority
     kind = RedisCluster if scheme.endswith(CLUSTER) else Redis
-    async with kind.from_url(f"{scheme.removesuffix(CLUSTER)}://{rest}", **options) as client:
+    # Closed only: entered, a cluster's client would ask its nodes at once.
+    async with aclosing(kind.from_url(f"{scheme.removesuffix(CLUSTER)}://{rest}", **options)) as client:
         yield LogClient(client)
 
 

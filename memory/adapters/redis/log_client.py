@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import RedisClusterException, RedisError, ResponseError
 
 from memory.errors import Unavailable
 
@@ -80,7 +80,7 @@ async def _answered(awaitable: Awaitable[Result]) -> Result:
             return await awaitable
     except TimeoutError as error:
         raise Unavailable("turn_log", f"Redis did not answer within {CALL_SECONDS_MAX:.0f} s") from error
-    except (RedisError, OSError) as error:
+    except (RedisError, RedisClusterException, OSError) as error:  # the second is none of the first
         raise Unavailable("turn_log", f"Redis failed: {type(error).__name__}") from None
 
 
