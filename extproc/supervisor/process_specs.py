@@ -117,6 +117,7 @@ def settings_of_run(settings: Settings, paths: RunPaths, ports: Ports) -> Settin
         run_dir=str(paths.folder),
         ports_file="",
         edge_secret=secrets.token_urlsafe(32),
+        token="",  # of whoever calls the commands; no part needs it
     )
 
 

@@ -8,22 +8,19 @@ from typing import Any
 
 import httpx
 
+from memory.cli.caller import HOW_TO_IDENTIFY, caller_headers
 from memory.errors import BadInput, MemproxyError, NotFound, Unavailable
-from memory.model import Scope
 from memory.settings.loader import from_process
 
+UNAUTHENTICATED = 401
 API_SECONDS_MAX = 30.0  # per call; deleting thousands of memories takes a while
 
 
 def api_client(config: Path | None, url: str | None, user: str) -> httpx.Client:
     settings = from_process(config, {})
-    Scope(user)  # refuses ids that no header can carry
-    headers = [(b"x-authz-user-id", user.encode())]
-    if settings.edge_secret:  # outside development the API trusts nobody without it
-        headers.append((b"x-memory-edge-secret", settings.edge_secret.encode()))
     return httpx.Client(
         base_url=url or f"http://127.0.0.1:{settings.api_port}",
-        headers=headers,
+        headers=caller_headers(settings, user),
         timeout=API_SECONDS_MAX,
         transport=_Transport(),
         trust_env=False,
@@ -60,6 +57,8 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
         raise Unavailable("the REST API", f"what answers there is not it (HTTP {response.status_code})") from None
     if response.status_code >= 500:
         raise Unavailable("the REST API", message)
+    if response.status_code == UNAUTHENTICATED:
+        message = f"{message}; {HOW_TO_IDENTIFY}"
     raise NotFound(message) if response.status_code == 404 else BadInput(message, code=code)
 
 

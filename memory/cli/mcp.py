@@ -11,7 +11,6 @@ from typing import Annotated
 from typer import Option
 
 from memory.cli.options import ConfigOption
-from memory.settings import Settings
 from memory.settings.loader import from_process
 
 CALL_SECONDS_MAX = 30.0  # of one message to the API
@@ -26,20 +25,11 @@ def mcp(
     config: ConfigOption = None,
 ) -> None:
     """Serve the memory tools to an MCP client on standard input and output, until it closes them."""
-    from memory.model import Scope
+    from memory.cli.caller import caller_headers
 
     settings = from_process(config, {})
-    Scope(user)  # refuses ids that no header can carry
-    asyncio.run(
-        _bridge(f"{(url or f'http://127.0.0.1:{settings.api_port}').rstrip('/')}/mcp", _headers(settings, user))
-    )
-
-
-def _headers(settings: Settings, user: str) -> list[tuple[bytes, bytes]]:
-    headers = [(b"x-authz-user-id", user.encode())]
-    if settings.edge_secret:  # outside development the API trusts nobody without it
-        headers.append((b"x-memory-edge-secret", settings.edge_secret.encode()))
-    return headers
+    base = (url or f"http://127.0.0.1:{settings.api_port}").rstrip("/")
+    asyncio.run(_bridge(f"{base}/mcp", caller_headers(settings, user)))
 
 
 async def _bridge(url: str, headers: list[tuple[bytes, bytes]]) -> None:

@@ -249,6 +249,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             extra={"is_secret": True},
         ),
     ] = ""
+    token: Annotated[
+        str,
+        Meta(
+            description="Service token by which the commands that call the REST API, and `memproxy mcp`, identify "
+            "themselves; from the environment only. Needed outside development.",
+            extra={"is_secret": True},
+        ),
+    ] = ""
     memory: MemorySettings = MemorySettings()
     external_models: Annotated[
         tuple[ExternalModel, ...], Meta(description="Chat models by role: memory_extraction, memory_rewrite.")

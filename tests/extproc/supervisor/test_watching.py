@@ -179,6 +179,13 @@ def test_the_secret_between_envoy_and_the_api_is_new_each_time_and_for_those_alo
     assert plan["envoy"].command.environment["MEMPROXY_EDGE_SECRET"] not in repr(plan)
 
 
+def test_no_part_gets_the_token_of_the_tools(tmp_path: Path) -> None:
+    place = RunPaths(folder=tmp_path, data=tmp_path)
+    settings = process_specs.settings_of_run(msgspec.structs.replace(Settings(), token="mpt_secret"), place, PORTS)
+    plan = planned(settings, tmp_path)
+    assert "mpt_secret" not in " ".join(value for part in plan.values() for value in part.command.environment.values())
+
+
 def test_what_a_request_needs_is_stopped_before_what_it_stands_on(tmp_path: Path) -> None:
     plan = planned(Settings(), tmp_path, owns_model=True)
     stages = {name: plan[name].stage for name in plan}
