@@ -21,7 +21,7 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import uvloop
@@ -66,9 +66,12 @@ DEADLINE_MS = Settings().memory.deadline_ms
 
 
 class Load:
-    def __init__(self, rig: Rig, users: Sequence[str], failures: Counter[str]) -> None:
+    def __init__(
+        self, rig: Rig, users: Sequence[str], failures: Counter[str], questions: Iterator[str] | None = None
+    ) -> None:
+        """`questions`: where others ask as well, so that no text comes twice."""
         self._rig, self._users, self._failures = rig, users, failures
-        self._questions, self._next = new_questions(), itertools.count()
+        self._questions, self._next = questions or new_questions(), itertools.count()
 
     def _wanting(self, **config: Any) -> bytes:
         return chat(next(self._questions), self._users[next(self._next) % len(self._users)], **config)

@@ -27,7 +27,7 @@ from cold import COLUMNS, SETTLED_SECONDS, Measured, median
 from load import DEADLINE_MS, Load
 from memories import fill, new_questions
 from redis import Redis
-from report import Bar, Report, Sheet, bench_parser, percentiles, ratio
+from report import Bar, Report, Sheet, bench_parser, ratio
 from rig import Rig, running_bare, running_upstream
 from sides import COLUMNS as LOAD_COLUMNS
 from sides import Compared
@@ -87,11 +87,11 @@ class Found:
 
 
 async def crowds(rig: Rig, users: list[str], seconds: float, failures: Counter[str]) -> dict[str, Compared]:
-    few = Load(rig, users[:FEW_USERS], failures)
+    few = Load(rig, users[:FEW_USERS], failures, SAID)
     await few.warm()
     return {
         "few": await few.closed(f"{FEW_USERS} users", CLIENTS, seconds, auto_store=False),
-        "all": await Load(rig, users, failures).closed(f"{len(users)} users", CLIENTS, seconds, auto_store=False),
+        "all": await Load(rig, users, failures, SAID).closed(f"{len(users)} users", CLIENTS, seconds, auto_store=False),
     }
 
 
@@ -139,10 +139,10 @@ def evict(port: int, users: list[str], evicted: list[str]) -> None:
 
 
 def crowd_figures(few: Compared, everybody: Compared) -> dict[str, float]:
-    one, bare = everybody.summary(), percentiles(everybody.bare.milliseconds)
+    one = everybody.summary()
     spent = [crowd.summary()["cpu_ms_a_chat"].get("filter", math.nan) for crowd in (everybody, few)]
     return {
-        "8 clients, all users: p99 beyond the bare Envoy's": one["ours"]["p99"] - bare["p99"],
+        "8 clients, all users: p99 beyond the bare Envoy's": one["added"]["p99"],
         "8 clients, all users: share with a note": one["share_with_a_note"],
         "8 clients: CPU of the filter, all users against a few": ratio(*spent),
     }

@@ -23,7 +23,7 @@ class ReembeddingStatus:
     """The state of the store. `origin`: of the vectors in use, None if nothing is stored; `memories`: their number.
 
     `embedded`: memories that an earlier attempt has already embedded, or copied. `is_outdated`: the store has a schema
-    of an earlier release, which parts refuse, or an index for another number of rows, which makes searches slow.
+    of an earlier release, which parts refuse, or an index that serves fewer rows, which makes searches slow.
     """
 
     origin: VectorOrigin | None

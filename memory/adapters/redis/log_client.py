@@ -80,7 +80,7 @@ async def _answered(awaitable: Awaitable[Result]) -> Result:
             return await awaitable
     except TimeoutError as error:
         raise Unavailable("turn_log", f"Redis did not answer within {CALL_SECONDS_MAX:.0f} s") from error
-    except (RedisError, RedisClusterException, OSError) as error:  # the second is none of the first
+    except (RedisError, RedisClusterException, OSError) as error:  # the cluster's is no RedisError
         raise Unavailable("turn_log", f"Redis failed: {type(error).__name__}") from None
 
 

@@ -38,9 +38,10 @@ def test_only_a_server_with_more_rows_than_the_limit_gets_a_graph(can: Capabilit
     assert schema.index_fits(kind, can=can, rows=rows)
 
 
-def test_an_index_for_another_number_of_rows_does_not_fit_on_a_server_alone() -> None:
+def test_only_an_exact_index_of_too_many_rows_on_a_server_does_not_fit() -> None:
     assert not schema.index_fits("FLAT", can=SERVER, rows=LIMIT + 1)
-    assert not schema.index_fits("HNSW", can=SERVER, rows=LIMIT)
+    assert schema.index_fits("HNSW", can=SERVER, rows=LIMIT)
+    assert schema.index_fits("AUTOINDEX", can=SERVER, rows=LIMIT + 1)
     assert schema.index_fits("", can=SERVER, rows=LIMIT + 1)
     assert schema.index_fits("FLAT", can=LITE, rows=LIMIT + 1)
 
@@ -83,7 +84,7 @@ def index_kind(server: MilvusServer, collection: str) -> str:
 
 
 @pytest.mark.slow("makes two collections on a server")
-async def test_a_collection_that_outgrew_its_index_is_migrated_once_and_searches_find_the_same(
+async def test_a_collection_that_outgrew_its_index_is_migrated_once_and_loses_nothing(
     milvus_server: MilvusServer, collection: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [

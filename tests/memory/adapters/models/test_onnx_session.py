@@ -30,7 +30,7 @@ def product_in_8_bits(file: Path, weights: np.ndarray) -> None:
 
 
 def test_the_largest_products_do_not_overflow_on_any_processor(tmp_path: Path) -> None:
-    """Without VNNI, two such products are added in 16 bits unless the session is told otherwise."""
+    """Processors without VNNI add two such products in 16 bits, unless told otherwise: there this can fail."""
     weights = np.full((INPUTS, OUTPUTS), 127, dtype=np.int8)
     product_in_8_bits(tmp_path / "product.onnx", weights)
     activations = np.full((3, INPUTS), 255, dtype=np.uint8)

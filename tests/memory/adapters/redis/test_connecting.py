@@ -32,7 +32,7 @@ async def keeps_what_is_written(address: RedisAddress) -> bool:
 
 
 async def is_refused(address: RedisAddress) -> None:
-    """The call fails, and nothing before it: parts start while their server is away."""
+    """The call fails, as `Unavailable`, and nothing before it."""
     async with connected(address) as client:
         with pytest.raises(Unavailable):
             await client.call("GET", KEYS[0])
