@@ -35,6 +35,7 @@ class Run:
         self.deaths: list[str] = []
         self.ended: list[int] = []
         self.broken: set[str] = set()
+        self.broken_by_restart: set[str] = set()  # from when the first part has ended for its restart
         self.running_at_once: list[int] = []
         descriptor = os.open(folder / "log", os.O_WRONLY | os.O_CREAT)
         self.log = LogLines(descriptor, as_json=False)
@@ -63,7 +64,8 @@ class Run:
     async def missing(self) -> list[str]:
         running = [name for name, (_, part) in self.parts.items() if part.is_running]
         self.running_at_once.append(len(running))
-        return [name for name in self.parts if name not in running or name in self.broken]
+        broken = self.broken | (self.broken_by_restart if self.ended else set())
+        return [name for name in self.parts if name not in running or name in broken]
 
     def pids(self) -> dict[str, int | None]:
         return {name: part.pid for name, (_, part) in self.parts.items()}
@@ -118,6 +120,7 @@ async def test_it_stops_where_a_part_does_not_return(tmp_path: Path, monkeypatch
     async with running(["filter-0", "filter-1"], tmp_path) as run:
         before = run.pids()
         run.parts["filter-0"][1].command = ProcessCommand("filter-0", ("/does/not/exist",), {})
+        run.broken_by_restart.add("filter-0")  # also in the moment in which its process runs and has not failed yet
         run.restart.request()
         state = await state_of(tmp_path, "failed")
         assert (state["part"], run.pids()["filter-1"]) == ("filter-0", before["filter-1"])
