@@ -15,7 +15,7 @@ def cpu_session(path: Path, *, threads: int = 1) -> Any:  # noqa: ANN401 - an In
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # the cores are shared with others
     # Processors without VNNI add 8-bit products in 16 bits, which overflows: the same model would judge otherwise
-    # there. This makes them exact, for an eighth more time; on other processors it does nothing.
+    # there. This makes them exact, and a little slower; on other processors it does nothing.
     options.add_session_config_entry("session.x64quantprecision", "1")
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 

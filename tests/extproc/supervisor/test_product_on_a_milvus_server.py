@@ -87,7 +87,7 @@ def test_the_doctor_names_what_keeps_it_from_the_server(
     assert token not in printed
 
 
-def test_the_doctor_warns_of_an_index_for_another_number_of_rows(
+def test_the_doctor_warns_of_an_exact_index_of_too_many_rows(
     milvus_server: MilvusServer, collection: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMPROXY_MEMORY_MILVUS_TOKEN", TOKEN)
