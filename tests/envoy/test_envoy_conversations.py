@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import time
@@ -20,6 +21,7 @@ from memory.model import TurnStatus
 TALKERS = 4
 ACTS = 12
 WITHDRAWN_SECONDS_MAX = 2.0
+RECORDED_SECONDS_MAX = 20.0
 OUTAGE_SECONDS = 6.0  # a conversation that began in it takes that long: what may be filled in depends on it
 
 
@@ -36,6 +38,15 @@ class ThroughEnvoy:
         body = {"model": "m", "messages": messages_of(said), "memory_context": {"user_id": user}}
         answer = await self.stack.chat(json.dumps(body).encode())
         assert answer.status_code == self.upstream.status
+        async with asyncio.timeout(RECORDED_SECONDS_MAX):
+            while not await self._is_recorded(user, said):
+                await asyncio.sleep(0.01)
+
+    async def _is_recorded(self, user: str, said: Said) -> bool:
+        """Only then does its continuation find it: a busy machine writes it after the answer has left."""
+        record = await self.stack.turns(user)
+        ended = [turn for turn in record if turn.status is not TurnStatus.OPENED]
+        return any((turn.messages[0].content, turn.answer) == (said.text, said.answer) for turn in ended)
 
 
 async def test_random_trees_through_two_filters_are_recorded_as_they_were_said(upstream: RecordingUpstream) -> None:
