@@ -34,6 +34,7 @@ from memory.api.options import name_methods
 from memory.api.page_files import PageFiles
 from memory.api.profiles import ProfilesController
 from memory.api.projects import ProjectsController
+from memory.api.receipt_messages import ReceiptMessagesController
 from memory.api.receipts import ReceiptsController
 from memory.api.refusals import HANDLERS
 from memory.api.transfers import TransfersController
@@ -44,7 +45,7 @@ from memory.service.library import Library
 BASES = ("/v1/memory", "/v1")  # the proxy's port serves what is below the first
 OF_MEMORIES = (
     *(MemoriesController, TransfersController, TurnsController, ReceiptsController, MessagesController),
-    *(OptOutController, EverythingController, ErasuresController, ProjectsController),
+    *(ReceiptMessagesController, OptOutController, EverythingController, ErasuresController, ProjectsController),
 )
 OF_PAGES = (CallerController, OperatorController, OperatorErasuresController)
 OF_BOTH_BASES = (ProfilesController, SessionsController, ConversationsController)

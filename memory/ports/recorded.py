@@ -76,6 +76,13 @@ class RecordedMessages(Protocol):
         """The ids of turns and of their receipts: the last `limit` turns that have one, in the order of opening."""
         ...
 
+    async def of_receipt(self, user_id: str, receipt_id: str) -> list[RecordedMessage]:
+        """What was said in the turn with that receipt, and its answer, without tool traffic; empty if the record has none.
+
+        The cost grows with the number of the user's turns, not with their texts.
+        """
+        ...
+
     async def delete_message(self, user_id: str, message_id: str) -> bool:
         """Delete one message; False if there is none. A turn that is not learnt yet is withdrawn first."""
         ...

@@ -211,6 +211,13 @@ class Conversations:
             for turn_id, receipt_id, memory_ids in given
         ]
 
+    async def of_receipt(self, user_id: str, receipt_id: str) -> list[RecordedMessage]:
+        """What was said in the turn with that receipt, and its answer. Raises `NotFound` if the record has none."""
+        found = await self._record.of_receipt(user_id, receipt_id) if is_valid_id(receipt_id) else []
+        if not found:
+            raise NotFound("no recorded turn has this receipt")
+        return found
+
     async def _contents(self, user_id: str, memory_ids: Collection[str]) -> dict[str, str]:
         """Of memories and summaries, without forgotten ones; no memories while the store is down."""
         summaries = await summary_contents(self._summaries, user_id, memory_ids)

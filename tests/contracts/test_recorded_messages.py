@@ -219,3 +219,20 @@ async def test_the_turns_and_receipts_of_a_session(log: TurnLog) -> None:
     await log.open(replace(a_turn("other", user="bob"), receipt_id="rb"))
     assert await log.messages.turn_ids("ann", "s1") == ["t0", "t1", "t2", "t3"]
     assert await log.messages.receipt_ids("ann", "s1", limit=2) == [("t2", "r2"), ("t3", "r3")]
+
+
+async def test_the_messages_of_a_receipt_are_those_of_its_turn_for_its_own_user(log: TurnLog) -> None:
+    for n in range(3):
+        await log.open(replace(a_turn(f"t{n}", session=f"s{n}"), receipt_id=f"r{n}" if n else ""))
+    await log.open(replace(a_turn("other", user="bob"), receipt_id="r1"))
+    traffic = [ToolMessage("f", "call", "c1"), ToolMessage("f", "result", "c1", is_result=True)]
+    await log.messages.add_tool_messages("t1", traffic, at=START)
+    assert [m.content for m in await log.messages.of_receipt("ann", "r1")] == ["words of t1"]
+    await log.finish("t1", status=TurnStatus.CLOSED, answer="nice", answered_at=START + 2)
+    said, answer = await log.messages.of_receipt("ann", "r1")
+    assert (said.content, answer.content, answer.turn_id, answer.conversation_id) == ("words of t1", "nice", "t1", "s1")
+    assert [m.turn_id for m in await log.messages.of_receipt("bob", "r1")] == ["other"]
+    for user, receipt_id in (("ann", "r9"), ("ann", ""), ("cy", "r1")):
+        assert await log.messages.of_receipt(user, receipt_id) == []
+    await log.messages.delete_turns("ann", ["t1"])
+    assert await log.messages.of_receipt("ann", "r1") == []

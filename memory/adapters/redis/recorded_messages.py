@@ -74,6 +74,9 @@ class RedisRecordedMessages:
     async def receipt_ids(self, user_id: str, conversation_id: str, *, limit: int) -> list[tuple[str, str]]:
         return await self._rows.receipt_ids(user_id, conversation_id, limit=limit)
 
+    async def of_receipt(self, user_id: str, receipt_id: str) -> list[RecordedMessage]:
+        return await self._rows.of_receipt(user_id, receipt_id) if receipt_id else []
+
     async def delete_message(self, user_id: str, message_id: str) -> bool:
         return await self._change(user_id, [message_id], None, only_learnt=False) > 0
 

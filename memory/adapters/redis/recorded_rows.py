@@ -111,6 +111,12 @@ class RecordedRows:
         known = [(one, to_text(end.receipt_id or head.receipt_id)) for one, (head, end) in heads.turns.items()]
         return [(turn_id, receipt_id) for turn_id, receipt_id in known if receipt_id][-limit:] if limit else []
 
+    async def of_receipt(self, user_id: str, receipt_id: str) -> list[RecordedMessage]:
+        heads, wanted = await self._heads(user_id, ""), to_bytes(receipt_id)
+        found = [one for one, (head, end) in heads.turns.items() if wanted == (end.receipt_id or head.receipt_id)]
+        record = await self.record(user_id, found[-1]) if found else None
+        return [] if record is None else messages_of_turn(record.turn(), seq=record.seq)
+
     async def turn_heads(self, user_id: str, turn_ids: Sequence[str]) -> dict[str, tuple[TurnHead, TurnEndHead]]:
         """In that order, without those that are not recorded."""
         keys = UserKeys(user_id)

@@ -63,6 +63,10 @@ class SqliteRecordedMessages:
         job = partial(recorded_rows.receipt_ids, user_id=user_id, conversation_id=conversation_id, limit=limit)
         return await self._database.read(job)
 
+    async def of_receipt(self, user_id: str, receipt_id: str) -> list[RecordedMessage]:
+        job = partial(recorded_rows.of_receipt, user_id=user_id, receipt_id=receipt_id)
+        return await self._database.read(job) if receipt_id else []
+
     async def delete_message(self, user_id: str, message_id: str) -> bool:
         return await self._delete(user_id, [message_id], only_learnt=False) > 0
 

@@ -230,3 +230,12 @@ def receipt_ids(
         (user_id, conversation_id, limit),
     ).fetchall()
     return [(turn_id, to_text(receipt_id)) for turn_id, receipt_id in reversed(rows)]
+
+
+def of_receipt(connection: sqlite3.Connection, *, user_id: str, receipt_id: str) -> list[RecordedMessage]:
+    row = connection.execute(
+        f"SELECT {TURN_COLUMNS} FROM turns WHERE user_id = ? AND receipt_id = ? "  # noqa: S608  # our own constant
+        "ORDER BY seq DESC LIMIT 1",
+        (user_id, to_bytes(receipt_id)),
+    ).fetchone()
+    return [] if row is None else messages_of_turn(turn_of(row), seq=row[0])

@@ -1,4 +1,4 @@
-"""`GET /v1/memory/receipts/{id}`: why a request got what it got, for its own user."""
+"""Receipts: why a request got what it got, and the chat that they are about, for its own user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ import httpx
 from api_parts import BOB
 from library_parts import NOW, Parts
 
-from memory.model import CandidateVerdict, CarriedNote, RecallStatus, Receipt, ReceiptCandidate, Scope
+from memory.model import (
+    CandidateVerdict,
+    CarriedNote,
+    Message,
+    RecallStatus,
+    Receipt,
+    ReceiptCandidate,
+    Scope,
+    Turn,
+    TurnStatus,
+)
 from memory.service.requests import NewMemory
 
 
@@ -86,3 +96,18 @@ async def test_a_forgotten_memory_leaves_the_receipt_as_well(api: httpx.AsyncCli
     shown = (await api.get("/v1/memory/receipts/r1")).json()
     assert "I like tea" not in json.dumps(shown)
     assert shown["injected"] == [tea]
+
+
+async def test_the_chat_of_a_receipt_is_shown_to_its_own_user(api: httpx.AsyncClient, parts: Parts) -> None:
+    said, scope = (Message("user", "what do I like?"),), Scope("ann", session_id="s1")
+    await parts.turn_log.append(Turn("t1", scope, NOW, said, TurnStatus.CLOSED, "You like tea.", NOW, receipt_id="r1"))
+    found = (await api.get("/v1/memory/receipts/r1/messages")).json()["messages"]
+    assert [(m["content"], m["type"], m["turn_id"], m["conversation_id"]) for m in found] == [
+        ("what do I like?", "input", "t1", "s1"),
+        ("You like tea.", "output", "t1", "s1"),
+    ]
+    theirs = await api.get("/v1/memory/receipts/r1/messages", headers=BOB)
+    never = await api.get("/v1/memory/receipts/never/messages")
+    assert (theirs.status_code, never.status_code, theirs.json()) == (404, 404, never.json())
+    await api.delete("/v1/memory/turns/t1")
+    assert (await api.get("/v1/memory/receipts/r1/messages")).status_code == 404
