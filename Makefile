@@ -65,7 +65,6 @@ check: $(STAMP) ## format, lint, types, import rules, house rules, generated cod
 
 compose-check: $(STAMP) ## docker-compose.yml, the manifests, and the Dockerfile's steps by hand: some minutes
 	@command -v docker-compose >/dev/null || echo "WARNING: docker-compose is not installed, nobody reads docker-compose.yml but our tests" >&2
-	@command -v kubectl >/dev/null || echo "WARNING: kubectl is not installed, the kustomization is not built" >&2
 	$(BIN)/python -m pytest -rs tests/test_deployment_files.py
 	$(BIN)/python deploy/by_hand.py
 

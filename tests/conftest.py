@@ -17,6 +17,7 @@ from milvus_standalone import MILVUS_SERVER, MilvusServer
 from product import Product, running_product
 from upstream import RecordingUpstream, running_upstream
 
+pytest_plugins = ("all_parts",)
 COLLECTIONS = itertools.count()
 PRODUCT = "product"
 SERVED: list[MilvusServer] = []  # the one that runs for the tests of its group

@@ -6,9 +6,11 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 from typer.main import get_command
@@ -21,6 +23,7 @@ from memory.settings import every_setting
 
 ROOT = Path(__file__).resolve().parent.parent
 KUBERNETES = ROOT / "deploy" / "kubernetes"
+KUBECTL = Path(sys.executable).with_name("kubectl")
 KUBERNETES_VERSION = "1.32"
 PROFILES = ("gpu",)
 COMMANDS: dict[str, Any] = get_command(memproxy).commands
@@ -190,14 +193,12 @@ def test_every_container_of_the_kubernetes_example_is_started_with_words_and_set
 
 
 def test_the_manifests_are_valid_for_kubernetes() -> None:
-    schemas = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed: make setup")
     for one in manifests():
-        schemas.validate(one, KUBERNETES_VERSION, strict=True)
+        kubernetes_validate.validate(one, KUBERNETES_VERSION, strict=True)
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 def test_the_kustomization_builds_and_no_pod_is_bound_to_a_node() -> None:
-    built = subprocess.run(["kubectl", "kustomize", str(KUBERNETES)], capture_output=True, text=True, check=True)
+    built = subprocess.run([KUBECTL, "kustomize", str(KUBERNETES)], capture_output=True, text=True, check=True)
     pods = [one["spec"]["template"]["spec"] for one in yaml.safe_load_all(built.stdout) if one["kind"] == "Deployment"]
     assert len(pods) == len(of_kind("Deployment"))
     assert not any("affinity" in pod for pod in pods)
