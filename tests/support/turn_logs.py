@@ -14,6 +14,7 @@ from pathlib import Path
 
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
+from redis_nodes import RedisNodes, redis_nodes
 from redis_server import RedisServer, redis_server, valkey_server
 
 from memory.adapters.redis.background import RedisBackground
@@ -147,19 +148,20 @@ def sqlite_deployment(folder: Path) -> Deployment:
 
 def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
     """On an empty server."""
-    return _deployment_on(redis_server(is_cluster=is_cluster), is_cluster=is_cluster)
+    return _deployment_on(redis_nodes() if is_cluster else redis_server())
 
 
 def valkey_deployment(_: Path) -> Deployment:
     """On an empty server."""
-    return _deployment_on(valkey_server(), is_cluster=False)
+    return _deployment_on(valkey_server())
 
 
-def _deployment_on(server: RedisServer, *, is_cluster: bool) -> Deployment:
+def _deployment_on(server: RedisServer | RedisNodes) -> Deployment:
     server.empty()
 
     @asynccontextmanager
     async def open_process(clock: ManualClock) -> AsyncIterator[Process]:
+        is_cluster = isinstance(server, RedisNodes)
         connecting = RedisCluster("127.0.0.1", server.port) if is_cluster else Redis(port=server.port)
         async with connecting as connected:
             client = LogClient(connected)

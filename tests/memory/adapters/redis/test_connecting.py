@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
-from redis import Redis
+from redis_nodes import RedisNodes, own_redis_nodes
 from redis_server import RedisServer, own_redis_server
 
 from memory.adapters.redis.connecting import RedisAddress, connected
@@ -18,10 +19,20 @@ KEYS = ("a", "b", "c")  # on several slots of a cluster
 READING = "return redis.call('GET', KEYS[1])"
 
 
-@pytest.fixture(params=[False, True], ids=["one server", "cluster"])
-def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RedisServer]:
-    with own_redis_server(tmp_path, is_cluster=request.param) as started:
+Server: TypeAlias = RedisServer | RedisNodes
+
+
+@pytest.fixture(params=[own_redis_server, own_redis_nodes], ids=["one server", "cluster"])
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+    with request.param(tmp_path) as started:
         yield started
+
+
+def tell_each(server: Server, *commands: Sequence[str]) -> None:
+    for one in server.servers if isinstance(server, RedisNodes) else [server]:
+        with one.client() as client:
+            for command in commands:
+                client.execute_command(*command)
 
 
 async def keeps_what_is_written(address: RedisAddress) -> bool:
@@ -38,20 +49,18 @@ async def is_refused(address: RedisAddress) -> None:
             await client.call("GET", KEYS[0])
 
 
-async def test_a_server_and_a_cluster_are_reached_by_their_url(server: RedisServer) -> None:
+async def test_a_server_and_a_cluster_are_reached_by_their_url(server: Server) -> None:
     assert await keeps_what_is_written(RedisAddress(server.url))
 
 
-async def test_user_and_password_are_sent_and_wrong_ones_refused(server: RedisServer) -> None:
-    with Redis(port=server.port) as client:
-        client.execute_command("ACL", "SETUSER", USER, "on", f">{PASSWORD}", "~*", "&*", "+@all")
-        client.execute_command("ACL", "SETUSER", "default", "off")
+async def test_user_and_password_are_sent_and_wrong_ones_refused(server: Server) -> None:
+    added = ("ACL", "SETUSER", USER, "on", f">{PASSWORD}", "~*", "&*", "+@all")
+    tell_each(server, added, ("ACL", "SETUSER", "default", "off"))
     assert await keeps_what_is_written(RedisAddress(server.url, USER, PASSWORD))
     await is_refused(RedisAddress(server.url, USER, "another"))
     await is_refused(RedisAddress(server.url))
 
 
-async def test_a_password_alone_is_that_of_the_default_user(server: RedisServer) -> None:
-    with Redis(port=server.port) as client:
-        client.config_set("requirepass", PASSWORD)
+async def test_a_password_alone_is_that_of_the_default_user(server: Server) -> None:
+    tell_each(server, ("CONFIG", "SET", "requirepass", PASSWORD))
     assert await keeps_what_is_written(RedisAddress(server.url, password=PASSWORD))

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
-from redis_server import RedisServer, own_redis_server, redis_server
+from redis_nodes import redis_nodes
+from redis_server import RedisServer, own_redis_server
 
 from memory.adapters.file_scan import scanned
 from memory.adapters.redis.deleted_keys import RedisDeletedKeys
@@ -78,7 +79,7 @@ async def test_a_server_that_refuses_leaves_the_erasure_waiting(server: RedisSer
 
 
 async def test_all_servers_of_a_cluster_rewrite_their_files() -> None:
-    server, words = redis_server(is_cluster=True), f"Quetzal{uuid.uuid4().hex}"
+    server, words = redis_nodes(), f"Quetzal{uuid.uuid4().hex}"
     async with RedisCluster("127.0.0.1", server.port) as cluster:
         client = LogClient(cluster)
         await told(client, words)

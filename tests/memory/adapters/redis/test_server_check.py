@@ -9,7 +9,8 @@ import pytest
 import structlog
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
-from redis_server import RedisServer, own_redis_server, redis_server
+from redis_nodes import redis_nodes
+from redis_server import RedisServer, own_redis_server
 
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.server_check import check_servers, check_version
@@ -34,7 +35,7 @@ async def check(connected: Redis, *, survives_power_failure: bool = True) -> Non
 
 async def test_a_server_that_keeps_every_write_is_accepted_and_a_cluster_as_well(connected: Redis) -> None:
     await check(connected)
-    async with RedisCluster("127.0.0.1", redis_server(is_cluster=True).port) as cluster:
+    async with RedisCluster("127.0.0.1", redis_nodes().port) as cluster:
         await check_servers(LogClient(cluster), survives_power_failure=True)
 
 
