@@ -21,7 +21,7 @@ class ReceiptMessagesController(Controller):
 
     @operation(get, "/{id:str}/messages", "getReceiptMessages", allowed=READS, errors=(404,))
     async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> ReceiptMessagesView:
-        """The messages of the turn that has this receipt. 404 if the conversation record does not hold it (any more)."""
+        """The messages of the turn that has this receipt. 404 if the record does not hold it (any more)."""
         found = await library.conversations.of_receipt(caller.user_id, path_id)
         return ReceiptMessagesView(list(map(message_view, found)))
 

@@ -77,7 +77,7 @@ class RecordedMessages(Protocol):
         ...
 
     async def of_receipt(self, user_id: str, receipt_id: str) -> list[RecordedMessage]:
-        """What was said in the turn with that receipt, and its answer, without tool traffic; empty if the record has none.
+        """What was said in the turn with that receipt, and its answer, without tool traffic; empty if there is none.
 
         The cost grows with the number of the user's turns, not with their texts.
         """

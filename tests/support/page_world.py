@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -74,6 +75,17 @@ class PageWorld:
                 await asyncio.sleep(0.01)
 
         self.run(kept())
+
+    def say(self, user_id: str, turn_id: str, question: str, answer: str, *, receipt_id: str = "") -> None:
+        """A chat in the record, as it is once it was learnt from."""
+
+        async def said() -> None:
+            log, now = self.parts.state.turn_log, composition.SYSTEM_CLOCK()
+            scope, asked = Scope(user_id, session_id=f"{user_id}-{turn_id}"), (Message("user", question),)
+            await log.append(Turn(turn_id, scope, now, asked, TurnStatus.CLOSED, answer, now, receipt_id=receipt_id))
+            await log.withdraw(user_id, opened_before=math.inf, only=[turn_id])
+
+        self.run(said())
 
     def bury(self, user_id: str, *turn_ids: str, reason: str = "the model did not answer") -> None:
         """One dead letter for each turn."""

@@ -1,5 +1,6 @@
 // One memory: its content, what can be done with it, and on demand where it comes from and when it was used.
 
+import { useLine } from "./answer_view.js";
 import { answerOf, call, memoryPath } from "./api.js";
 import { button, confirmed, element, labelled } from "./dom.js";
 import { announce, failure, failureText, loading, pressed } from "./shell.js";
@@ -81,7 +82,7 @@ class Card {
         this.hasReceipts && call("GET", "receipts", { parameters: { memory_id: memory.id, limit: RECEIPTS } }),
         call("GET", memoryPath(memory.id, "/history")),
       ]);
-      this.details.replaceChildren(...(this.author ? [] : [this.evidence()]), ...(used ? [uses(used)] : []), this.history(history.memories), this.facts());
+      this.details.replaceChildren(...(this.author ? [] : [this.evidence()]), ...(used ? [uses(used, memory.id)] : []), this.history(history.memories), this.facts());
     } catch (error) {
       this.details.replaceChildren(failure(error, () => this.explain()));
     }
@@ -243,10 +244,8 @@ function section(name, ...content) {
   return element("section", {}, element("h3", {}, t(`${name}.title`)), content);
 }
 
-function uses({ receipts, next_cursor: next }) {
+function uses({ receipts, next_cursor: next }, memoryId) {
   if (!receipts.length) return section("uses", element("p", { class: "hint" }, t("uses.none")));
-  const lines = receipts.map((one) =>
-    element("li", {}, element("span", { dir: "auto" }, one.query || t("uses.without_question")), element("span", { class: "hint" }, dateTime(one.created_at), element("code", {}, one.id))),
-  );
+  const lines = receipts.map((one) => useLine(one, memoryId));
   return section("uses", element("ol", { class: "lines" }, lines), next && element("p", { class: "hint" }, t("uses.more")));
 }

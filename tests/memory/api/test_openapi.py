@@ -25,7 +25,7 @@ from served_library import served_library
 from memory.api.callers import USERS_ONLY, Callers
 from memory.api.document import PATHS
 from memory.api.rest import framework_app
-from memory.model import CarriedNote, Evidence, Memory, Message, RecallStatus, Receipt, Scope
+from memory.model import CarriedNote, Evidence, Memory, Message, RecallStatus, Receipt, Scope, Turn, TurnStatus
 from memory.model.projects import MemoryVisibility, ProjectRole
 from memory.ports.erasures import ErasureRequest
 from memory.runtime.metrics import Metrics
@@ -98,6 +98,8 @@ async def fill(parts: Parts) -> None:
     await parts.erasures.begun("ann", ErasureRequest("e1", NOW, NOW, {"memories": 1}))
     for session in ("s1", "s2", "s3"):
         await parts.library.append_turn(Scope("ann", session_id=session), [Message("user", "I like tea")])
+    asked, scope = (Message("user", "What do I drink?"),), Scope("ann", session_id="s4")
+    await parts.turn_log.append(Turn("t4", scope, NOW, asked, TurnStatus.CLOSED, "Tea.", NOW, receipt_id="r1"))
     for project in ("p1", *PROJECTS.values()):
         await parts.library.projects.membership.create("ann", project)
         await parts.library.projects.membership.set_role("ann", project, "bob", ProjectRole.EDITOR)
