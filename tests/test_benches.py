@@ -211,5 +211,5 @@ def test_the_table_of_the_scaling_page_is_replaced_and_nothing_else(
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "old" not in text
-    assert text.count("| 1 | 20 | 5,000 | 120 | 1.00 | 120 | 2.5 ms | 2.5 ms |") == 1
+    assert text.count("| 1 | 20 | 5,000 | 120 | 1.00 | 120 | 2.5 ms | 2.5 ms | 60 | 14 ms |") == 1
     assert image.read_text().startswith("<svg")
