@@ -147,7 +147,9 @@ def migrate(
     as_json: JsonOption = False,
     **flags: Any,  # noqa: ANN401 - the settings, by name
 ) -> None:
-    """Copy all memories of an earlier release's collection into one of the present schema, and use that from then on.
+    """Copy all memories into a new collection if the schema is outdated, or the index made for fewer memories.
+
+    The new collection is used from then on.
 
     All other parts must be stopped. If interrupted it loses nothing, and continues when called again.
     """

@@ -1,4 +1,4 @@
-"""`memproxy migrate`: copies all memories into a collection of the present schema, while nothing else runs.
+"""`memproxy migrate`: copies all memories into a new collection where the old one is outdated, while nothing else runs.
 
 `offline` makes sure that nothing else runs; `memory.service.migration` does the work.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 
 from typer import echo
@@ -14,10 +15,17 @@ from extproc.supervisor.offline import assert_alone, claimed, progress_bar, runn
 from extproc.supervisor.process_specs import ProcessSpec
 from memory.cli.output import print_json
 from memory.cli.prepare import make_ready
+from memory.ports import Outdated
 from memory.processes.migration_parts import open_migration
 from memory.runtime.logs import log_to_stderr
 from memory.service.migration import Migrated
 from memory.settings import Settings
+
+# What an outdated collection has.
+OUTDATED: Mapping[Outdated, str] = {
+    Outdated.SCHEMA: "a schema of an earlier release",
+    Outdated.INDEX: "an index that is made for fewer memories",
+}
 
 
 def migrate(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
@@ -43,18 +51,28 @@ def _show(found: Migrated, *, is_dry: bool, as_json: bool) -> None:
         print_json(
             {
                 "is_dry_run": is_dry,
-                "is_needed": status.is_outdated,
+                "is_needed": status.outdated is not None,
+                "reason": status.outdated,
                 "memories": status.memories,
                 "copied_before": status.embedded,
                 **({} if is_dry else {"copied": found.copied, "seconds": round(found.seconds, 1)}),
             }
         )
-    elif not status.is_outdated:
-        echo("nothing to do: the collection has the present schema and the index for its size, or does not exist yet")
+    elif status.origin is None:
+        echo("nothing to do: the collection does not exist yet")
+    elif status.outdated is None:
+        echo("nothing to do: the collection has the present schema and an index for its size")
+        if not status.origin.agrees_with(found.wanted):
+            echo(f"its vectors are those of {status.origin}, the settings make {found.wanted}: run `memproxy reembed`")
     elif is_dry:
-        echo(f"would copy {status.memories - status.embedded} of {status.memories} memories into the present schema")
+        left = status.memories - status.embedded
+        what = f"{left} of {status.memories} memories"
+        echo(f"would copy {what} into a new collection; this one has {OUTDATED[status.outdated]}")
     else:
-        echo(f"copied {found.copied} of {status.memories} memories into the present schema in {found.seconds:.0f} s")
+        echo(
+            f"copied {found.copied} of {status.memories} memories into a new collection in {found.seconds:.0f} s; "
+            f"the old one had {OUTDATED[status.outdated]}"
+        )
 
 
-__all__ = ["migrate"]
+__all__ = ["OUTDATED", "migrate"]

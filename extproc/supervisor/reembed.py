@@ -13,6 +13,7 @@ from functools import partial
 import msgspec
 from typer import echo
 
+from extproc.supervisor.migrate import OUTDATED
 from extproc.supervisor.offline import assert_alone, claimed, progress_bar, running
 from extproc.supervisor.process_specs import ProcessSpec
 from memory.cli.output import print_json
@@ -61,6 +62,7 @@ def _show(found: Estimate | Outcome, *, as_json: bool) -> None:
                 "had": None if status.origin is None else asdict(status.origin),
                 "wanted": asdict(wanted),
                 "is_needed": found.is_needed,
+                "migrate_is_needed": status.outdated is not None and not found.is_needed,
                 **(
                     {"seconds_estimated": round(found.seconds, 1)}
                     if isinstance(found, Estimate)
@@ -68,6 +70,9 @@ def _show(found: Estimate | Outcome, *, as_json: bool) -> None:
                 ),
             }
         )
+    elif not found.is_needed and status.outdated:
+        echo(f"nothing to embed again: all {status.memories} memories have vectors of {wanted}")
+        echo(f"the collection has {OUTDATED[status.outdated]}: run `memproxy migrate`")
     elif not found.is_needed:
         held = f"all {status.memories} memories have" if status.origin else "no memory is stored that could have"
         echo(f"nothing to do: {held} vectors of {wanted}")

@@ -24,7 +24,7 @@ from memory.ports.reading import (
 from memory.ports.record_copies import RecordCopies
 from memory.ports.recorded import MessagePage, RecordedMessages, SessionPage, Trimming
 from memory.ports.recording_times import RecordingTimes
-from memory.ports.reembedding import Reembedding, ReembeddingStatus, StoredText
+from memory.ports.reembedding import Outdated, Reembedding, ReembeddingStatus, StoredText
 from memory.ports.removed_words import RemovedWords
 from memory.ports.requests import (
     ChatTemplates,
@@ -86,6 +86,7 @@ __all__ = [
     "NoSummaries",
     "NoteBook",
     "OptOuts",
+    "Outdated",
     "Page",
     "PairRelation",
     "PairVerdict",

@@ -1,9 +1,10 @@
-"""The port for replacing all vectors by those of another model, or the whole set by one of the present schema."""
+"""The port for replacing all vectors by those of another model, or the whole set by one of the present form."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol
 
 from memory.model import Vector, VectorOrigin
@@ -18,18 +19,27 @@ class StoredText:
     row: Mapping[str, Any]
 
 
+class Outdated(StrEnum):
+    """Why the store should be migrated. `SCHEMA`: it has that of an earlier release, which parts refuse. `INDEX`: its
+    index is made for fewer memories, which makes searches slow.
+    """
+
+    SCHEMA = "schema"
+    INDEX = "index"
+
+
 @dataclass(frozen=True, slots=True)
 class ReembeddingStatus:
     """The state of the store. `origin`: of the vectors in use, None if nothing is stored; `memories`: their number.
 
-    `embedded`: memories that an earlier attempt has already embedded, or copied. `is_outdated`: the store has a schema
-    of an earlier release, which parts refuse, or an index that serves fewer rows, which makes searches slow.
+    `embedded`: memories that an earlier attempt has already embedded, or copied. `outdated`: None if the store has the
+    present form.
     """
 
     origin: VectorOrigin | None
     memories: int = 0
     embedded: int = 0
-    is_outdated: bool = False
+    outdated: Outdated | None = None
 
 
 class Reembedding(Protocol):
@@ -79,4 +89,4 @@ class Reembedding(Protocol):
         ...
 
 
-__all__ = ["Reembedding", "ReembeddingStatus", "StoredText"]
+__all__ = ["Outdated", "Reembedding", "ReembeddingStatus", "StoredText"]

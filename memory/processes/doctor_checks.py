@@ -155,8 +155,8 @@ async def _rows_past_their_index(address: MilvusAddress) -> int:
     """The number of rows if their index is made for fewer; 0 if it serves them."""
     wanted = address.origin or VectorOrigin("", address.dimension)
     async with MilvusReembedding(address, wanted=wanted, metrics=Metrics(CollectorRegistry())) as run:
-        status = await run.status()
-    return status.memories if status.is_outdated else 0
+        status = await run.status_without_copies()
+    return status.memories if status.outdated else 0
 
 
 def _origin(settings: Settings) -> VectorOrigin | None:

@@ -1,4 +1,4 @@
-"""Builds the run that brings a collection to the present schema."""
+"""Builds the run that brings a collection to the present schema and index."""
 
 from __future__ import annotations
 

@@ -87,7 +87,8 @@ class Reembed:
             embedded = await self._embed_all(before, advance)
             await check_alone()
             await self._store.switch()
-        await self._store.clear()
+        if is_needed or not before.outdated:  # otherwise a copy may be that of an interrupted `migrate`
+            await self._store.clear()
         await self._snapshots.erase_all()
         return Outcome(before, self._wanted, is_needed, embedded, loop.time() - began_at)
 

@@ -18,6 +18,7 @@ from memory.adapters.milvus.partitions import all_partitions
 from memory.adapters.milvus.schema import Library
 from memory.errors import BadSetting
 from memory.model import VectorOrigin
+from memory.ports import Outdated
 
 LIBRARY_SECONDS = 60.0  # our own limit is always shorter; without one the library would retry 75 times
 CODES_NO_ALIAS = (100, 1600)  # how Milvus Lite reports a missing alias
@@ -137,21 +138,24 @@ class Collections:
     async def drop(self, collection: str) -> None:
         await self._client.drop_collection(collection, timeout=LIBRARY_SECONDS)
 
-    async def is_outdated(self, collection: str, *, rows: int | None = None) -> bool:
-        """Whether it has an older schema than can be used, or, with `rows`, an index that serves fewer rows."""
-        if milvus_schema.version_of(await self.described(collection)) < self._can.oldest_schema:
-            return True
-        if rows is None or not self._can.partitions_users:
-            return False
+    async def outdated(self, collection: str, *, rows: int) -> Outdated | None:
+        """Whether it has an older schema than can be used, or an index that serves fewer than these rows."""
+        if not await self._has_usable_schema(collection):
+            return Outdated.SCHEMA
+        if not self._can.partitions_users:
+            return None
         found = await self._client.describe_index(collection, row_codec.VECTOR_FIELD, timeout=LIBRARY_SECONDS)
         kind = str((found or {}).get("index_type", ""))
-        return not milvus_schema.index_fits(kind, can=self._can, rows=rows)
+        return None if milvus_schema.index_fits(kind, can=self._can, rows=rows) else Outdated.INDEX
 
     async def is_successor(self, collection: str, origin: VectorOrigin) -> bool:
         """Whether it may follow as it is: vectors of this origin, in the present schema."""
         if not milvus_schema.origin_of(await self.described(collection)).agrees_with(origin):
             return False
-        return not await self.is_outdated(collection)
+        return await self._has_usable_schema(collection)
+
+    async def _has_usable_schema(self, collection: str) -> bool:
+        return milvus_schema.version_of(await self.described(collection)) >= self._can.oldest_schema
 
     async def successor(
         self, live: str, origin: VectorOrigin, *, names_max: int = FRESH_NAMES_MAX, rows: int = 0
@@ -189,7 +193,7 @@ class Collections:
             except self._library.MilvusException:
                 if not await self.exists(collection):  # otherwise another process was faster
                     raise
-        if milvus_schema.version_of(await self.described(collection)) < self._can.oldest_schema:
+        if not await self._has_usable_schema(collection):
             return  # it is only read, by `memproxy migrate`
         await self._ensure_partitions(collection)
         await self._ensure_index(collection, rows=rows)

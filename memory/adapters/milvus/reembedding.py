@@ -7,6 +7,7 @@ in the order of ids, over all users and statuses. The collection in use is never
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeAlias, TypeVar
 
@@ -46,18 +47,31 @@ class MilvusReembedding:
         await self._connection.close()
 
     async def status(self) -> ReembeddingStatus:
-        async def look(link: Link) -> ReembeddingStatus:
-            live, others = await link.collections.live(), await link.collections.others()
-            if not await link.collections.exists(live):
-                return ReembeddingStatus(None)
-            description = await link.collections.described(live)
-            origin, memories, embedded = schema.origin_of(description), await _count(link, live), 0
-            is_outdated = await link.collections.is_outdated(live, rows=memories)
-            for name in others if is_outdated or not origin.agrees_with(self._wanted) else []:
+        status = await self.status_without_copies()
+        if status.origin is None or not (status.outdated or not status.origin.agrees_with(self._wanted)):
+            return status
+
+        async def copied(link: Link) -> int:
+            """A server can count what it has loaded only."""
+            count = 0
+            for name in await link.collections.others():
                 if await link.collections.is_successor(name, self._wanted):
                     await link.collections.load(name)
-                    embedded = min(await _count(link, name), memories)
-            return ReembeddingStatus(origin, memories, embedded, is_outdated)
+                    count = await _count(link, name)
+            return count
+
+        return replace(status, embedded=min(await self._call("standing", copied), status.memories))
+
+    async def status_without_copies(self) -> ReembeddingStatus:
+        """The same, of the collection in use alone: no copy of an earlier attempt is loaded, or counted."""
+
+        async def look(link: Link) -> ReembeddingStatus:
+            live = await link.collections.live()
+            if not await link.collections.exists(live):
+                return ReembeddingStatus(None)
+            origin = schema.origin_of(await link.collections.described(live))
+            memories = await _count(link, live)
+            return ReembeddingStatus(origin, memories, outdated=await link.collections.outdated(live, rows=memories))
 
         return await self._call("standing", look)
 

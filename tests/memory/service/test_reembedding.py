@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hashing_embedder import HashingEmbedder
@@ -11,8 +12,9 @@ from memory_rows import DIMENSION, memory, put
 from memory.adapters.in_memory import InMemoryReembedding, InMemorySnapshots, InMemoryStore
 from memory.errors import MemproxyError, Unavailable
 from memory.model import Vector, VectorOrigin
-from memory.ports import MemoryFilter
+from memory.ports import MemoryFilter, Outdated, ReembeddingStatus
 from memory.service import reembedding
+from memory.service.migration import Migrate
 from memory.service.reembedding import Reembed
 
 OLD = VectorOrigin("old", DIMENSION)
@@ -68,6 +70,33 @@ async def test_where_the_vectors_are_those_wanted_nothing_is_embedded_and_what_w
     assert (outcome.is_needed, outcome.embedded, embedder.texts) == (False, 0, [])
     assert store._others == {}
     assert snapshots.kept == {}
+
+
+class OfFewerMemories(InMemoryReembedding):
+    """Its index is outdated, as a store in memory's never is."""
+
+    async def status(self) -> ReembeddingStatus:
+        return replace(await super().status(), outdated=Outdated.INDEX)
+
+
+async def test_where_only_migrate_has_something_to_do_its_interrupted_copy_is_kept() -> None:
+    store, embedder, watch = await filled(), HashingEmbedder(), Watch()
+    store._others[OLD] = copied = dict(list(store._records.items())[:2])
+    run = Reembed(OfFewerMemories(store, OLD), embedder, InMemorySnapshots(), wanted=OLD)
+    outcome = await run.run(advance=watch.advance, check_alone=watch.check_alone)
+    assert (outcome.is_needed, outcome.status.outdated, embedder.texts) == (False, Outdated.INDEX, [])
+    assert store._others == {OLD: copied}
+
+
+async def test_migrate_keeps_what_an_interrupted_run_with_another_model_has_embedded() -> None:
+    store, watch = await filled(), Watch()
+    store._others[NEW] = embedded = dict(list(store._records.items())[:2])
+    migrate = Migrate(InMemoryReembedding(store, NEW), wanted=NEW)
+    assert (await migrate.run(advance=watch.advance, check_alone=watch.check_alone)).copied == 0
+    assert store._others == {NEW: embedded}
+    migrate = Migrate(InMemoryReembedding(store, OLD), wanted=OLD)
+    await migrate.run(advance=watch.advance, check_alone=watch.check_alone)
+    assert store._others == {}, "nothing is left to do with it"
 
 
 async def test_an_embedder_that_stays_away_ends_the_run_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

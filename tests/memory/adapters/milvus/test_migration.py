@@ -21,7 +21,7 @@ from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.store import MilvusStore
 from memory.errors import BadSetting, Unavailable
 from memory.model import Memory, Record, VectorOrigin
-from memory.ports import MemoryFilter
+from memory.ports import MemoryFilter, Outdated
 from memory.runtime.metrics import Metrics
 from memory.service.migration import Migrate
 
@@ -67,7 +67,7 @@ async def test_parts_refuse_it_and_a_run_that_was_cut_off_is_continued(milvus_se
     async with migration(milvus_server, older) as first:
         with pytest.raises(Unavailable, match="cut off"):
             await Migrate(first, wanted=ORIGIN).run(advance=cut, check_alone=nobody_else)
-        assert (await first.status()).is_outdated
+        assert (await first.status()).outdated is Outdated.SCHEMA
     seen: list[tuple[int, int]] = []
     async with migration(milvus_server, older) as second:
         done = await Migrate(second, wanted=ORIGIN).run(
@@ -76,7 +76,7 @@ async def test_parts_refuse_it_and_a_run_that_was_cut_off_is_continued(milvus_se
         assert 0 < done.copied < COUNT
         assert done.status.embedded + done.copied == COUNT
         assert seen[-1] == (COUNT, COUNT)
-        assert not (await second.status()).is_outdated
+        assert (await second.status()).outdated is None
     async with opened(milvus_server, older) as store:
         await prepared(store)
         records = [
@@ -117,7 +117,9 @@ async def test_the_command_says_what_it_would_do_and_what_it_did(
         return stdout.decode(), stderr.decode()
 
     dry, _ = await migrate("--dry-run", "--json")
-    assert json.loads(dry) == {"is_dry_run": True, "is_needed": True, "memories": COUNT, "copied_before": 0}
+    needed = {"is_dry_run": True, "is_needed": True, "reason": "schema"}
+    assert json.loads(dry) == {**needed, "memories": COUNT, "copied_before": 0}
+    assert "a schema of an earlier release" in (await migrate("--dry-run"))[0]
     done, progress = await migrate("--json")
     shown = json.loads(done)
     assert (shown["is_needed"], shown["copied"]) == (True, COUNT)
