@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +23,7 @@ from extproc.supervisor.locks_and_ports import CannotStart, owner_of
 from extproc.supervisor.process_specs import ProcessSpec
 from extproc.supervisor.processes import ChildProcess
 from memory.errors import Unavailable
+from memory.runtime.release import RUNNING, Release
 
 RESTART_SIGNAL = signal.SIGUSR1  # not SIGHUP: a terminal that is closed ends `up`
 STATE_FILE = "restart.json"
@@ -31,6 +32,7 @@ BACK_SECONDS_MAX = 300.0  # for one part to work again; as at the first start
 POLL_SECONDS = 0.1
 REPORT_SECONDS = 0.2
 
+UNKNOWN = Release("")  # of an `up` that does not state it
 State = Literal["idle", "running", "done", "failed"]
 Part = tuple[ProcessSpec, ChildProcess]
 
@@ -38,13 +40,14 @@ Part = tuple[ProcessSpec, ChildProcess]
 @dataclass(frozen=True, slots=True)
 class RestartState:
     """`pid`: of the `up` that wrote it. `number`: how many restarts it has begun. `part`: the one in progress, or that
-    did not return.
+    did not return. `release`: what that `up` itself runs, which no restart of its parts changes.
     """
 
     pid: int
     number: int = 0
     state: State = "idle"
     part: str = ""
+    release: Release = UNKNOWN
 
 
 class RollingRestart:
@@ -113,9 +116,10 @@ class RollingRestart:
     def _write(self, state: RestartState) -> None:
         """Atomically. Whoever asked has to look for itself if the disk is full."""
         self._state = state
+        stated = replace(state, release=RUNNING)
         partial = self._file.with_name(f".{STATE_FILE}.{os.getpid()}")
         try:
-            partial.write_text(json.dumps(asdict(state)) + "\n", encoding="ascii")
+            partial.write_text(json.dumps(asdict(stated)) + "\n", encoding="ascii")
             partial.replace(self._file)
         except OSError as error:
             self._logger.error("the state of the restart cannot be written", reason=error.strerror)
@@ -137,7 +141,7 @@ def request_restart(data_dir: Path, *, report: Callable[[str], None]) -> None:
     awaited = before.number + (before.state != "running")
     part = ""
     while True:
-        state = _state(data_dir)
+        state = restart_state(data_dir)
         if state is None or owner_of(data_dir) != before.pid:
             raise Unavailable("memproxy up", "it was stopped during the restart")
         if state.number >= awaited and state.part != part:
@@ -153,7 +157,7 @@ def request_restart(data_dir: Path, *, report: Callable[[str], None]) -> None:
 
 def _ready_state(data_dir: Path) -> RestartState:
     """Of an `up` that takes the signal: another holder of the lock would be ended by it."""
-    owner, state = owner_of(data_dir), _state(data_dir)
+    owner, state = owner_of(data_dir), restart_state(data_dir)
     if not owner:
         raise CannotStart(f"no `memproxy up` runs on {data_dir}: name its directory with --data-dir")
     if state is None or state.pid != owner:
@@ -161,11 +165,12 @@ def _ready_state(data_dir: Path) -> RestartState:
     return state
 
 
-def _state(data_dir: Path) -> RestartState | None:
+def restart_state(data_dir: Path) -> RestartState | None:
+    """What the `up` of this directory has written; None if none is ready."""
     try:
         return msgspec.json.decode((data_dir / STATE_FILE).read_bytes(), type=RestartState)
     except (OSError, msgspec.MsgspecError):
         return None
 
 
-__all__ = ["RESTART_SIGNAL", "RestartState", "RollingRestart", "request_restart", "restart_order"]
+__all__ = ["RESTART_SIGNAL", "RestartState", "RollingRestart", "request_restart", "restart_order", "restart_state"]

@@ -1,4 +1,4 @@
-"""The doctor's checks of what `memproxy up` needs besides memory: free ports, and a configuration that Envoy takes."""
+"""The doctor's checks of `memproxy up`: what a running one runs, free ports, and a configuration that Envoy takes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ import msgspec
 from extproc.supervisor.bootstrap import render
 from extproc.supervisor.locks_and_ports import CannotStart, owner_of, reserve_port
 from extproc.supervisor.process_specs import LOOPBACK, bootstrap_values, program
+from extproc.supervisor.rolling_restart import restart_state
 from memory.errors import BadInput
 from memory.processes.findings import Finding, Level
+from memory.runtime.release import RUNNING, Release
 from memory.settings import Settings
 
 VALIDATION_SECONDS_MAX = 20.0
@@ -27,7 +29,27 @@ _TABLES = ("net/tcp", "net/tcp6")
 
 async def startup_findings(settings: Settings) -> list[Finding]:
     """Never raises for what can be wrong with a machine or a setting."""
-    return [await asyncio.to_thread(ports_finding, settings), await envoy_finding(settings)]
+    return [
+        await asyncio.to_thread(up_finding, settings, RUNNING),
+        await asyncio.to_thread(ports_finding, settings),
+        await envoy_finding(settings),
+    ]
+
+
+def up_finding(settings: Settings, installed: Release) -> Finding:
+    """Whether an `up` runs here, and is of the release that is installed. Its parts are asked elsewhere."""
+    name, folder = "memproxy up", Path(settings.data_dir)
+    owner, state = owner_of(folder), restart_state(folder)
+    if not owner:
+        return Finding(name, Level.OK, f"none runs on {folder}")
+    if state is None or state.pid != owner:
+        return Finding(name, Level.OK, f"pid {owner} has {folder}, and is not ready: it starts, or is another command")
+    if state.release.differs_from(installed):
+        runs = state.release if state.release.version else "a release that does not state its version"
+        says = f"pid {owner} runs {runs}; {installed} is installed"
+        advice = "stop it and start it again when chats can wait: `memproxy restart` renews its parts only"
+        return Finding(name, Level.WARN, says, advice)
+    return Finding(name, Level.OK, f"pid {owner} runs {state.release}")
 
 
 def ports_finding(settings: Settings) -> Finding:
@@ -124,4 +146,4 @@ def _reason(errors: bytes) -> str:
     return (last.partition("': ")[2] or last)[:MESSAGE_CHARACTERS_MAX]
 
 
-__all__ = ["envoy_finding", "listener_of", "ports_finding", "startup_findings"]
+__all__ = ["envoy_finding", "listener_of", "ports_finding", "startup_findings", "up_finding"]

@@ -220,7 +220,7 @@ async def open_parts(
 
     `is_hurried`: the process serves chats, so searches and embeddings are limited to the time of a request.
     `embeds_rarely`: the embedding model in this process is loaded when it is needed.
-    `traced_as`: the process in traces; empty: it makes none.
+    `traced_as`: the process in traces, and for the doctor; empty: it makes none, and counts as a tool.
     """
     metrics = Metrics(REGISTRY)
     announce(metrics)
@@ -234,7 +234,8 @@ async def open_parts(
         timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
         store = MilvusStore(milvus_address(settings, origin), metrics=metrics, timeouts=timeouts)
         await stack.enter_async_context(store)
-        process = Process(settings, Instruments(SYSTEM_CLOCK, metrics, random.random, tracer), is_hurried=is_hurried)
+        instruments = Instruments(SYSTEM_CLOCK, metrics, random.random, tracer)
+        process = Process(settings, instruments, is_hurried=is_hurried, part=traced_as)
         yield await open_parts_on(process, stack, store=store, embedder=embedder, origin=origin)
 
 

@@ -15,6 +15,7 @@ from importlib.resources import as_file
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.durability import durability_of
 from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.models import embedding_model, reader_weights
@@ -33,12 +34,18 @@ from memory.processes.identity_findings import identity_finding
 from memory.processes.kept_state import ExaminedState
 from memory.processes.reader_parts import asks_model, examinee, open_model_reader
 from memory.processes.state_parts import open_examined
+from memory.processes.version_findings import version_finding
 from memory.runtime.metrics import Metrics
+from memory.runtime.release import RUNNING
 from memory.settings import Settings
 
 CHECK_SECONDS_MAX = 30.0
 WAITING_SECONDS_LONG = 3_600.0
 FAILURES_SHOWN_MAX = 5
+MILVUS_STORAGE = (
+    "Whether its rows survive a crash or a lost disk depends on its own log and object storage, which cannot be seen "
+    "from here: back those up, or keep `memproxy export`"
+)
 PREPARE = "run `memproxy prepare`, or let the next start do it (30 s)"
 
 
@@ -63,6 +70,7 @@ async def look(settings: Settings) -> Findings:
         if settings.redis_url or settings.turn_log_path.parent.is_dir():
             found.append(await _checked("turn log", turn_log))
         state = opened[0] if opened else None
+        found.append(await _checked("version", lambda: version_finding(state, RUNNING)))
         if state is not None:
             found.append(await _checked("queue", lambda: _queue(state)))
             found.append(await _checked("opt-outs", lambda: _opt_outs(state)))
@@ -148,7 +156,12 @@ async def _milvus(settings: Settings) -> Finding:
     if rows := await _rows_past_their_index(address):
         advice = "stop memproxy and run `memproxy migrate`, which chooses the index for this number"
         return Finding("milvus", Level.WARN, f"{says}; its index is made for fewer than {rows} rows", advice)
-    return Finding("milvus", Level.OK, says)
+    kept = await durability_of(address, metrics=Metrics(CollectorRegistry()))
+    if kept.keeps_seconds:
+        says = f"{says}; the server deletes each memory {kept.keeps_seconds} s after its last change"
+        advice = "drop the property collection.ttl.seconds of the collection: memproxy does not set it"
+        return Finding("milvus", Level.WARN, says, advice)
+    return Finding("milvus", Level.OK, f"{says}. {MILVUS_STORAGE}" if kept.is_server else says)
 
 
 async def _rows_past_their_index(address: MilvusAddress) -> int:

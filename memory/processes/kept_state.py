@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from memory.ports import (
@@ -31,11 +31,14 @@ from memory.settings.loader import Settings
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """The process that parts are opened for. `is_hurried`: it serves chats, so its calls have short time limits."""
+    """The process that parts are opened for. `is_hurried`: it serves chats, so its calls have short time limits.
+    `part`: which it is; empty for a tool.
+    """
 
     settings: Settings
     instruments: Instruments
     is_hurried: bool = False
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +73,15 @@ class KeptState:
 
 @dataclass(frozen=True, slots=True)
 class ExaminedState:
-    """What the doctor looks at. `where`: the file or server. `server_time`: what that calls now, in Unix seconds."""
+    """What the doctor looks at. `where`: the file or server. `server_time`: what that calls now, in Unix seconds.
+    `introductions`: of the other processes that use it now.
+    """
 
     where: str
     queue: TurnTriage
     opt_outs: OptOuts
     exams: ExamResults
+    introductions: Callable[[], Awaitable[Sequence[str]]]
     newest_turn_at: Callable[[], Awaitable[float | None]] | None = None
     server_time: Callable[[], Awaitable[float]] | None = None
 

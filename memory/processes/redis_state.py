@@ -39,6 +39,7 @@ from memory.ports.holdouts import HoldoutRecord
 from memory.ports.snapshots import Snapshots
 from memory.processes.from_settings import note_limits, receipt_limits, recording
 from memory.processes.kept_state import ExaminedState, KeptState, Process
+from memory.processes.running_parts import introduction
 from memory.settings.loader import Settings
 
 
@@ -56,7 +57,7 @@ async def open_redis_state(process: Process, stack: AsyncExitStack, *, origin: V
     """The stack closes it. `origin`: of the vectors in the store. Raises `BadSetting`, `Unavailable`."""
     settings, clock = process.settings, process.instruments.clock
     client = await stack.enter_async_context(open_redis(settings))
-    owners = await stack.enter_async_context(RedisOwners(client))
+    owners = await stack.enter_async_context(RedisOwners(client, introduction=introduction(process.part)))
     background = await stack.enter_async_context(RedisBackground())
     return KeptState(
         turn_log=RedisTurnLog(client, owners, clock=clock),
@@ -103,6 +104,7 @@ async def open_redis_examined(settings: Settings, clock: Clock) -> AsyncIterator
             queue=RedisTurnLog(client, owners, clock=clock),
             opt_outs=RedisOptOuts(client),
             exams=RedisExamResults(client, clock=clock),
+            introductions=owners.introductions,
             server_time=partial(server_time, client),
         )
 

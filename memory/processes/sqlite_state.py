@@ -25,12 +25,15 @@ from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.model import VectorOrigin
 from memory.processes.from_settings import note_limits, receipt_limits, recording
 from memory.processes.kept_state import KeptState, Process
+from memory.processes.running_parts import introduction
 from memory.settings.loader import Settings
 
 
-def turn_log_database(settings: Settings) -> SqliteDatabase:
+def turn_log_database(settings: Settings, part: str = "") -> SqliteDatabase:
+    """`part`: the process that opens it; empty for a tool."""
     return SqliteDatabase(
         settings.turn_log_path,
+        introduction=introduction(part),
         synchronous=settings.memory.turn_log.synchronous,
         rewrite_bytes_max=settings.memory.erase.rewrite_mib_max << 20,
     )
@@ -39,7 +42,7 @@ def turn_log_database(settings: Settings) -> SqliteDatabase:
 async def open_sqlite_state(process: Process, stack: AsyncExitStack, *, origin: VectorOrigin) -> KeptState:
     """The stack closes it. `origin`: of the vectors in the store."""
     settings, clock = process.settings, process.instruments.clock
-    database = await stack.enter_async_context(turn_log_database(settings))
+    database = await stack.enter_async_context(turn_log_database(settings, process.part))
     snapshot_bytes = settings.memory.snapshots.total_mib << 20
     files = FileSnapshots(settings.snapshots_dir, bytes_max=snapshot_bytes, clock=clock) if snapshot_bytes else None
     return KeptState(

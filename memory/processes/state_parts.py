@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
-from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.exams import SqliteExamResults
 from memory.adapters.sqlite.holdout_record import SqliteHoldoutRecord
 from memory.adapters.sqlite.opt_outs import SqliteOptOuts
@@ -57,7 +57,7 @@ async def open_holdouts(settings: Settings) -> AsyncIterator[HoldoutRecord]:
         return
     if not settings.turn_log_path.exists():
         raise BadSetting(f"there is no {settings.turn_log_path}: name the data_dir of the deployment")
-    async with SqliteDatabase(settings.turn_log_path) as database:
+    async with turn_log_database(settings) as database:
         yield SqliteHoldoutRecord(database)
 
 
@@ -76,6 +76,7 @@ async def open_examined(settings: Settings, clock: Clock) -> AsyncIterator[Exami
             queue=SqliteTurnLog(database, clock=clock),
             opt_outs=SqliteOptOuts(database),
             exams=SqliteExamResults(database, clock=clock),
+            introductions=partial(asyncio.to_thread, database.owners.introductions),
             newest_turn_at=partial(newest_turn_at, database),
         )
 

@@ -21,7 +21,9 @@ from memory.errors import Unavailable
 
 ALIVE_SECONDS = 4.0  # after its last heartbeat a process counts as dead
 BEAT_SECONDS = 0.8  # between two heartbeats: four may fail
-RETURN_SECONDS = 2.0  # after an outage of the server: until then all who are alive have shown it
+RETURN_SECONDS = 6.0  # after an outage of the server: until then all who are alive have shown it, their last call ended
+SLOW_SECONDS = ALIVE_SECONDS / 2  # a heartbeat that took longer met an outage that others may not have survived yet
+WITHOUT_WORDS = b"1"  # the value of a heartbeat that introduces nobody
 NOTED_USERS_MAX = 50_000  # users that this process need not write down again; about 5 MB
 
 _log = structlog.get_logger(__name__)
@@ -31,12 +33,13 @@ class RedisOwners:
     """One instance is one owner. Open with `async with`; on exit it counts as dead at once.
 
     Names are never reused. A process that was suspended for so long that others took it for dead goes on, and
-    writes its users down again.
+    writes its users down again. `introduction`: what others may read of it while it lives.
     """
 
-    def __init__(self, client: LogClient) -> None:
+    def __init__(self, client: LogClient, *, introduction: str = "") -> None:
         self.name = secrets.token_hex(16)
         self._client = client
+        self._introduction = introduction
         self._noted: set[str] = set()
         self._is_open = False
         self._is_failing = False
@@ -80,7 +83,7 @@ class RedisOwners:
 
     async def find_dead(self) -> list[str]:
         """The dead that nobody forgot yet. Nobody is dead for what the server forgot while it was away itself."""
-        if self._is_failing or asyncio.get_running_loop().time() < self._trusts_at:
+        if not self._is_trusting():
             return []
         return [name for name, is_alive in await self._others() if not is_alive]
 
@@ -88,8 +91,19 @@ class RedisOwners:
         """The others that are alive."""
         return [name for name, is_alive in await self._others() if is_alive]
 
+    async def introductions(self) -> list[str]:
+        """Of the others that are alive; "" for one that says nothing."""
+        living = await self.find_living()
+        texts = await self._client.calls([("GET", log_keys.heartbeat(name)) for name in living])
+        return ["" if text == WITHOUT_WORDS else text.decode("utf-8", "replace") for text in texts if text is not None]
+
     async def is_dead(self, owner: str) -> bool:
-        return owner != self.name and not await self._client.call("EXISTS", log_keys.heartbeat(owner))
+        """Likewise."""
+        is_known = owner != self.name and self._is_trusting()
+        return is_known and not await self._client.call("EXISTS", log_keys.heartbeat(owner))
+
+    def _is_trusting(self) -> bool:
+        return not self._is_failing and asyncio.get_running_loop().time() >= self._trusts_at
 
     async def users_of(self, owner: str) -> Sequence[str]:
         """Without those that were erased, and for whom it was only about to hold something."""
@@ -115,22 +129,25 @@ class RedisOwners:
         return [(name, bool(is_alive)) for name, is_alive in zip(names, alive, strict=True) if name != self.name]
 
     async def _beat_forever(self) -> None:
+        clock = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(BEAT_SECONDS)
+            began = clock()
             try:
                 await self._beat()
             except Unavailable as error:
                 self._is_failing = True
                 _log.warning("redis.heartbeat_failed", reason=str(error))
                 continue
-            if self._is_failing:
+            if self._is_failing or clock() - began > SLOW_SECONDS:
                 self._is_failing = False
-                self._trusts_at = asyncio.get_running_loop().time() + RETURN_SECONDS
+                self._trusts_at = clock() + RETURN_SECONDS
 
     async def _beat(self) -> None:
         """Where the key had expired, others may have forgotten us and what we hold."""
         milliseconds = int(ALIVE_SECONDS * 1000)
-        before = await self._client.call("SET", log_keys.heartbeat(self.name), 1, "PX", milliseconds, "GET")
+        words = self._introduction.encode() or WITHOUT_WORDS
+        before = await self._client.call("SET", log_keys.heartbeat(self.name), words, "PX", milliseconds, "GET")
         if before is None:
             self._noted.clear()
             await self._client.call("SADD", log_keys.OWNERS, self.name)

@@ -83,9 +83,11 @@ class SqliteDatabase:
         *,
         synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
         rewrite_bytes_max: int = REWRITE_BYTES_MAX,
+        introduction: str = "",
     ) -> None:
+        """`introduction`: what other processes may read of this one while it has the file open."""
         self.path = path.resolve()
-        self.owners = Owners(self.path.with_name(self.path.name + ".owners"))
+        self.owners = Owners(self.path.with_name(self.path.name + ".owners"), introduction=introduction)
         self.commits = 0  # transactions so far; jobs divided by commits shows the effect of grouping
         self._synchronous = synchronous
         self._rewrite_bytes_max = rewrite_bytes_max

@@ -11,7 +11,7 @@ import os
 import secrets
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memory.errors import Unavailable
@@ -23,12 +23,13 @@ SETUP_POLL_SECONDS = 0.01
 class Owners:
     """The folder of lock files. One instance is one owner, even within one process.
 
-    Names are never reused, so that a dead owner stays dead.
+    Names are never reused, so that a dead owner stays dead. `introduction`: what others may read of it while it lives.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, introduction: str = "") -> None:
         self.folder = folder
         self.name = ""
+        self._introduction = introduction
         self._lock = -1
 
     def enter(self) -> None:
@@ -41,6 +42,8 @@ class Owners:
         hidden = self.folder / f".{self.name}"
         self._lock = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(OSError):  # a full disk: it lives all the same
+            os.write(self._lock, self._introduction.encode())
         hidden.rename(self.folder / self.name)
 
     def leave(self) -> None:
@@ -67,6 +70,16 @@ class Owners:
         """The dead among `suspects` and among all owners with a file."""
         files = {entry.name for entry in os.scandir(self.folder) if not entry.name.startswith(".")}
         return [owner for owner in sorted(files.union(suspects)) if self.is_dead(owner)]
+
+    def introductions(self) -> list[str]:
+        """Of the other living owners; "" for one that says nothing."""
+        found = []
+        for entry in sorted(self.folder.glob("[!.]*")):
+            with suppress(FileNotFoundError):  # it left meanwhile
+                text = entry.read_text(encoding="utf-8", errors="replace")
+                if entry.name != self.name and not self.is_dead(entry.name):
+                    found.append(text)
+        return found
 
     def forget(self, dead_owners: Collection[str]) -> None:
         """Delete their files, once they hold nothing any more."""

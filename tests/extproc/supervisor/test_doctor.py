@@ -7,6 +7,8 @@ import json
 import shutil
 import socket
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -168,6 +170,29 @@ def the_disk_is_in_memory(broken: SetUp) -> None:
     broken.settings["data_dir"] = str(folder)
 
 
+def the_folder_cannot_be_written(broken: SetUp) -> None:
+    """In `/proc` not even root can make a file."""
+    broken.settings["data_dir"] = "/proc/self/net"
+
+
+def a_part_was_not_restarted_after_an_upgrade(broken: SetUp) -> None:
+    """Held open by a process that says so, as all parts do."""
+    code = (
+        "import asyncio, sys; from pathlib import Path; from memory.adapters.sqlite.database import SqliteDatabase\n"
+        "from memory.processes.running_parts import introduction; from memory.runtime.release import RUNNING\n"
+        "async def hold():\n"
+        "    words = introduction('worker').replace(RUNNING.version, '0.0.9')\n"
+        "    async with SqliteDatabase(Path(sys.argv[1]), introduction=words):\n"
+        "        print('open', flush=True); await asyncio.to_thread(sys.stdin.read)\n"
+        "asyncio.run(hold())\n"
+    )
+    words = [sys.executable, "-c", code, str(broken.turn_log)]
+    part = broken.stack.enter_context(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+    broken.stack.callback(part.kill)
+    assert part.stdout is not None
+    assert part.stdout.readline() == "open\n"
+
+
 def a_newer_release_wrote_the_data(broken: SetUp) -> None:
     async def create() -> None:
         async with SqliteDatabase(broken.turn_log):
@@ -214,6 +239,13 @@ BROKEN = [
     (the_clock_went_back, "clock", "warn", ["went back", "correct the clock"]),
     (the_upstreams_clock_differs, "clock", "warn", ["behind", "synchronise"]),
     (the_disk_is_in_memory, "data directory", "warn", ["tmpfs", "restarts"]),
+    (
+        the_folder_cannot_be_written,
+        "data directory",
+        "fail",
+        ["/proc/self/net cannot be written", "name another folder"],
+    ),
+    (a_part_was_not_restarted_after_an_upgrade, "version", "warn", ["worker (pid", "runs 0.0.9", "memproxy restart"]),
     (a_newer_release_wrote_the_data, "turn log", "fail", [f"version {VERSION + 1}", "memproxy that wrote it"]),
     (the_turn_log_is_damaged, "turn log", "fail", ["turns.sqlite"]),
     (the_model_failed_the_exam, "reader", "warn", ["small failed the exam", "0.41", "a diet", "more capable"]),
@@ -221,6 +253,7 @@ BROKEN = [
 ALSO = {  # what follows from the same cause
     the_keys_of_tokens_are_missing: {"identity"},
     nobody_is_trusted_to_name_users: {"envoy"},
+    the_folder_cannot_be_written: {"turn log"},
 }
 ALWAYS = {"embedding model", "trained reader", "milvus", "data directory"}  # not prepared, not started, nearly full
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -101,11 +102,25 @@ def test_the_doctor_warns_of_an_exact_index_of_too_many_rows(
     asyncio.run(fill())
     _, found, printed = examined(tmp_path, collection, milvus_server.uri)
     assert found["level"] == "ok", printed
+    assert "log and object storage" in found["says"]
     monkeypatch.setattr(schema, "EXACT_ROWS_MAX", 0)
     _, found, printed = examined(tmp_path, collection, milvus_server.uri)
     assert found["level"] == "warn", printed
     assert "1 rows" in found["says"]
     assert "memproxy migrate" in found["advice"]
+
+
+def test_the_doctor_warns_of_a_collection_whose_rows_the_server_deletes_after_a_time(
+    milvus_server: MilvusServer, collection: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMPROXY_MEMORY_MILVUS_TOKEN", TOKEN)
+    examined(tmp_path, collection, milvus_server.uri)  # makes it
+    with closing(milvus_server.client()) as client:
+        client.alter_collection_properties(collection, {"collection.ttl.seconds": 86_400})
+    _, found, printed = examined(tmp_path, collection, milvus_server.uri)
+    assert found["level"] == "warn", printed
+    assert "deletes each memory 86400 s after its last change" in found["says"]
+    assert "collection.ttl.seconds" in found["advice"]
 
 
 def examined(folder: Path, collection: str, uri: str) -> tuple[int, dict[str, str], str]:

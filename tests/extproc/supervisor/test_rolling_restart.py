@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from extproc.supervisor.log_lines import LogLines
 from extproc.supervisor.process_specs import ProcessSpec
 from extproc.supervisor.processes import ChildProcess, ProcessCommand
 from extproc.supervisor.rolling_restart import RollingRestart, request_restart, restart_order
+from memory.runtime.release import RUNNING
 
 ENDS_IN_ORDER = "import signal; print('up', flush=True); signal.sigwait({signal.SIGTERM})"
 
@@ -106,7 +108,7 @@ async def test_each_part_is_replaced_while_all_others_run_and_no_restart_counts_
         run.restart.request()
         state = await state_of(tmp_path, "done")
         after = run.pids()
-        assert state == {"pid": os.getpid(), "number": 1, "state": "done", "part": ""}
+        assert state == {"pid": os.getpid(), "number": 1, "state": "done", "part": "", "release": asdict(RUNNING)}
         assert run.ended == [before["filter-0"], before["filter-1"], before["worker-0"]]
         assert after["envoy"] == before["envoy"]
         assert set(after.values()).isdisjoint(run.ended)

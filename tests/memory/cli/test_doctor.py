@@ -59,6 +59,7 @@ async def test_on_a_machine_that_is_prepared_nothing_fails(tmp_path: Path) -> No
         "trained reader": Level.OK,
         "data directory": found["data directory"].level,  # as full as it may be
         "turn log": Level.OK,
+        "version": Level.OK,
         "opt-outs": Level.OK,
         "queue": Level.OK,
         "milvus": Level.WARN,
