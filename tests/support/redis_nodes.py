@@ -55,7 +55,11 @@ class RedisNodes:
         options = ["--cluster-replicas", str(self._replicas), "--cluster-yes"]
         created = subprocess.run([*creating, *options], capture_output=True, text=True, timeout=60, check=False)
         assert created.returncode == 0, created.stdout + created.stderr
-        wait_until(lambda: all(map(_is_ready, self.servers)), "the cluster begins")
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Each server serves all slots; a replica has what its master has."""
+        wait_until(lambda: all(map(_is_ready, self.servers)), "the cluster is ready")
 
     def _trust(self) -> list[str]:
         return ["--tls", "--cacert", str(self._certificates.authority)] if self._certificates else []
@@ -72,10 +76,11 @@ class RedisNodes:
     def masters(self) -> list[RedisServer]:
         return [server for server in self.servers if server.is_running and _role(server) == "master"]
 
-    def master_of(self, key: str) -> RedisServer:
-        """As the other nodes know it."""
+    def master_of(self, key: str, *, asked: RedisServer | None = None) -> RedisServer:
+        """As one of the nodes knows it."""
         slot = key_slot(key.encode())
-        with next(server for server in self.servers if server.is_running).client() as client:
+        node = asked or next(server for server in self.servers if server.is_running)
+        with node.client() as client:
             slots = client.execute_command("CLUSTER", "SLOTS")
         (port,) = (port for first, last, (_, port, *_), *_ in slots if first <= slot <= last)
         return next(server for server in self.servers if server.port == port)
@@ -107,7 +112,6 @@ def _role(server: RedisServer) -> str:
 
 
 def _is_ready(server: RedisServer) -> bool:
-    """It serves all slots; a replica has what its master has."""
     with server.client() as client:
         is_linked = client.info("replication").get("master_link_status", "up") == "up"
         return is_linked and b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO")

@@ -12,13 +12,12 @@ from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
+from memory.adapters.redis.cluster_calls import PAUSE_SECONDS_MAX, PAUSE_SECONDS_MIN, SENT_AGAIN_MAX, ClusterCalls
 from memory.adapters.redis.log_client import LogClient
 
 CLUSTER = "+cluster"
 TLS_SCHEME = "rediss"
 CONNECT_SECONDS_MAX = 2.0
-PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.005, 0.3  # before a call is sent again, doubling
-SENT_AGAIN_MAX = 6  # over a connection that was lost: half a second, in which a server starts again
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +44,14 @@ async def connected(address: RedisAddress) -> AsyncIterator[LogClient]:
         options["password"] = address.password
     if scheme.startswith(TLS_SCHEME) and address.certificate_authority:
         options["ssl_ca_certs"] = address.certificate_authority
-    kind = RedisCluster if scheme.endswith(CLUSTER) else Redis
-    # Closed only: entered, a cluster's client would ask its nodes at once.
-    async with aclosing(kind.from_url(f"{scheme.removesuffix(CLUSTER)}://{rest}", **options)) as client:
-        yield LogClient(client)
+    url = f"{scheme.removesuffix(CLUSTER)}://{rest}"
+    if scheme.endswith(CLUSTER):
+        cluster = RedisCluster.from_url(url, **options)
+        async with aclosing(ClusterCalls(cluster)):
+            yield LogClient(cluster)
+    else:
+        async with aclosing(Redis.from_url(url, **options)) as server:
+            yield LogClient(server)
 
 
 __all__ = ["RedisAddress", "connected"]

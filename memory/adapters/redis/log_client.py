@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
 from redis.exceptions import RedisClusterException, RedisError, ResponseError
 
+from memory.adapters.redis.cluster_calls import ClusterCalls
 from memory.errors import Unavailable
 
 CALL_SECONDS_MAX = 5.0  # one round trip: with `appendfsync always` a write waits for the disk
@@ -28,6 +30,7 @@ class LogClient:
 
     def __init__(self, client: Redis | RedisCluster) -> None:
         self._client = client
+        self._cluster = ClusterCalls(client) if isinstance(client, RedisCluster) else None
         self._places = asyncio.Semaphore(CALLS_AT_ONCE_MAX)
 
     async def call(self, *command: str | bytes | float) -> Reply:
@@ -38,10 +41,15 @@ class LogClient:
         """Replies in order, of one round trip; not a transaction."""
         if not commands:
             return []
+        return await abandoned_if_cancelled(_answered(self._in_place(partial(self._executed, commands))))
+
+    async def _executed(self, commands: Sequence[Command]) -> list[Reply]:
+        if self._cluster is not None:
+            return await self._cluster.pipelined(commands)
         pipeline = self._client.pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
-        return await abandoned_if_cancelled(_answered(self._in_place(pipeline.execute)))
+        return await pipeline.execute()
 
     async def _in_place(self, execute: Callable[[], Awaitable[Result]]) -> Result:
         async with self._places:
@@ -53,15 +61,11 @@ class LogClient:
 
     async def of_each_node(self, *command: str) -> list[Reply]:
         """The replies of all servers, replicas of a cluster with them; None of one that refuses the command."""
-        client = self._client
-        if not isinstance(client, RedisCluster):
-            asking = client.execute_command(*command)  # type: ignore[no-untyped-call]  # the library has no type for it
+        if self._cluster is None:
+            asking = self._client.execute_command(*command)
             return [await to_its_end(_unless_refused(asking))]
-        await to_its_end(_answered(client.initialize()))
-        nodes = client.get_nodes()
-        return [
-            await to_its_end(_unless_refused(client.execute_command(*command, target_nodes=node))) for node in nodes
-        ]
+        nodes = await to_its_end(_answered(self._cluster.nodes()))
+        return [await to_its_end(_unless_refused(node.execute_command(*command))) for node in nodes]
 
 
 async def _unless_refused(awaitable: Awaitable[Result]) -> Result | None:

@@ -41,7 +41,8 @@ NOTES, RECEIPTS, CHAINS, STATES, CALLS = SHELVES = ("notes", "receipts", "chains
 
 
 def heartbeat(owner: str) -> str:
-    return f"memproxy:owner:{owner}"
+    """All on one node: where that of another cannot be written, ours cannot either, and nobody is dead for it."""
+    return f"memproxy:{{owners}}:beat:{owner}"
 
 
 def owned(owner: str) -> str:

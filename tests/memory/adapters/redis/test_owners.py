@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
+from redis_nodes import RedisNodes, own_redis_nodes
 from redis_server import RedisServer, own_redis_server, redis_server
 
+from memory.adapters.redis import log_keys
 from memory.adapters.redis import owners as owners_module
 from memory.adapters.redis.connecting import RedisAddress, connected
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
+from memory.errors import Unavailable
+
+PROCESSES = 4  # of which one is looked at
 
 
 @pytest.fixture
@@ -22,9 +28,20 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
         yield started
 
 
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[RedisNodes]:
+    with own_redis_nodes(tmp_path) as started:
+        yield started
+
+
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("ALIVE_SECONDS", 0.6), ("BEAT_SECONDS", 0.1), ("RETURN_SECONDS", 0.5)):
+    for name, seconds in (
+        ("ALIVE_SECONDS", 0.6),
+        ("BEAT_SECONDS", 0.1),
+        ("RETURN_SECONDS", 1.5),
+        ("SLOW_SECONDS", 0.3),
+    ):
         monkeypatch.setattr(owners_module, name, seconds)
 
 
@@ -40,11 +57,31 @@ async def test_nobody_is_dead_because_the_server_was_away(server: RedisServer) -
         await asyncio.sleep(2.0)  # longer than a key lives
         await asyncio.to_thread(server.start)
         async with asyncio.timeout(20):
-            while await client.call("EXISTS", "memproxy:owner:" + two.name) == 0:
+            while await client.call("EXISTS", log_keys.heartbeat(two.name)) == 0:
                 assert await one.find_dead() == []
         await asyncio.sleep(1.0)
         assert await one.find_dead() == []
         assert await one.find_living() == [two.name]
+
+
+async def test_nobody_is_dead_because_a_node_of_a_cluster_was_away(nodes: RedisNodes) -> None:
+    """Its own heartbeats may be on another node."""
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(connected(RedisAddress(nodes.url))) for _ in range(PROCESSES)]
+        one, *others = [await stack.enter_async_context(RedisOwners(client)) for client in clients]
+        own = nodes.master_of(log_keys.heartbeat(one.name))
+        away = [nodes.master_of(log_keys.heartbeat(other.name)) for other in others]
+        server = next((node for node in away if node is not own), own)
+        server.kill()
+        await asyncio.sleep(2.0)  # longer than a key lives
+        await asyncio.to_thread(server.start)
+        ends_at = asyncio.get_running_loop().time() + 3.0
+        while asyncio.get_running_loop().time() < ends_at:
+            with suppress(Unavailable):  # nobody answers
+                assert await one.find_dead() == []
+                assert not any([await one.is_dead(other.name) for other in others])
+            await asyncio.sleep(0.02)
+        assert await one.find_living() == sorted(other.name for other in others)
 
 
 async def test_whoever_ends_without_a_word_is_found_dead_before_long() -> None:
