@@ -44,7 +44,9 @@ QUESTION = "Which storage unit at the harbour is mine?"
 COMBINATION = b"99-13-57"
 PLANT = "My locker at the station is 55-44-33."
 JSON: Headers = [(b"content-type", b"application/json")]
-AT_ONCE = 14  # all requests of an attempt
+ACCEPT = (b"accept", b"application/json, text/event-stream")  # which MCP demands
+MCP = "/v1/memory/mcp"
+AT_ONCE = 20  # all requests of an attempt
 GATEWAY = "127.0.0.2"  # where header mode believes the header
 ALIKE = (
     *(
@@ -235,7 +237,7 @@ class Attacker:
 
 
 def requests_of(attempt: Attempt) -> list[RawRequest]:
-    """A question, a statement that must not be learnt for the victim, and calls of the API that read, write, delete."""
+    """A question, a statement that must not be learnt for the victim; reads, writes and deletions of REST and MCP."""
     query = f"?{attempt.query}" if attempt.query else ""
     headers = [*JSON, *attempt.headers]
 
@@ -244,6 +246,11 @@ def requests_of(attempt: Attempt) -> list[RawRequest]:
 
     answers = json.dumps({"model": "m", "input": QUESTION, **attempt.fields}).encode()
     planted = json.dumps({"memories": [{"content": PLANT, "memory_type": "semantic"}]}).encode()
+    tools = [
+        tool_call("memory_search", {"query": QUESTION}, attempt.fields),
+        tool_call("memory_save", {"content": PLANT}, attempt.fields),
+        *(tool_call("memory_search", {"query": QUESTION, name: given}) for name, given in attempt.fields.items()),
+    ]
     deletes = query or "?user_id=ren%C3%A9"
     return [
         RawRequest("POST", f"/v1/chat/completions{query}", headers, chat(QUESTION)),
@@ -253,7 +260,14 @@ def requests_of(attempt: Attempt) -> list[RawRequest]:
         RawRequest("GET", f"/v1/memory{query}", headers),
         RawRequest("POST", f"/v1/memory{query}", headers, planted),
         RawRequest("DELETE", f"/v1/memory{deletes}", headers),
+        *(RawRequest("POST", f"{MCP}{query}", [*headers, ACCEPT], json.dumps(tool).encode()) for tool in tools),
     ]
+
+
+def tool_call(name: str, arguments: dict[str, Any], extra: dict[str, Any] | None = None) -> dict[str, Any]:
+    """As an MCP client sends it; `extra` beside the arguments."""
+    params = {"name": name, "arguments": arguments, **({"_meta": extra} if extra else {})}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
 
 @dataclass
@@ -266,7 +280,7 @@ class Victim:
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         content = b"" if body is None else json.dumps(body).encode()
-        request = RawRequest(method, path, [*JSON, *self.headers], content)
+        request = RawRequest(method, path, [*JSON, ACCEPT, *self.headers], content)
         answer = over_http2(("127.0.0.1", self.product.ports["proxy"]), request, source=self.source)
         assert answer is not None
         assert answer.status in (200, 201), answer
@@ -276,6 +290,11 @@ class Victim:
         """Whether the victim's own question is answered from memory."""
         self.call("POST", "/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": QUESTION}]})
         return COMBINATION in upstream.last_chat().body
+
+    def finds(self) -> bool:
+        """Whether the tool that attackers call answers the victim, so that their calls can leak at all."""
+        answer = self.call("POST", MCP, tool_call("memory_search", {"query": QUESTION}))
+        return COMBINATION in json.dumps(answer).encode()
 
     def contents(self) -> list[str]:
         self.call("POST", "/v1/memory/flush", {})
@@ -289,6 +308,7 @@ def run_matrix(victim: Victim, upstream: RecordingUpstream, matrix: dict[str, li
     """`matrix`: attempts by the address that they come from."""
     victim.call("POST", "/v1/memory", {"memories": [{"content": SECRET, "memory_type": "semantic"}]})
     eventually(lambda: victim.asks(upstream))
+    assert victim.finds()
     for source, attempts in matrix.items():
         attacker = Attacker(victim.product, upstream, source=source)
         attacker.try_all(attempts)
