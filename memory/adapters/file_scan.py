@@ -23,22 +23,21 @@ from pathlib import Path
 from typing import BinaryIO
 
 from memory.errors import Unavailable
-from memory.ports import Clock
-from memory.ports.erasures import ScanReport
+from memory.ports.erasures import FILES, PlaceReport
 
 SCAN_SECONDS_MAX = 300.0
 PIECE_BYTES = 8 << 20
+SEARCHED = "every file of the data and run directories of this machine, with compressed columns"
 BASE64_UNSURE = 4  # characters at the ends of base64 that also depend on what stands around
 
 
 class FolderScan:
-    """`memory.ports.erasures.FileScan` of some folders and files."""
+    """`memory.ports.erasures.PlaceScan` of some folders and files."""
 
-    def __init__(self, places: Sequence[Path], *, clock: Clock) -> None:
+    def __init__(self, places: Sequence[Path]) -> None:
         self._places = tuple(places)
-        self._clock = clock
 
-    async def scan(self, wanted: Sequence[str]) -> ScanReport:
+    async def scan(self, wanted: Sequence[str]) -> PlaceReport:
         asked = json.dumps({"places": list(map(str, self._places)), "wanted": list(wanted)}).encode()
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "memory.adapters.file_scan"), stdin=PIPE, stdout=PIPE, stderr=DEVNULL
@@ -53,7 +52,7 @@ class FolderScan:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        return ScanReport(self._clock(), files, size, tuple(found))
+        return PlaceReport(FILES, SEARCHED, files, size, tuple(found))
 
 
 def scanned(places: Sequence[Path], wanted: Sequence[str]) -> tuple[int, int, list[str]]:

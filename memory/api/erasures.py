@@ -17,22 +17,37 @@ ERASURES_MAX = 500
 ErasureLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=ERASURES_MAX)]
 
 
+class PlaceView(msgspec.Struct, frozen=True):
+    """One place: `files`, `redis` or `milvus`. `items`: files, keys or rows that were read. `not_searched`: what of it
+    could not be read, and why; nothing is known of that.
+    """
+
+    place: str
+    searched: str
+    items: int
+    bytes: int
+    found_in: list[str]
+    not_searched: list[str]
+
+
 class ScanView(msgspec.Struct, frozen=True):
-    """`found_in`: files of the server that hold the user's id."""
+    """`files`, `bytes`: of all files that were read; `found_in`: what holds the user's id, in any of the `places`."""
 
     scanned_at: TimeText
     files: int
     bytes: int
     found_in: list[str]
+    places: list[PlaceView]
 
 
 class ErasureView(msgspec.Struct, frozen=True):
     """`deleted`: no call finds anything, files may hold deleted bytes; `rewritten`: they do not; `proven`: a look
-    into all files found nothing; `remains`: it found the files in `scan`.
+    into everything found nothing; `partly_proven`: it found nothing, and could not read what `not_searched` names;
+    `remains`: it found what `found_in` names.
     """
 
     erasure_id: str
-    state: Literal["deleted", "rewritten", "proven", "remains"]
+    state: Literal["deleted", "rewritten", "proven", "partly_proven", "remains"]
     asked_at: TimeText
     deleted_at: TimeText
     deleted: dict[str, int]
@@ -56,7 +71,7 @@ class ErasuresController(Controller):
 
     @operation(get, "/{id:str}", "getErasure", allowed=READS, errors=(404,))
     async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> ErasureView:
-        """How far an erasure is, and its proof. Looks for the user's id in all files once they are rewritten."""
+        """How far an erasure is, and its proof. Looks for the user's id everywhere once files are rewritten."""
         return erasure_view(await library.erasures.status(caller.user_id, path_id))
 
 
@@ -94,6 +109,7 @@ class OperatorErasuresController(Controller):
 
 def erasure_view(status: ErasureStatus) -> ErasureView:
     request, scan = status.record.request, status.record.scan
+    places = [msgspec.convert(one, PlaceView, from_attributes=True) for one in scan.places] if scan else []
     return ErasureView(
         request.id,
         status.state.value,
@@ -101,7 +117,7 @@ def erasure_view(status: ErasureStatus) -> ErasureView:
         time_text(request.deleted_at),
         dict(request.deleted),
         time_text_or_none(status.record.rewritten_at),
-        ScanView(time_text(scan.scanned_at), scan.files, scan.bytes, list(scan.found_in)) if scan else None,
+        ScanView(time_text(scan.scanned_at), scan.files, scan.bytes, list(scan.found_in), places) if scan else None,
     )
 
 

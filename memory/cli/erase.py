@@ -32,7 +32,9 @@ class EraseOptions:
     scan: Annotated[
         str | None, Option(help="Instead: look for this text in all files of the data directory; exit code 1 if found.")
     ] = None
-    is_waiting: Annotated[bool, Option("--wait", help="Until the files are rewritten and looked through.")] = False
+    is_waiting: Annotated[
+        bool, Option("--wait", help="Until files are rewritten, and files and servers looked through.")
+    ] = False
     yes: YesOption = False
     api: Annotated[str | None, Option(help="Base URL of the REST API. [default: http://127.0.0.1:API_PORT]")] = None
     config: ConfigOption = None
@@ -40,7 +42,7 @@ class EraseOptions:
 
 
 def erase(options: EraseOptions) -> None:
-    """Erase everything of a user, with proof that nothing remains in files."""
+    """Erase everything of a user, with proof that nothing remains in files and on servers."""
     if (options.user is None) == (options.scan is None):
         raise BadParameter("give --user, or --scan: one of the two")
     if options.scan is not None:
@@ -86,8 +88,10 @@ def _said(erasure: dict[str, Any]) -> str:
     counts = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in erasure["deleted"].items())
     lines = [f"erasure {erasure['erasure_id']}: {erasure['state']}", f"deleted: {counts}"]
     if scan := erasure["scan"]:
-        found = ", ".join(scan["found_in"]) or "nothing"
-        lines.append(f"looked through {scan['files']} files, {scan['bytes']} bytes, at {scan['scanned_at']}: {found}")
+        for place in scan["places"]:
+            found = ", ".join(place["found_in"]) or "nothing"
+            lines.append(f"{place['place']}: {place['searched']}: {place['items']}, {place['bytes']} bytes: {found}")
+            lines += [f"{place['place']}: not searched: {reason}" for reason in place["not_searched"]]
     return "\n".join(lines)
 
 

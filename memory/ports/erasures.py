@@ -1,11 +1,13 @@
-"""The ports of erasing users with proof: a record of erasures, and what rewrites files and looks into them."""
+"""The ports of erasing users with proof: a record of erasures, what rewrites files, and what looks for the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
+
+FILES = "files"  # the place that is on this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +21,44 @@ class ErasureRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceReport:
+    """A look into one place: its files, or what a server shows. `searched`: what was read, and how.
+
+    `items`: files, keys or rows that were read, of so many `bytes`. `found_in`: names of those that hold what was
+    looked for, which do not hold it themselves. `not_searched`: what of this place could not be read, and why.
+    """
+
+    place: str
+    searched: str
+    items: int
+    bytes: int
+    found_in: tuple[str, ...] = ()
+    not_searched: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ScanReport:
-    """`places`: numbers of files and of bytes that were read; `found_in`: files that hold what was looked for."""
+    """Looks into all places. `files`, `bytes`: numbers of files, and of their bytes; `found_in`: of all places.
+
+    Without `places`: of a release that looked into files only.
+    """
 
     scanned_at: float
     files: int
     bytes: int
     found_in: tuple[str, ...] = ()
+    places: tuple[PlaceReport, ...] = ()
+
+    @classmethod
+    def of(cls, places: Sequence[PlaceReport], *, at: float) -> Self:
+        files = [one for one in places if one.place == FILES]
+        found = tuple(name for one in places for name in one.found_in)
+        return cls(at, sum(one.items for one in files), sum(one.bytes for one in files), found, tuple(places))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing was left out."""
+        return not any(one.not_searched for one in self.places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +132,14 @@ class WriteBarrier(Protocol):
         ...
 
 
-class FileScan(Protocol):
-    """Looks for a string in all files of the deployment."""
+class PlaceScan(Protocol):
+    """Looks for strings in one place where the deployment keeps something."""
 
-    async def scan(self, wanted: Sequence[str]) -> ScanReport:
-        """Where any of these strings is, in the usual encodings, also in compressed columns. Raises `Unavailable`."""
+    async def scan(self, wanted: Sequence[str]) -> PlaceReport | None:
+        """Where any of these strings is, in the usual encodings; None if another place covers this one.
+
+        Raises `Unavailable` if nothing can be read now.
+        """
         ...
 
 
@@ -131,20 +167,22 @@ class NoErasures:
 
 @dataclass(frozen=True, slots=True)
 class ErasureProof:
-    """`files`: None where no files are looked into."""
+    """`places`: where is looked; without any, there is no proof."""
 
     record: Erasures = field(default_factory=NoErasures)
-    files: FileScan | None = None
+    places: tuple[PlaceScan, ...] = ()
 
 
 __all__ = [
+    "FILES",
     "ErasureProof",
     "ErasureRecord",
     "ErasureRequest",
     "Erasures",
     "FileRewriting",
-    "FileScan",
     "NoErasures",
+    "PlaceReport",
+    "PlaceScan",
     "ScanReport",
     "WriteBarrier",
 ]

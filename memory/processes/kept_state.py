@@ -19,7 +19,7 @@ from memory.ports import (
     UsageCounts,
     UserLedger,
 )
-from memory.ports.erasures import ErasureProof, Erasures, FileRewriting, WriteBarrier
+from memory.ports.erasures import ErasureProof, Erasures, FileRewriting, PlaceScan, WriteBarrier
 from memory.ports.idempotency import IdempotencyKeys
 from memory.ports.projects import Projects
 from memory.ports.reading import ExamResults
@@ -43,7 +43,10 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class KeptState:
-    """`rewriting`: what erases the traces that deleting leaves in files. `snapshots`: None if none are kept."""
+    """`rewriting`: what erases the traces that deleting leaves in files. `snapshots`: None if none are kept.
+
+    `scan`: looks into a server; None if all of it is in files.
+    """
 
     turn_log: TurnLog
     ledger: UserLedger
@@ -63,6 +66,7 @@ class KeptState:
     barrier: WriteBarrier
     rewriting: FileRewriting
     snapshots: Snapshots | None
+    scan: PlaceScan | None = None
 
     def traces(self, proof: ErasureProof) -> RequestTraces:
         return RequestTraces(

@@ -17,6 +17,7 @@ from memory.adapters.redis.erasures import RedisErasures
 from memory.adapters.redis.exams import RedisExamResults
 from memory.adapters.redis.holdout_record import RedisHoldoutRecord
 from memory.adapters.redis.idempotency_keys import RedisIdempotencyKeys
+from memory.adapters.redis.key_scan import RedisKeyScan
 from memory.adapters.redis.ledger import RedisUserLedger
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.model_capabilities import RedisModelCapabilities
@@ -80,6 +81,7 @@ async def open_redis_state(process: Process, stack: AsyncExitStack, *, origin: V
         barrier=RedisWriteBarrier(client, owners, clock=clock),
         rewriting=RedisDeletedKeys(client),
         snapshots=_snapshots(client, background, process),
+        scan=RedisKeyScan(client),
     )
 
 

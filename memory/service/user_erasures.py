@@ -2,12 +2,14 @@
 
 `UserErasures` deletes the rows and records the erasure by a digest of the user's id. `FileRewriter`, which the worker
 runs, writes the files anew that still hold deleted bytes; several erasures share one rewriting, and one that was broken
-off is repeated. Who asks for the proof names the user again: only then can anybody look for the user's id.
+off is repeated. Who asks for the proof names the user again: only then can anybody look for the user's id. It is a
+partial one where a server keeps files that nobody here can read; the report names them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,7 +19,14 @@ import structlog
 from memory.errors import BadInput, Conflict, NotFound, Unavailable
 from memory.model import Scope, is_valid_id
 from memory.ports import Clock
-from memory.ports.erasures import ErasureProof, ErasureRecord, ErasureRequest, Erasures, FileRewriting
+from memory.ports.erasures import (
+    ErasureProof,
+    ErasureRecord,
+    ErasureRequest,
+    Erasures,
+    FileRewriting,
+    ScanReport,
+)
 from memory.runtime.metrics import Metrics
 from memory.service.erasure import Erasure
 from memory.service.idempotency import NewId
@@ -26,17 +35,22 @@ ATTEMPTS_MAX = 5  # a user who goes on chatting while being erased
 LOOK_SECONDS = 1.0  # between two looks for erasures whose files wait
 REST_PER_SECOND = 4.0  # seconds of pause per second of rewriting: it takes a fifth of the time at most
 RETRY_SECONDS = 10.0
-LOOK_AGAIN_SECONDS = 10.0  # after a look that found something: each reads all files
+LOOK_AGAIN_SECONDS = 10.0  # after a look that found something: each reads everything
+PARTLY_AGAIN_SECONDS = 3_600.0  # after one that found nothing, and could not look everywhere: seldom would the next one
 
 log = structlog.get_logger(__name__)
 
 
 class ErasureState(StrEnum):
-    """How far it is. `DELETED`: no request finds anything, while files may hold bytes. `REMAINS`: a look found some."""
+    """How far it is. `DELETED`: no request finds anything, while files may hold bytes. `REMAINS`: a look found some.
+
+    `PARTLY_PROVEN`: it found nothing, and there are places that it could not look into.
+    """
 
     DELETED = "deleted"
     REWRITTEN = "rewritten"
     PROVEN = "proven"
+    PARTLY_PROVEN = "partly_proven"
     REMAINS = "remains"
 
 
@@ -85,7 +99,7 @@ class UserErasures:
         return [ErasureStatus(_state_of(record), record) for record in found]
 
     async def status(self, user_id: str, erasure_id: str) -> ErasureStatus:
-        """How far it is. Looks for the user's id in all files once they are rewritten, until a look found nothing."""
+        """How far it is. Looks for the user's id everywhere once files are rewritten, until a look found nothing."""
         async with self._one_look_at_a_time:
             return await self._looked(user_id, erasure_id)
 
@@ -93,11 +107,9 @@ class UserErasures:
         found = await self._proof.record.get(user_id, erasure_id) if is_valid_id(erasure_id) else None
         if found is None:
             raise NotFound("this user has no such erasure")
-        files, state = self._proof.files, _state_of(found)
-        seen_at = None if found.scan is None else found.scan.scanned_at
-        is_due = seen_at is None or self._clock() - seen_at >= LOOK_AGAIN_SECONDS
-        if files is not None and is_due and state in (ErasureState.REWRITTEN, ErasureState.REMAINS):
-            report = await files.scan([user_id])
+        if self._proof.places and _is_look_due(found, now=self._clock()):
+            looks = [await place.scan([user_id]) for place in self._proof.places]
+            report = ScanReport.of([one for one in looks if one is not None], at=self._clock())
             await self._proof.record.scanned(erasure_id, report)
             found = ErasureRecord(found.request, found.rewritten_at, report)
         return ErasureStatus(_state_of(found), found)
@@ -106,9 +118,23 @@ class UserErasures:
 def _state_of(record: ErasureRecord) -> ErasureState:
     if record.rewritten_at is None:
         return ErasureState.DELETED
-    if record.scan is None:
+    if record.scan is None or not record.scan.places:  # a look into files alone proves nothing of servers
         return ErasureState.REWRITTEN
-    return ErasureState.REMAINS if record.scan.found_in else ErasureState.PROVEN
+    if record.scan.found_in:
+        return ErasureState.REMAINS
+    return ErasureState.PROVEN if record.scan.is_complete else ErasureState.PARTLY_PROVEN
+
+
+def _is_look_due(record: ErasureRecord, *, now: float) -> bool:
+    since = math.inf if record.scan is None else now - record.scan.scanned_at
+    match _state_of(record):
+        case ErasureState.REWRITTEN:
+            return True
+        case ErasureState.REMAINS:
+            return since >= LOOK_AGAIN_SECONDS
+        case ErasureState.PARTLY_PROVEN:
+            return since >= PARTLY_AGAIN_SECONDS
+    return False
 
 
 class FileRewriter:

@@ -13,7 +13,7 @@ from turn_logs import Deployment
 
 from memory.adapters.redis import erasures as redis_erasures
 from memory.adapters.sqlite import erasures as sqlite_erasures
-from memory.ports.erasures import ErasureRecord, ErasureRequest, Erasures, NoErasures, ScanReport
+from memory.ports.erasures import ErasureRecord, ErasureRequest, Erasures, NoErasures, PlaceReport, ScanReport
 
 ANN, NOW = "ann.lee@example.com", 1_750_000_000.0
 Opened: TypeAlias = Callable[[], AbstractAsyncContextManager[Erasures]]
@@ -44,7 +44,12 @@ async def test_an_erasure_is_known_to_its_user_alone(process: Opened) -> None:
 
 
 async def test_it_is_seen_by_all_processes_and_survives_them(process: Opened) -> None:
-    report = ScanReport(NOW + 9, 4, 4_096, ("milvus/a", "turns.sqlite-wal"))
+    looks = (
+        PlaceReport("files", "every file", 4, 4_096, ("milvus/a", "turns.sqlite-wal")),
+        PlaceReport("redis", "every key", 7, 70, (), ("files of 2 replicas", "keys of the type stream")),
+    )
+    report = ScanReport.of(looks, at=NOW + 9)
+    assert (report.files, report.bytes, report.found_in) == (4, 4_096, ("milvus/a", "turns.sqlite-wal"))
     async with process() as one, process() as two:
         await one.begun(ANN, asked("e1"))
         assert await two.get(ANN, "e1") == ErasureRecord(asked("e1"))

@@ -8,12 +8,12 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from product import Product, eventually, running_product
+from product import eventually, running_product
 from upstream import RecordingUpstream
+from whole_lives import live
 
 from memory.adapters.file_scan import scanned
 
@@ -31,58 +31,6 @@ def rows_with(database: Path, words: list[str]) -> list[str]:
             rows = connection.execute(f'SELECT * FROM "{table}"').fetchall()
             found += [table for row in rows if any(word in repr(row) for word in words)]
     return sorted(set(found))
-
-
-def call(product: Product, method: str, path: str, user: str, **more: Any) -> httpx.Response:
-    params = {"user_id": user, **more.pop("params", {})}
-    answer = httpx.request(method, f"{product.api}/v1/memory{path}", params=params, timeout=60, **more)
-    assert answer.is_success, answer.text
-    return answer
-
-
-def live(product: Product, user: str, word: str) -> None:
-    """Chats, streamed and not, with a tool; memories stated, superseded, added, forgotten; a profile line; an export
-    and its import; sessions that ended; a call with an idempotency key.
-    """
-    product.chat(f"My parrot is called {word}.", user, session_id=f"s-{word}-1")
-    product.chat(f"I live in {word} Street.", user, session_id=f"s-{word}-1", stream=True)
-    product.flush(user)
-    product.ask("What is my parrot called?", user, session_id=f"s-{word}-2")
-    product.chat(f"I moved: I live in New {word} Road now.", user, session_id=f"s-{word}-2", stream=True)
-    body = {
-        "model": "m",
-        "memory_context": {"user_id": user, "session_id": f"s-{word}-3"},
-        "messages": [
-            {"role": "user", "content": f"Look up {word}."},
-            {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [
-                    {"id": "c1", "type": "function", "function": {"name": "look", "arguments": f'"{word}"'}}
-                ],
-            },
-            {"role": "tool", "tool_call_id": "c1", "content": f"{word} was found"},
-        ],
-    }
-    httpx.post(f"{product.url}/v1/chat/completions", json=body, timeout=30)
-    for text in (f"I first read {word} today.", f"And I like {word} tea."):
-        answer = httpx.post(
-            f"{product.url}/v1/responses",
-            json={"model": "m", "input": text, "memory_context": {"user_id": user, "session_id": f"s-{word}-4"}},
-            timeout=30,
-        )
-        assert answer.status_code < 500
-    key = {"Idempotency-Key": f"k-{word}"}
-    added = {"memories": [{"content": f"The user fears {word} storms."}, {"content": f"The user sells {word}s."}]}
-    ids = call(product, "POST", "", user, json=added, headers=key).json()
-    forgotten = json.dumps(ids)
-    product.flush(user)
-    memories = call(product, "GET", "", user, params={"status": "all"}).json()["memories"]
-    assert any(word in one["content"] for one in memories), memories
-    call(product, "DELETE", f"/{memories[0]['id']}", user)
-    lines = call(product, "GET", "/export", user).content
-    assert word in forgotten + lines.decode()
-    call(product, "POST", f"/sessions/s-{word}-1/end", user)
 
 
 @pytest.mark.stack
@@ -113,6 +61,7 @@ def test_of_an_erased_user_no_byte_is_left_in_any_file_and_others_keep_everythin
         assert erasure["state"] == "proven", erasure
         assert erasure["deleted"]["memories"] >= 2
         assert erasure["scan"]["files"] > 5
+        assert [one["place"] for one in erasure["scan"]["places"]] == ["files"]
         assert USER not in json.dumps(erasure)
 
         assert rows_with(data / "turns.sqlite", [USER, WORD]) == []

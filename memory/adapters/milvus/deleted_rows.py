@@ -3,11 +3,13 @@
 All rows are copied to the next generation of the collection while everybody goes on. Then writers are kept out for a
 moment, the rows of users who were written meanwhile are copied again, and the new generation takes the place of the old
 one, which is dropped. Others who ask Milvus for the collection by its name find the new one by an alias. A Milvus
-server compacts its segments by itself; there it is only asked to begin.
+server replaces its segments by itself: it is asked to compact them, and waited for. The old ones stay in its storage
+until its garbage collection, which nobody can ask for.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
@@ -23,6 +25,8 @@ from memory.runtime.metrics import Metrics
 
 CALL_SECONDS = 50.0  # per call: nobody waits, and loading or flushing a large collection takes long
 ALONE_SECONDS = 3_600.0  # for all of it
+COMPACTION_SECONDS_MAX = 600.0
+COMPACTION_LOOK_SECONDS = 0.5
 CLOSED_SECONDS = 20.0  # writers wait no longer, whatever happens to this process
 
 Result = TypeVar("Result")
@@ -31,9 +35,17 @@ Result = TypeVar("Result")
 class MilvusDeletedRows:
     """`memory.ports.erasures.FileRewriting` of a collection. Open with `async with`."""
 
-    def __init__(self, address: MilvusAddress, *, barrier: WriteBarrier, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        address: MilvusAddress,
+        *,
+        barrier: WriteBarrier,
+        metrics: Metrics,
+        compaction_seconds: float = COMPACTION_SECONDS_MAX,
+    ) -> None:
         self._connection = MilvusConnection(address, metrics=metrics, opening=_live)
         self._barrier = barrier
+        self._compaction_seconds = compaction_seconds
 
     async def __aenter__(self) -> Self:
         return self
@@ -49,6 +61,7 @@ class MilvusDeletedRows:
     async def rewrite(self) -> None:
         """Raises `Conflict` while another process is at it."""
         if not await self._call("compact", _keeps_deleted_bytes):
+            await self._compact()
             return
         async with self._barrier.alone(seconds=ALONE_SECONDS):
             live = await self._call("live", lambda link: link.collections.live())
@@ -59,6 +72,22 @@ class MilvusDeletedRows:
             async with self._barrier.closed(seconds=CLOSED_SECONDS):
                 await self._copy_written(live, target)
                 await self._call("switch", lambda link: _switch(link, live, target))
+
+    async def _compact(self) -> None:
+        job = await self._call("compact", _begin_compaction)
+        if job is None:
+            return
+
+        async def has_ended(link: Link) -> bool:
+            return str(await link.client.get_compaction_state(job, timeout=LIBRARY_SECONDS)) == "Completed"
+
+        try:
+            async with asyncio.timeout(self._compaction_seconds):
+                while not await self._call("compact", has_ended):  # noqa: ASYNC110  # only the server knows
+                    await asyncio.sleep(COMPACTION_LOOK_SECONDS)
+        except TimeoutError:
+            reason = f"it did not end a compaction within {self._compaction_seconds:.0f} s"
+            raise Unavailable(PART, reason) from None
 
     async def _copy_written(self, live: str, target: str) -> None:
         for user_id in await self._barrier.writers():
@@ -98,9 +127,15 @@ async def _live(collections: Collections) -> str:
 
 
 async def _keeps_deleted_bytes(link: Link) -> bool:
-    if not link.can.keeps_deleted_bytes and await link.collections.exists(link.collection):
-        await link.client.compact(link.collection, timeout=LIBRARY_SECONDS)
     return link.can.keeps_deleted_bytes
+
+
+async def _begin_compaction(link: Link) -> int | None:
+    """The number of the job; None without a collection. Only rows in sealed segments are compacted, hence the flush."""
+    if not await link.collections.exists(link.collection):
+        return None
+    await link.client.flush(link.collection, timeout=LIBRARY_SECONDS)
+    return int(await link.client.compact(link.collection, timeout=LIBRARY_SECONDS))
 
 
 async def _successor(link: Link) -> str:

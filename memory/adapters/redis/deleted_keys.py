@@ -1,7 +1,8 @@
 """Rewrites the files of the Redis servers, which keep what was deleted until then.
 
-The append-only file holds every command since its last rewriting, and a snapshot is as old as its time. Replicas that
-are no part of a cluster have files of their own, of which nothing is known here.
+The append-only file holds every command since its last rewriting, and a snapshot is as old as its time. In memory, a
+server keeps the latest slow commands, which are emptied. Replicas that are no part of a cluster have files of their
+own, of which nothing is known here.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from memory.errors import Unavailable
 REWRITE_SECONDS_MAX = 600.0
 PAUSE_SECONDS = 0.05
 APPEND_ONLY, SNAPSHOT = "append-only file", "snapshot"
+_LOGS = (("SLOWLOG", "RESET"), ("COMMANDLOG", "RESET", "large-request"), ("COMMANDLOG", "RESET", "large-reply"))
 _BUSY = ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
 
 
@@ -32,6 +34,8 @@ class RedisDeletedKeys:
         """Whoever asks a server that refuses gets `Unavailable`: then only its operator can rewrite its files."""
         try:
             async with asyncio.timeout(REWRITE_SECONDS_MAX):
+                for command in _LOGS:
+                    await self._client.of_each_node(*command)  # who looks for the rest sees whether one was refused
                 await self._rewritten("BGREWRITEAOF", "aof_last_bgrewrite_status", APPEND_ONLY)
                 settings = await configured(self._client, "save")
                 if any(node is None or node.get("save") for node in settings):

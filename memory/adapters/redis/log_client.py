@@ -6,7 +6,7 @@ Commands of one call may concern keys on several nodes of a cluster; a script on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,9 +15,11 @@ from redis.asyncio.cluster import RedisCluster
 from redis.exceptions import RedisClusterException, RedisError, ResponseError
 
 from memory.adapters.redis.cluster_calls import ClusterCalls
+from memory.adapters.redis.failure_reasons import reason_of
 from memory.errors import Unavailable
 
 CALL_SECONDS_MAX = 5.0  # one round trip: with `appendfsync always` a write waits for the disk
+KEYS_IN_A_PAGE = 100
 CALLS_AT_ONCE_MAX = 32  # of one process, each on a connection of its own; the others wait for their turn
 
 Command: TypeAlias = tuple[str | bytes | int | float, ...]
@@ -59,6 +61,25 @@ class LogClient:
         """Run a script as one step of the server."""
         return await self.call("EVAL", script, len(keys), *keys, *arguments)
 
+    @property
+    def is_cluster(self) -> bool:
+        return self._cluster is not None
+
+    async def keys(self) -> AsyncIterator[Sequence[bytes]]:
+        """The names of all keys that are there throughout, in pages, some of them several times."""
+        if self._cluster is not None:
+            masters = await to_its_end(_answered(self._cluster.masters()))
+            scans = [node.execute_command for node in masters]
+        else:
+            scans = [self._client.execute_command]
+        for scan in scans:
+            cursor, is_first = 0, True
+            while cursor or is_first:
+                cursor, keys = await to_its_end(_answered(scan("SCAN", cursor, "COUNT", KEYS_IN_A_PAGE)))
+                is_first = False
+                if keys:
+                    yield keys
+
     async def of_each_node(self, *command: str) -> list[Reply]:
         """The replies of all servers, replicas of a cluster with them; None of one that refuses the command."""
         if self._cluster is None:
@@ -68,11 +89,16 @@ class LogClient:
         return [await to_its_end(_unless_refused(node.execute_command(*command))) for node in nodes]
 
 
+def is_refused(error: Unavailable) -> bool:
+    """Whether a server refused the command, rather than being away."""
+    return isinstance(error.__context__, ResponseError)
+
+
 async def _unless_refused(awaitable: Awaitable[Result]) -> Result | None:
     try:
         return await _answered(awaitable)
     except Unavailable as error:
-        if isinstance(error.__context__, ResponseError):
+        if is_refused(error):
             return None
         raise
 
@@ -85,7 +111,7 @@ async def _answered(awaitable: Awaitable[Result]) -> Result:
     except TimeoutError as error:
         raise Unavailable("turn_log", f"Redis did not answer within {CALL_SECONDS_MAX:.0f} s") from error
     except (RedisError, RedisClusterException, OSError) as error:  # the cluster's is no RedisError
-        raise Unavailable("turn_log", f"Redis failed: {type(error).__name__}") from None
+        raise Unavailable("turn_log", f"Redis failed: {reason_of(error)}") from None
 
 
 async def abandoned_if_cancelled(awaitable: Awaitable[Result]) -> Result:

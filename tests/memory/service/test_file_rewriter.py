@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
@@ -14,10 +15,16 @@ from turn_logs import ManualClock
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.erasures import SqliteErasures
 from memory.errors import Unavailable
-from memory.ports.erasures import ErasureProof, ErasureRequest, ScanReport
+from memory.ports.erasures import ErasureProof, ErasureRequest, PlaceReport, ScanReport
 from memory.runtime.metrics import Metrics
 from memory.service.erasure import Erasure
-from memory.service.user_erasures import LOOK_AGAIN_SECONDS, ErasureState, FileRewriter, UserErasures
+from memory.service.user_erasures import (
+    LOOK_AGAIN_SECONDS,
+    PARTLY_AGAIN_SECONDS,
+    ErasureState,
+    FileRewriter,
+    UserErasures,
+)
 
 USER = "ann-7f3a"
 
@@ -57,29 +64,83 @@ async def test_the_store_is_not_copied_again_and_again_for_a_turn_log_that_is_to
 
 
 class CountedScan:
-    """Each look takes a moment, and finds the user."""
+    """Each look takes a moment, and has this result."""
 
-    def __init__(self, clock: ManualClock) -> None:
+    def __init__(self, report: PlaceReport | None) -> None:
         self.looks = 0
-        self._clock = clock
+        self._report = report
 
-    async def scan(self, wanted: Sequence[str]) -> ScanReport:
+    async def scan(self, wanted: Sequence[str]) -> PlaceReport | None:
+        assert wanted == [USER]
         self.looks += 1
         await asyncio.sleep(0.01)
-        return ScanReport(self._clock(), 1, 1, ("a file",))
+        return self._report
+
+
+CLEAN = PlaceReport("files", "every file", 3, 30)
+FOUND = PlaceReport("redis", "every key", 9, 90, found_in=("a key",))
+UNREAD = PlaceReport("milvus", "every row", 5, 50, not_searched=("files of the server",))
+
+
+@asynccontextmanager
+async def looked_for(
+    folder: Path, clock: ManualClock, *places: PlaceReport | None
+) -> AsyncIterator[tuple[UserErasures, SqliteErasures, list[CountedScan]]]:
+    """An erasure `e1` of rewritten files, and looks that have these results."""
+    async with SqliteDatabase(folder / "turns.sqlite") as database:
+        record, scans = SqliteErasures(database), [CountedScan(one) for one in places]
+        await record.begun(USER, ErasureRequest("e1", clock(), clock(), {}))
+        await record.rewritten(["e1"], at=clock())
+        proof = ErasureProof(record, tuple(scans))
+        yield UserErasures(cast(Erasure, None), proof, clock=clock, new_id=lambda: "e2"), record, scans
+
+
+@pytest.mark.parametrize(
+    ("places", "state"),
+    [
+        ([CLEAN], ErasureState.PROVEN),
+        ([CLEAN, None], ErasureState.PROVEN),
+        ([CLEAN, UNREAD], ErasureState.PARTLY_PROVEN),
+        ([CLEAN, FOUND, UNREAD], ErasureState.REMAINS),
+    ],
+    ids=["nothing anywhere", "a place that another covers", "one that cannot be read", "one that holds them"],
+)
+async def test_an_erasure_is_proven_by_looks_into_all_places(
+    tmp_path: Path, places: list[PlaceReport | None], state: ErasureState
+) -> None:
+    clock = ManualClock()
+    async with looked_for(tmp_path, clock, *places) as (erasures, record, _):
+        found = await erasures.status(USER, "e1")
+        assert found.state == state
+        report = ScanReport.of([one for one in places if one is not None], at=clock())
+        assert (report.files, report.bytes) == (3, 30)
+        assert found.record.scan == report
+        assert await record.get(USER, "e1") == found.record
+
+
+async def test_a_proof_of_files_alone_by_an_earlier_release_is_made_again(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with looked_for(tmp_path, clock, CLEAN, UNREAD) as (erasures, record, _):
+        await record.scanned("e1", ScanReport(clock(), 3, 30))
+        [before] = await erasures.latest(limit=9)
+        assert before.state == ErasureState.REWRITTEN
+        assert (await erasures.status(USER, "e1")).state == ErasureState.PARTLY_PROVEN
+
+
+async def test_after_a_partial_proof_there_is_seldom_another_look(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with looked_for(tmp_path, clock, UNREAD) as (erasures, _, [scan]):
+        for seconds, looks in ((0.0, 1), (PARTLY_AGAIN_SECONDS - 1, 1), (1.0, 2)):
+            clock.now += seconds
+            await erasures.status(USER, "e1")
+            assert scan.looks == looks
 
 
 async def test_whoever_asks_for_the_proof_at_once_shares_one_look_and_soon_after_there_is_no_other(
     tmp_path: Path,
 ) -> None:
     clock = ManualClock()
-    scan = CountedScan(clock)
-    async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        record = SqliteErasures(database)
-        await record.begun(USER, ErasureRequest("e1", clock(), clock(), {}))
-        await record.rewritten(["e1"], at=clock())
-        proof = ErasureProof(record, scan)
-        erasures = UserErasures(cast(Erasure, None), proof, clock=clock, new_id=lambda: "e2")
+    async with looked_for(tmp_path, clock, FOUND) as (erasures, _, [scan]):
         for seconds, looks in ((0.0, 1), (LOOK_AGAIN_SECONDS - 1, 1), (1.0, 2)):
             clock.now += seconds
             found = await asyncio.gather(*(erasures.status(USER, "e1") for _ in range(5)))

@@ -1,0 +1,116 @@
+"""Erases a user of a product on a Redis and a Milvus server, then looks for them wherever it keeps anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from milvus_standalone import MilvusServer
+from product import Product, eventually, running_product
+from redis import Redis
+from redis_server import RedisServer, own_redis_server
+from upstream import RecordingUpstream
+from whole_lives import call, live
+
+from memory.adapters.file_scan import scanned
+
+USER, OTHER = "user-who-leaves-8b2c", "user-who-stays-04ef"
+WORD, OTHER_WORD = "Quetzalbimxford", "Wombatlyxenham"
+PROOF_SECONDS_MAX = 240.0  # a compaction of a Milvus server takes seconds, on a busy machine a minute
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """It logs every command as a slow one, with the beginning of its arguments."""
+    folder = tmp_path / "redis"
+    folder.mkdir()
+    with own_redis_server(folder) as server:
+        server.set("slowlog-max-len", "100000")
+        server.set("slowlog-log-slower-than", "0")
+        yield server
+
+
+def rows_with(server: MilvusServer, words: list[str]) -> list[str]:
+    """Collections with rows that hold one of them, in any field but the vector."""
+    client, found = server.client(), []
+    for name in client.list_collections():
+        client.load_collection(name)
+        fields = [one["name"] for one in client.describe_collection(name)["fields"] if one["name"] != "embedding"]
+        rows = client.query(name, filter='id > ""', output_fields=fields, limit=10_000, consistency_level="Strong")
+        found += [name for row in rows if any(word in repr(dict(row)) for word in words)]
+    client.close()
+    return sorted(set(found))
+
+
+def slow_commands_with(server: RedisServer, words: list[str]) -> int:
+    with Redis(port=server.port) as client:
+        return sum(any(word in repr(one) for word in words) for one in client.execute_command("SLOWLOG", "GET", "-1"))
+
+
+def erased(product: Product, user: str) -> dict[str, Any]:
+    """The erasure once it is proven as far as that is possible."""
+    erasure = call(product, "DELETE", "/everything", user).json()
+
+    def ended() -> dict[str, Any] | None:
+        found: dict[str, Any] = call(product, "GET", f"/erasures/{erasure['erasure_id']}", user).json()
+        return None if found["state"] in ("deleted", "rewritten", "remains") else found
+
+    found: dict[str, Any] = eventually(ended, seconds=PROOF_SECONDS_MAX, every=1.0)
+    return found
+
+
+@pytest.mark.stack
+@pytest.mark.slow("a product of its own, lives of users, and everything read that its servers hold")
+def test_of_an_erased_user_nothing_is_left_on_the_servers_and_the_proof_says_what_it_could_not_read(
+    milvus_server: MilvusServer, collection: str, redis: RedisServer, upstream: RecordingUpstream, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    with (
+        milvus_server.configured(tmp_path, collection) as config,
+        running_product(data, "--redis-url", redis.url, upstream=upstream.url, config=config) as product,
+    ):
+        live(product, OTHER, OTHER_WORD)
+        live(product, USER, WORD)
+        kept = sorted(product.memories(OTHER))
+        assert len(kept) >= 2
+        receipts = call(product, "GET", "/receipts", USER).json()["receipts"]
+        assert receipts != []
+        assert redis.keys_with(USER) != []
+        assert redis.keys_with(WORD) != []
+        assert slow_commands_with(redis, [USER, WORD]) > 0
+        assert rows_with(milvus_server, [USER, WORD]) == [collection]
+        for number in range(3):  # the worker is at it, or about to be, when they are erased
+            product.chat(f"My {number}th parrot is called {WORD}.", USER, session_id=f"s-{number}")
+
+        erasure = erased(product, USER)
+        assert erasure["state"] == "partly_proven", erasure
+        assert USER not in repr(erasure)
+        places = {one["place"]: one for one in erasure["scan"]["places"]}
+        assert {name: one["found_in"] for name, one in places.items()} == {"files": [], "redis": [], "milvus": []}
+        assert all(one["items"] > 0 and one["bytes"] > 0 for one in places.values())
+        assert [places[name]["not_searched"] for name in ("files", "redis")] == [[], []]
+        [unread] = places["milvus"]["not_searched"]
+        assert "dataCoord.gc" in unread
+
+        words = [USER, WORD]
+        assert [redis.keys_with(word) for word in words] == [[], []]
+        assert slow_commands_with(redis, words) == 0
+        assert rows_with(milvus_server, words) == []
+        files = [data, product.log_file, product.ports_file, redis.folder]
+        assert scanned(files, [*words, WORD.lower()])[2] == []
+        metrics = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=30).text
+        assert not [word for word in words if word in metrics]
+
+        for receipt in receipts:
+            path = f"{product.api}/v1/memory/receipts/{receipt['id']}"
+            assert httpx.get(path, params={"user_id": USER}, timeout=30).status_code == 404
+        product.ask("What is my parrot called?", USER, session_id="s-new")  # a filter that had their working set
+        assert WORD.encode() not in upstream.received[-1].body
+        assert product.flush(USER)["pending"] == 0  # what waited to be learnt is not
+        assert not [one for one in product.memories(USER) if WORD in one]
+        assert redis.keys_with(WORD) == []
+        assert rows_with(milvus_server, [WORD]) == []
+        assert sorted(product.memories(OTHER)) == kept
