@@ -211,7 +211,7 @@ class MemoriesController(Controller):
 
     @operation(get, "/{id:str}/history", "getMemoryHistory", allowed=READS_PROJECTS, errors=(404,))
     async def show_history(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> views.MemoryHistory:
-        """The memory and what it replaced, latest first."""
+        """The memory, what it replaced, and all earlier wordings, latest first."""
         await refuse_foreign_memory(library, caller, path_id, is_change=False)
         history = await library.history(caller.user_id, path_id)
-        return views.MemoryHistory([views.memory_view(one) for one in history if is_visible(caller, one)])
+        return views.history_view([one for one in history if is_visible(caller, one)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -10,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from memory.api.times import TimeText, time_of, time_text, time_text_or_none
 from memory.model import CATEGORIES, MEMORY_TYPES, Candidate, Evidence, Memory, MemoryStatus, Trust
 from memory.model.memories import MemoryVisibility
+from memory.model.wordings import Corrector, earlier_in, plain_metadata_of
 from memory.service.library import MEMORIES_PER_ADD_MAX
 from memory.service.requests import MemoryEdit, NewMemory
 
@@ -154,10 +156,23 @@ class MemoryPage(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
+class EarlierWordingView(msgspec.Struct, frozen=True):
+    """What a memory said from `since` to `until`, and who corrected it: the user, another member of its shared project,
+    or learning, from something that was said later. `memory_id`: another one where that stored a memory of its own.
+    """
+
+    memory_id: str
+    content: str
+    since: TimeText
+    until: TimeText
+    corrected_by: Corrector
+
+
 class MemoryHistory(msgspec.Struct, frozen=True):
-    """The memory and what it replaced, latest first."""
+    """The memory and what it replaced, latest first; `earlier`: all that they said before, latest first."""
 
     memories: list[MemoryView]
+    earlier: list[EarlierWordingView]
 
 
 class DeletedScope(msgspec.Struct, frozen=True):
@@ -195,6 +210,16 @@ def memory_view(memory: Memory) -> MemoryView:
     return MemoryView(**_fields(memory))
 
 
+def history_view(memories: Sequence[Memory]) -> MemoryHistory:
+    """The newest first."""
+    newest_id = memories[0].id if memories else ""
+    earlier = [
+        EarlierWordingView(one.memory_id, one.content, time_text(one.since), time_text(one.until), one.corrected_by)
+        for one in earlier_in(memories, newest_id=newest_id)
+    ]
+    return MemoryHistory(list(map(memory_view, memories)), earlier)
+
+
 def found_memory(candidate: Candidate) -> FoundMemory:
     return FoundMemory(**_fields(candidate.memory), score=candidate.score, score_parts=dict(candidate.parts))
 
@@ -211,7 +236,7 @@ def _fields(memory: Memory) -> dict[str, Any]:
         **{name: getattr(memory, name) or None for name in _MAY_BE_EMPTY},
         "values": list(memory.values),
         "evidence": list(map(evidence_view, memory.evidence)),
-        "metadata": dict(memory.metadata),
+        "metadata": dict(plain_metadata_of(memory)),
     }
 
 

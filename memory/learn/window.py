@@ -40,6 +40,7 @@ from memory.ports import (
 from memory.runtime.instruments import Instruments
 from memory.runtime.tracing import SpanName
 from memory.service.erasure import Erasure
+from memory.service.forgotten_wordings import forget_wordings, without_meant
 from memory.service.holdout_signs import HoldoutSigns
 from memory.service.left_out_turns import LeftOutTurns, Reach, turns_quoted
 from memory.service.raw_word_search import RawWordSearch
@@ -204,19 +205,15 @@ class WindowLearning:
         """The plan, from the stored memories, under the lock; and the vectors found in the process."""
         forgotten = await self._forgotten(lease, held, read, vectors)
         gone = {memory_id for found in forgotten.values() for memory_id in (*found.gone, *found.raw)}
-        left = [record for record in seen.near if record.memory.id not in gone]
+        near = without_meant(seen.near, partial(forgetting.is_forgotten_later, forgetting.lasting(read.requests)))
+        left = [record for record in near if record.memory.id not in gone]
         known = [record.memory for record in left]
         places = new_claim_indexes(read.claims, known, read.turns)
         claims = [read.claims[place] for place in places]
         ids = partial(memory_id, lease)
         verdicts = renumbered(seen.of_pairs, places, count=len(read.claims), ids=ids)
-        changes = consolidation.consolidate(
-            claims,
-            known,
-            now=self._clock(),
-            ids=ids,
-            judged=Judged(read.confirmations, verdicts),
-        )
+        judged = Judged(read.confirmations, verdicts)
+        changes = consolidation.consolidate(claims, known, now=self._clock(), ids=ids, judged=judged)
         outcomes = forgetting.outcomes_of(read.requests, forgotten)
         revision = (await self._ledger.revision(lease.user_id)).number
         inputs = plan_inputs.inputs_of(claims, read.confirmations, verdicts, known, changes, revision=revision)
@@ -241,7 +238,9 @@ class WindowLearning:
                 await self._turn_log.withdraw(lease.user_id, opened_before=inf, only=[previous.id])
             if project_id not in stored:
                 where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
-                stored[project_id] = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
+                known = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
+                means = partial(forgetting.is_forgotten_later, forgetting.lasting(read.requests))
+                stored[project_id] = await forget_wordings(self._store, held, lease.user_id, known, means)
                 of_project = {n: one for n, one in enumerate(read.requests) if one.turn.scope.project_id == project_id}
                 meant = {n: partial(forgetting.matching_ids, one, turns=read.turns) for n, one in of_project.items()}
                 words |= await self._raw_words.chosen(lease.user_id, meant, held, project_id=project_id)

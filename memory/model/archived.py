@@ -9,6 +9,7 @@ from memory.errors import BadInput
 from memory.model.derived import ARCHIVED, REFLECTS, RESTORED, WITHDRAWN
 from memory.model.memories import Memory, MemoryStatus, Trust
 from memory.model.withdrawn import is_of_abandoned_branch, withdrawn_of
+from memory.model.wordings import WORDINGS, wordings_of
 
 
 def restored(memory: Memory, *, now: float) -> Memory:
@@ -42,5 +43,6 @@ def kept_keys(memory: Memory) -> list[str]:
         RESTORED: True,
         WITHDRAWN: memory.trust is not Trust.BOOTSTRAPPED,
         REFLECTS: memory.trust is Trust.TOOL,
+        WORDINGS: bool(wordings_of(memory)),
     }
     return [key for key, is_ours in ours.items() if is_ours and key in memory.metadata]

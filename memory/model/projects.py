@@ -19,12 +19,13 @@ from enum import StrEnum
 from memory.model.derived import ARCHIVED, REFLECTS, RESTORED, WITHDRAWN
 from memory.model.identity import PROJECT_OWNER_PREFIX, ProjectScope
 from memory.model.memories import Memory, MemoryVisibility
+from memory.model.wordings import WORDINGS
 
 OUTSIDERS = "outsiders"  # audience of whoever is no member: admits public memories only
 KEY_DIGITS = 32  # hexadecimal: no two projects have the same by chance
 _DIGITS = frozenset("0123456789abcdef")
 _KEYS = uuid.UUID("5b0c1f0e-5d5e-4c59-8f0a-0e6a9d9b7a11")
-_OURS = frozenset((ARCHIVED, RESTORED, WITHDRAWN, REFLECTS))
+_OURS = frozenset((ARCHIVED, RESTORED, WITHDRAWN, REFLECTS, WORDINGS))
 
 
 class ProjectRole(StrEnum):

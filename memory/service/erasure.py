@@ -32,6 +32,7 @@ from memory.model.derived import hanging_on
 from memory.model.memories import CONFIDENCE_STEP
 from memory.model.versions import refuse_changed
 from memory.model.withdrawn import withdrawn_evidence, without_withdrawn
+from memory.model.wordings import as_worded, without_wordings
 from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
 from memory.service.left_out_turns import LeftOutTurns
 from memory.service.locked_writes import write_rows
@@ -87,9 +88,10 @@ class Erasure:
         known_ids = {memory.id for memory in known}
         unknown = await self._store.memories(user_id, [one for one in gone if one not in known_ids])
         forgotten = [*known, *unknown]
-        found = await self._raw_words.of_memories(user_id, forgotten, held)
+        said = [*forgotten, *(worded for one in forgotten for worded in as_worded(one))]
+        found = await self._raw_words.of_memories(user_id, said, held)
         await self._summaries.leave_out(user_id, found.turn_ids)
-        await self._left_out.forget(user_id, forgotten, between=held.renew)
+        await self._left_out.forget(user_id, said, between=held.renew)
         raw_ids = {*found.row_ids, *(one.id for one in forgotten if one.status is MemoryStatus.RAW)}
         memories = [one for one in gone if one not in raw_ids]
         await self._erase_held(user_id, held, (), sorted(raw_ids))  # first: a repeat finds them by the memories
@@ -285,9 +287,12 @@ def without_sources(memory: Memory, turn_ids: Collection[str], *, now: float) ->
 
 
 def without_source(memory: Memory, turn_id: str, *, now: float) -> Memory | None:
-    """The memory without that turn's evidence, also what was withdrawn; None if no other statement supports it."""
+    """The memory without that turn's evidence, also what was withdrawn; None if no other statement supports it.
+
+    What it said before it was corrected goes as well: it may be what was said in that turn.
+    """
     left = without_evidence(memory, [quoted for quoted in memory.evidence if quoted.turn_id == turn_id], now=now)
-    return None if left is None else replace(without_withdrawn(left, [turn_id]), updated_at=now)
+    return None if left is None else replace(without_wordings(without_withdrawn(left, [turn_id])), updated_at=now)
 
 
 def without_evidence(memory: Memory, lost: Collection[Evidence], *, now: float) -> Memory | None:

@@ -23,6 +23,7 @@ from memory.model.projects import (
     shared_id,
 )
 from memory.model.versions import refuse_changed
+from memory.model.wordings import Corrector
 from memory.ports import MemoryBank, MemoryFilter, Page
 from memory.service.erasure import Erasure
 from memory.service.idempotency import NewId
@@ -125,12 +126,13 @@ class ProjectMemories:
         found = await self.changeable(user_id, memory_id, expected)
         if found is None:
             return None
+        by = Corrector.USER if found.entry.author_id == user_id else Corrector.MEMBER
         edit.applied_to(found.record.memory, now=self._parts.clock())  # refuses invalid edits before embedding
         vectors = await self._embedder.embed([edit.content], is_urgent=False) if edit.content is not None else None
         async with self._ledger.write(found.access.project.owner_id) as held:
             found = await self.still(user_id, memory_id, expected)
             project = found.access.project
-            row = edit.applied_to(found.record.memory, now=self._parts.clock())
+            row = edit.applied_to(found.record.memory, now=self._parts.clock(), by=by)
             vectors = found.record.vector[np.newaxis] if vectors is None else vectors
             await self._rows.write(project, held, [found.entry], [row], vectors)
             await self._rows.show([found.entry])

@@ -16,6 +16,7 @@ from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt
 from memory.model.archived import kept_keys, restored
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.model.projects import ONE_TENANT, MemoryVisibility, Tenancy
+from memory.model.wordings import WORDINGS, Corrector, reworded
 from memory.ports import Clock, Tokens
 from memory.runtime.tracing import NO_TRACER, Tracer
 
@@ -95,8 +96,8 @@ class MemoryEdit:
     visibility: MemoryVisibility | None = None
     project_id: str | None = None
 
-    def applied_to(self, memory: Memory, *, now: float) -> Memory:
-        """The changed memory. Raises `BadInput`."""
+    def applied_to(self, memory: Memory, *, now: float, by: Corrector = Corrector.USER) -> Memory:
+        """The changed memory, with what it said before among its earlier wordings. Raises `BadInput`."""
         given = {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
         if not given:
             raise BadInput(f"nothing to change: give one of {', '.join(self.__slots__)}")
@@ -111,7 +112,7 @@ class MemoryEdit:
             given["metadata"] = {**self.metadata, **{key: memory.metadata[key] for key in kept_keys(memory)}}
         if given.pop("status", MemoryStatus.ACTIVE.value) != MemoryStatus.ACTIVE.value:
             raise BadInput("status can only be set to active, which brings back what was put away")
-        changed = replace(memory, **given, updated_at=now)
+        changed = reworded(memory, replace(memory, **given, updated_at=now), by=by)
         return restored(changed, now=now) if self.status is not None else changed
 
 
@@ -184,7 +185,9 @@ def plain_text(text: str, name: str) -> str:
 
 
 def plain_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """As `checked_metadata`, for what is new here: refuses control characters in names and texts, too."""
+    """As `checked_metadata`, for what is new here: refuses control characters in names and texts, too, and our key."""
+    if WORDINGS in metadata:
+        raise BadInput(f"metadata may not have the key {WORDINGS}: memproxy keeps what a memory said before under it")
     waiting: list[Any] = [checked_metadata(metadata)]
     while waiting:
         match waiting.pop():

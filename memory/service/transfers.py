@@ -18,6 +18,7 @@ import msgspec
 
 from memory.errors import BadInput, MemoryRefused
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, is_valid_id
+from memory.model.wordings import plain_metadata_of, with_wordings, wordings_of
 from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RecordCopies
 from memory.service import imported_ids
 from memory.service.locked_writes import write_rows
@@ -300,8 +301,8 @@ def _checked(memory: Memory, user_id: str, number: int) -> Memory:
         raise BadInput(f"line {number} has an id that cannot be: 1-256 bytes of UTF-8 without control characters")
     if memory.status is MemoryStatus.RAW:
         raise BadInput(f"line {number} holds raw words of a turn, which an export never does")
-    checked_metadata(memory.metadata)
-    return replace(memory, user_id=user_id)
+    checked_metadata(plain_metadata_of(memory))
+    return with_wordings(replace(memory, user_id=user_id), wordings_of(memory))
 
 
 __all__ = ["LINE_BYTES_MAX", "ExportHeader", "ExportedMemory", "ExportedProfile", "Imported", "MemoryTransfers"]

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import axe_core_python
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
 
 MY_PAGE, OPERATORS_PAGE = "/v1/memory/ui/", "/v1/memory/ui/operator.html"
 CHROMIUM = shutil.which("chromium")
@@ -98,6 +98,11 @@ def accessibility_faults(page: Page) -> list[str]:
         if one["impact"] in ("serious", "critical")
         for node in one["nodes"]
     ]
+
+
+def card(page: Page, content: str) -> Locator:
+    """Of the memory that says this."""
+    return page.get_by_role("article", name=content)
 
 
 def press(page: Page, name: str) -> None:

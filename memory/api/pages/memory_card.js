@@ -82,7 +82,7 @@ class Card {
         this.hasReceipts && call("GET", "receipts", { parameters: { memory_id: memory.id, limit: RECEIPTS } }),
         call("GET", memoryPath(memory.id, "/history")),
       ]);
-      this.details.replaceChildren(...(this.author ? [] : [this.evidence()]), ...(used ? [uses(used, memory.id)] : []), this.history(history.memories), this.facts());
+      this.details.replaceChildren(...(this.author ? [] : [this.evidence()]), ...(used ? [uses(used, memory.id)] : []), this.history(history.earlier), this.facts());
     } catch (error) {
       this.details.replaceChildren(failure(error, () => this.explain()));
     }
@@ -96,11 +96,12 @@ class Card {
     return section("evidence", quotes.length ? element("ul", { class: "quotes" }, quotes) : element("p", { class: "hint" }, t("evidence.none")));
   }
 
-  history(memories) {
-    const earlier = memories.slice(1).map((one) =>
-      element("li", {}, element("span", { dir: "auto" }, one.content), element("span", { class: "hint" }, date(one.said_at))),
-    );
-    return section("history", earlier.length ? element("ol", { class: "lines" }, earlier) : element("p", { class: "hint" }, t("history.none")));
+  history(earlier) {
+    const lines = earlier.map((one) => {
+      const about = [t("history.times", { since: date(one.since), until: date(one.until) }), named("corrected_by", one.corrected_by)];
+      return element("li", {}, element("span", { dir: "auto" }, one.content), about.map((text) => element("span", { class: "hint" }, text)));
+    });
+    return section("history", lines.length ? element("ol", { class: "lines" }, lines) : element("p", { class: "hint" }, t("history.none")));
   }
 
   facts() {

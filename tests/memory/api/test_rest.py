@@ -47,7 +47,12 @@ async def test_what_is_created_is_found_shown_changed_and_deleted(api: httpx.Asy
         0,
     )
 
-    assert (await api.get(f"/v1/memory/{one}/history")).json()["memories"] == [changed.json()]
+    past = (await api.get(f"/v1/memory/{one}/history")).json()
+    assert past["memories"] == [changed.json()]
+    (earlier,) = past["earlier"]
+    assert (earlier["memory_id"], earlier["content"], earlier["corrected_by"]) == (one, body["content"], "user")
+    assert (earlier["since"], earlier["until"]) == ("2025-03-04T09:00:00Z", changed.json()["updated_at"])
+    assert changed.json()["metadata"] == shown["metadata"]
     assert (await api.delete(f"/v1/memory/{one}")).status_code == 200
     assert_refused(await api.get(f"/v1/memory/{one}"), 404, "not_found")
     assert [m["id"] for m in (await api.get("/v1/memory")).json()["memories"]] == [two]

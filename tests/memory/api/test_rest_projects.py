@@ -269,6 +269,26 @@ async def test_a_memory_is_shared_and_taken_back_and_others_never_see_its_words(
         assert (await world.call(user, "GET", f"/{back['id']}")).status_code == (200 if user == "ed" else 404)
 
 
+async def test_what_a_shared_memory_said_before_is_for_its_author(world: ProjectWorld) -> None:
+    await made(world)
+    (one,) = (await world.call("ed", "POST", "", {"memories": [{"content": "we ship on Fridays"}]})).json()["ids"]
+    await world.call("ed", "PATCH", f"/{one}", {"content": "we ship on Mondays"})
+    shared = await world.call("ed", "PATCH", f"/{one}", {"visibility": "members", "project_id": "apollo"})
+    one = shared.json()["id"]
+    assert (await world.call("ada", "PATCH", f"/{one}", {"content": "we ship on Tuesdays"})).status_code == 200
+    past = (await world.call("ed", "GET", f"/{one}/history")).json()["earlier"]
+    assert [(w["content"], w["corrected_by"]) for w in past] == [
+        ("we ship on Mondays", "member"),
+        ("we ship on Fridays", "user"),
+    ]
+    for user in ("ada", "vic"):
+        theirs = await world.call(user, "GET", f"/{one}/history")
+        assert theirs.json()["earlier"] == []
+        assert "Fridays" not in theirs.text + (await world.call(user, "GET", f"/{one}")).text
+    back = (await world.call("ed", "PATCH", f"/{one}", {"visibility": "owner_only"})).json()["id"]
+    assert len((await world.call("ed", "GET", f"/{back}/history")).json()["earlier"]) == 2
+
+
 async def test_tenants_and_bounds_of_tokens_are_never_crossed(tmp_path: Path) -> None:
     acme: dict[str, Any] = {"tenant": "acme", "projects": ["apollo"]}
     async with project_world(tmp_path, has_tenants=True) as world:

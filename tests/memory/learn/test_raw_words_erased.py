@@ -13,9 +13,12 @@ from turn_logs import Process, sqlite_deployment
 
 from memory.errors import NotFound
 from memory.learn.worker import Worker, WorkerSettings
-from memory.model import MemoryStatus
+from memory.model import Change, ChangeKind, MemoryStatus
+from memory.model.wordings import wordings_of
 from memory.ports import MemoryBank, MemoryFilter, RequestTraces
 from memory.service.erasure import Erasure
+from memory.service.locked_writes import write_rows
+from memory.service.requests import MemoryEdit
 
 MARKER = "xylophone quartz lantern"
 SAID = (f"Hm, {MARKER}", f"I live in Ulm. And so the {MARKER.upper()} again")
@@ -112,3 +115,21 @@ async def test_erased_nothing_that_we_store_holds_the_words(tmp_path: Path, way:
     assert await rows_with_the_marker(bench) == []
     assert cells_with_the_marker(tmp_path / "turns.sqlite") == []
     assert await bench.raw_words() == ([] if way == "everything" else ["And a blue giraffe"])
+
+
+async def test_what_a_memory_said_before_it_was_corrected_is_forgotten_on_request(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        worker = bench.worker(process)
+        await bench.tell(process, "My boat is called Nereid.")
+        await worker.work_off()
+        (boat,) = await bench.memories()
+        edited = MemoryEdit(content="My boat is called Calypso.").applied_to(boat, now=boat.updated_at + 1)
+        edited = MemoryEdit(content="My ship is called Calypso.").applied_to(edited, now=boat.updated_at + 2)
+        vectors = await bench.embedder.embed([edited.content], is_urgent=False)
+        async with process.ledger.write("ann") as held:
+            await write_rows(bench.store, held, "ann", [Change(ChangeKind.UPDATE, edited)], vectors)
+        await bench.tell(process, "Please forget that my boat is called Nereid.", session="s2")
+        await worker.work_off()
+        (ship,) = await bench.memories()
+        assert ship.content == "My ship is called Calypso."
+        assert [one.content for one in wordings_of(ship)] == ["My boat is called Calypso."]

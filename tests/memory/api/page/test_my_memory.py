@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from page_users import QUESTION, fill, memory, receipt
 from page_world import PageWorld, many
-from pages import OPERATORS_PAGE, Opener, accessibility_faults, press, tab_to
-from playwright.sync_api import Page, expect
+from pages import OPERATORS_PAGE, Opener, card, press, tab_to
+from playwright.sync_api import expect
 
 from memory.model import Scope
 from memory.service.requests import MemoryEdit
@@ -27,10 +26,6 @@ def user(request: pytest.FixtureRequest, world: PageWorld) -> str:
     return name
 
 
-def card(page: Page, content: str) -> Any:
-    return page.get_by_role("article", name=content)
-
-
 def test_a_memory_shows_its_words_its_uses_and_what_it_replaced(open_page: Opener, user: str) -> None:
     with open_page(user=user) as opened:
         page = opened.page
@@ -41,45 +36,16 @@ def test_a_memory_shows_its_words_its_uses_and_what_it_replaced(open_page: Opene
         expect(tea).to_contain_text("I'd rather have green tea than coffee")
         expect(tea).to_contain_text(QUESTION)
         expect(tea).to_contain_text(f"r-{user}-tea")
-        expect(tea).to_contain_text("It replaced nothing.")
+        expect(tea).to_contain_text("It was never corrected, and replaced nothing.")
         expect(tea).not_to_contain_text("2 + 2")
         city = card(page, "Lives in Porto")
         city.get_by_role("button", name="Details").click()
         expect(city).to_contain_text("Lives in Braga")
+        expect(city).to_contain_text("Replaced by what was said later")
         expect(city).to_contain_text("No answer of the last days has used it.")
         city.get_by_role("button", name="Details").click()
         expect(city.get_by_text("Lives in Braga")).to_be_hidden()
         opened.assert_clean()
-
-
-def test_a_use_leads_to_its_answer_and_to_its_receipt(open_page: Opener, user: str, world: PageWorld) -> None:
-    world.say(user, f"{user}-t", QUESTION, "A good *green* tea, <b>of course</b>.", receipt_id=f"r-{user}-tea")
-    world.say("stranger", f"{user}-s", QUESTION, "The stranger's answer", receipt_id=f"r-{user}-tea")
-    with open_page(user=user) as opened:
-        tea = card(opened.page, "Prefers green tea to coffee")
-        tea.get_by_role("button", name="Details").click()
-        opener = tea.get_by_role("button", name="Show the answer")
-        expect(opener).to_have_attribute("aria-expanded", "false")
-        opener.click()
-        answer = tea.locator(".answer")
-        expect(answer.locator("blockquote")).to_have_text([QUESTION, "A good *green* tea, <b>of course</b>."])
-        expect(answer).to_contain_text("Found for this question")
-        expect(answer.locator(".lines li")).to_have_text(["Prefers green tea to coffeefor this question"])
-        expect(answer.locator("dl")).to_contain_text("12 ms")
-        assert accessibility_faults(opened.page) == []
-        tea.get_by_role("button", name="Hide the answer").click()
-        expect(answer).to_be_hidden()
-        opened.assert_clean()
-
-
-def test_a_use_whose_chat_was_deleted_still_shows_its_receipt(open_page: Opener, user: str) -> None:
-    with open_page(user=user) as opened:
-        tea = card(opened.page, "Prefers green tea to coffee")
-        tea.get_by_role("button", name="Details").click()
-        tea.get_by_role("button", name="Show the answer").click()
-        expect(tea.locator(".answer")).to_contain_text("The conversation record does not hold this chat any more.")
-        expect(tea.locator(".answer")).to_contain_text("Found for this question")
-        opened.assert_clean(expected=("404",))
 
 
 def test_search_finds_by_meaning_and_clear_leads_back(open_page: Opener, user: str) -> None:
@@ -127,6 +93,15 @@ def test_a_corrected_memory_is_stored_and_a_cancelled_correction_is_not(
         expect(card(page, "Lives in Lisbon")).to_be_visible()
         assert "Lives in Lisbon" in world.contents(user)
         assert "Lives in Porto" not in world.contents(user)
+        card(page, "Lives in Lisbon").get_by_role("button", name="Details").click()
+        past = card(page, "Lives in Lisbon").locator(".lines li").filter(has_text="Corrected by you")
+        expect(past).to_contain_text("Lives in Porto")
+        expect(past).to_contain_text(" to ")
+        card(page, "Lives in Lisbon").get_by_role("button", name="Correct").click()
+        page.get_by_label("Corrected text").fill("Lives in Faro")
+        press(page, "Save")
+        faro = card(page, "Lives in Faro").locator(".lines li")  # the newest first, and what learning replaced last
+        expect(faro.locator("span:first-child")).to_have_text(["Lives in Lisbon", "Lives in Porto", "Lives in Braga"])
         opened.assert_clean()
 
 

@@ -140,7 +140,7 @@ def test_a_token_of_some_projects_shows_those_and_offers_nothing_that_concerns_a
         page = opened.page
         expect(page.locator(".content")).to_have_text("The red plan")
         page.get_by_role("button", name="Details").click()
-        expect(page.get_by_role("article")).to_contain_text("It replaced nothing.")
+        expect(page.get_by_role("article")).to_contain_text("It was never corrected")
         expect(page.get_by_role("button", name="Forget all…")).to_have_count(0)
         expect(page.get_by_role("button", name="Export")).to_have_count(0)
         page.get_by_label("Project").select_option("blue")
