@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from certificates import Certificates
 from redis.crc import key_slot
-from redis_server import READY_SECONDS, Certificates, RedisServer, free_port, skip_without_redis
+from redis_server import READY_SECONDS, RedisServer, free_port, skip_without_redis
 
 MASTERS = 3
 NODE_TIMEOUT_MS = 15_000  # Redis's own default: a busy machine is no failure

@@ -18,20 +18,12 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from certificates import Certificates
 from redis import Redis
 from redis.exceptions import RedisError
 
 READY_SECONDS = 20.0
 REDIS = "redis-server"
-
-
-@dataclass(frozen=True, slots=True)
-class Certificates:
-    """PEM files of a server: its own, the key of it, and the authority by which others verify it."""
-
-    certificate: Path
-    key: Path
-    authority: Path
 
 
 @dataclass(slots=True)
@@ -76,7 +68,7 @@ class RedisServer:
         """Not asynchronous: for what a test looks at or changes."""
         if self.certificates is None:
             return Redis(port=self.port)
-        return Redis(port=self.port, ssl=True, ssl_ca_certs=str(self.certificates.authority))
+        return Redis("127.0.0.1", self.port, ssl=True, ssl_ca_certs=str(self.certificates.authority))
 
     @property
     def pid(self) -> int:

@@ -6,12 +6,13 @@ A turn that was recorded has to survive. Servers that evict keys, or have no app
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import structlog
 
+from memory.adapters.redis.failure_reasons import was_closed
 from memory.adapters.redis.log_client import LogClient
-from memory.errors import BadSetting
+from memory.errors import BadSetting, Unavailable
 
 OLDEST_MAJOR_VERSION = 7
 
@@ -23,7 +24,7 @@ async def check_servers(client: LogClient, *, survives_power_failure: bool) -> N
 
     Where `CONFIG` is forbidden, as on many hosted servers, a warning says what could not be checked.
     """
-    for info in await client.of_each_node("INFO", "server"):
+    for info in await _introductions(client):
         check_version(info)
     wanted = _wanted(survives_power_failure=survives_power_failure)
     settings = await configured(client, *wanted)
@@ -36,6 +37,17 @@ async def check_servers(client: LogClient, *, survives_power_failure: bool) -> N
     for node in settings:
         if node is not None:
             _check_settings(node, wanted)
+
+
+async def _introductions(client: LogClient) -> Sequence[Mapping[str, object] | None]:
+    try:
+        return await client.of_each_node("INFO", "server")
+    except Unavailable as error:
+        if was_closed(error):
+            raise Unavailable(
+                "turn_log", "Redis closes the connection: a port for TLS needs rediss:// in redis_url"
+            ) from error
+        raise
 
 
 async def server_time(client: LogClient) -> float:

@@ -1,0 +1,36 @@
+"""What an operator needs to know of a failed call. Only of connections: an error of a command may quote it, and so a
+user.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+CLOSED = "Connection closed by server"  # how redis-py words it
+
+
+def reason_of(error: BaseException) -> str:
+    """Its kind; where TLS failed, why."""
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is refused ({cause.verify_message}): see memory.redis.certificate_authority"
+        if isinstance(cause, ssl.SSLError):
+            return f"TLS failed ({cause.reason})"
+    return type(error).__name__
+
+
+def was_closed(error: BaseException) -> bool:
+    """Whether the server closed the connection, as a port for TLS does with one without."""
+    return any(
+        isinstance(cause, ConnectionResetError) or (isinstance(cause, RedisConnectionError) and CLOSED in str(cause))
+        for cause in _causes(error)
+    )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
