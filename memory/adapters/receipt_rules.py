@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,6 +20,11 @@ def without_secrets(receipt: Receipt, redact: Callable[[str], str]) -> Receipt:
 def held(receipt: Receipt, memory_id: str) -> bool:
     """Whether a note of the request held that memory."""
     return any(memory_id in note.memory_ids for note in receipt.notes)
+
+
+def project_mark(project_id: str) -> str:
+    """Names a project whose receipts were erased: by a digest, since the name has gone with them. It is no id."""
+    return f" project/{hashlib.sha256(project_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 def before(cursor: str) -> int:

@@ -133,7 +133,7 @@ class Receipt:
     too.
 
     `query`: in the user's words. `candidates`: the best of those examined, best first; `left_out`: the number of
-    others. `timings_ms`: milliseconds by stage.
+    others. `timings_ms`: milliseconds by stage. `project_id`: of the chat; "" for none.
     """
 
     id: str
@@ -148,6 +148,7 @@ class Receipt:
     notes: tuple[CarriedNote, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     outcome: Mapping[str, Any] = field(default_factory=dict)  # what the worker did about the user's requests to memory
+    project_id: str = ""
 
     def memory_ids(self) -> tuple[str, ...]:
         """The ids of all memories in the receipt, each once."""

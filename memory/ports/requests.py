@@ -87,8 +87,11 @@ class Receipts(Protocol):
         """
         ...
 
-    async def erase(self, user_id: str) -> None:
-        """Delete all receipts of this user, including the queries in them. Raises `Unavailable`."""
+    async def erase(self, user_id: str, *, project_id: str = "") -> None:
+        """Delete all receipts of this user, or those of chats in exactly that project, with the queries in them.
+
+        Those that are on their way are not kept. Raises `Unavailable`.
+        """
         ...
 
 

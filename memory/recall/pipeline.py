@@ -316,7 +316,7 @@ class RecallPipeline:
             # notes put back were counted when they were new
             self._usage_counts.count(scope.user_id, planned.found_ids, at=trace.began_at)
         receipt_id = self._new_id()
-        answered = Answered(receipt_id, scope.user_id, trace.began_at, status, reason)
+        answered = Answered(receipt_id, scope.user_id, trace.began_at, status, reason, scope.project_id)
         leave = partial(self._leave_receipt, answered, trace, planned)
         asyncio.get_running_loop().call_later(RECEIPT_PAUSE_SECONDS, leave)
         if trace.compacted is not None:

@@ -190,6 +190,7 @@ class Erasure:
         await self._turn_log.messages.erase(user_id, project_id=project_id, before=called_at)
         await self._erase_profiles(user_id, project_id)
         await self.drop_states(user_id)
+        await self._receipts.erase(user_id, project_id=project_id)  # they contain the user's queries
         if not project_id:
             await self._idempotency.erase(user_id)
             await self._receipts.erase(user_id)  # they contain the user's queries

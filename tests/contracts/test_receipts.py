@@ -134,6 +134,33 @@ async def test_erasing_a_user_leaves_nothing_of_his_and_all_of_the_others(books:
     assert await books.receipts.get("bob", "theirs") is not None
 
 
+async def test_erasing_a_project_leaves_the_receipts_of_all_other_chats(open_books: Opener, tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with open_books(tmp_path, clock, Bounds()) as books:
+        kept_ids = ["none", "blue"]
+        books.receipts.keep(receipt("red 1", project_id="red"))
+        books.receipts.keep(receipt("none"))
+        books.receipts.keep(receipt("blue", project_id="blue"))
+        books.receipts.keep(receipt("theirs", "bob", project_id="red"))
+        books.receipts.keep(receipt("red 2", project_id="red"))
+        assert await got(books.receipts, "ann", "red 2") == receipt("red 2", project_id="red")
+        for _ in range(2):
+            clock.now += 1.0
+            await books.receipts.erase("ann", project_id="red")
+            books.receipts.keep(receipt("on its way", project_id="red", at=clock.now - 0.5))
+            books.receipts.keep(receipt(f"late {clock.now}", project_id="blue", at=clock.now - 0.5))
+            assert await got(books.receipts, "ann", f"late {clock.now}") is not None
+            kept_ids.append(f"late {clock.now}")
+            assert ids(await books.receipts.page("ann", limit=9)) == kept_ids[::-1]
+        assert sorted(ids(await books.receipts.page_of_all(limit=9))) == sorted([*kept_ids, "theirs"])
+        books.receipts.keep(receipt("red 3", project_id="red", at=clock.now + 1))
+        assert await got(books.receipts, "ann", "red 3") is not None
+        await books.receipts.erase("ann", project_id="nobody's")
+        await books.receipts.erase("ann")
+        assert ids(await books.receipts.page("ann", limit=9)) == []
+        assert ids(await books.receipts.page("bob", limit=9)) == ["theirs"]
+
+
 async def test_keeping_never_raises_even_what_cannot_be_kept_or_when_all_is_closed(
     open_books: Opener, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from memory.adapters.receipt_rules import before, held, without_secrets
+from memory.adapters.receipt_rules import before, held, project_mark, without_secrets
 from memory.adapters.redis import log_keys
 from memory.adapters.redis.background import RedisBackground
 from memory.adapters.redis.log_client import LogClient
@@ -85,12 +85,19 @@ class RedisReceipts:
                 return
         raise Unavailable("turn_log", f"others changed this receipt {AMEND_TRIES_MAX} times meanwhile")
 
-    async def erase(self, user_id: str) -> None:
-        await self._shelf.erase(user_id, at=self._clock())
+    async def erase(self, user_id: str, *, project_id: str = "") -> None:
+        if not project_id:
+            await self._shelf.erase(user_id, at=self._clock())
+            return
+        await self._shelf.mark(user_id, [project_mark(project_id)], at=self._clock())
+        shelved = await self._shelf.all(user_id)
+        of_project = [one for one in shelved if _RECEIPTS.decode(one.value).project_id == project_id]
+        await self._shelf.remove(user_id, of_project)
 
     async def _keep(self, receipt: Receipt) -> None:
         body = _ENCODER.encode(without_secrets(receipt, self._redact))
-        new = NewValue(receipt.id, body, receipt.at, len(body))
+        marks = [project_mark(receipt.project_id)] if receipt.project_id else []
+        new = NewValue(receipt.id, body, receipt.at, len(body), marks)
         await self._shelf.put(receipt.user_id, new, keeps_first=True)
 
     async def _page(self, look: Look, cursor: str, limit: int, is_wanted: Callable[[Receipt], bool]) -> ReceiptPage:

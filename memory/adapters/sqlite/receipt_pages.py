@@ -22,7 +22,7 @@ def user_page(
     connection: sqlite3.Connection, *, user_id: str, memory_id: str, limit: int, before: int, expired: float
 ) -> ReceiptPage:
     rows = connection.execute(
-        "SELECT ordinal, body FROM receipts WHERE user_id = ?1 AND ordinal < ?2 AND id <> '' AND kept_at > ?3 "
+        "SELECT ordinal, body FROM receipts WHERE user_id = ?1 AND ordinal < ?2 AND body <> '' AND kept_at > ?3 "
         "AND instr(body, ?4) > 0 ORDER BY ordinal DESC",
         (user_id, before, expired, msgspec.json.encode(memory_id) if memory_id else b"{"),
     )
@@ -31,7 +31,7 @@ def user_page(
 
 def page_of_all(connection: sqlite3.Connection, *, limit: int, before: int, expired: float) -> ReceiptPage:
     rows = connection.execute(
-        "SELECT position, body FROM receipts WHERE position < ? AND id <> '' AND kept_at > ? ORDER BY position DESC",
+        "SELECT position, body FROM receipts WHERE position < ? AND body <> '' AND kept_at > ? ORDER BY position DESC",
         (before, expired),
     )
     return _page(rows, limit, lambda _: True)

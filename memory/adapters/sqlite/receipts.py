@@ -1,8 +1,8 @@
 """Receipts on SQLite, in the turn log's database: every process can read those of all filters.
 
 Limited in age, in number per user, and in total bytes (`position` grows by the bytes of each receipt). Erasing a user's
-receipts leaves one marker row with the time, so that receipts on their way are not stored after it. Written in the
-background after the request; failures are not reported.
+receipts, or those of a project, leaves one marker row with the time, which has no body, so that receipts on their way
+are not stored after it. Written in the background after the request; failures are not reported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from memory.adapters.receipt_rules import before, without_secrets
+from memory.adapters.receipt_rules import before, project_mark, without_secrets
 from memory.adapters.retention import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
 from memory.adapters.sqlite import receipt_pages
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -69,12 +69,17 @@ class SqliteReceipts:
     async def amend(self, user_id: str, receipt_id: str, outcome: Mapping[str, Any]) -> None:
         await self._database.write(partial(_amended, user_id=user_id, receipt_id=receipt_id, outcome=outcome))
 
-    async def erase(self, user_id: str) -> None:
-        await self._database.write(partial(_erased, user_id=user_id, now=self._clock()))
+    async def erase(self, user_id: str, *, project_id: str = "") -> None:
+        if project_id:
+            erased = partial(_project_erased, user_id=user_id, project_id=project_id)
+            await self._database.write(partial(erased, now=self._clock()))
+        else:
+            await self._database.write(partial(_erased, user_id=user_id, now=self._clock()))
 
     def _kept(self, connection: sqlite3.Connection, *, receipt: Receipt, expired: float) -> None:
-        erased_later = "SELECT 1 FROM receipts WHERE user_id = ? AND id = ? AND kept_at > ?"
-        is_erased = connection.execute(erased_later, (receipt.user_id, NO_ID, receipt.at)).fetchone()
+        erased_later = "SELECT 1 FROM receipts WHERE user_id = ? AND id IN (?, ?) AND kept_at > ?"
+        marks = (NO_ID, project_mark(receipt.project_id) if receipt.project_id else NO_ID)
+        is_erased = connection.execute(erased_later, (receipt.user_id, *marks, receipt.at)).fetchone()
         if is_erased or was_erased_since(connection, receipt.user_id, receipt.at):
             return
         body = msgspec.json.encode(without_secrets(receipt, self._redact))
@@ -119,4 +124,18 @@ def _erased(connection: sqlite3.Connection, *, user_id: str, now: float) -> None
         "INSERT INTO receipts (position, user_id, ordinal, id, kept_at, body) "
         "SELECT coalesce(max(position), 0) + 1, ?, 0, ?, ?, '' FROM receipts",
         (user_id, NO_ID, now),
+    )
+
+
+def _project_erased(connection: sqlite3.Connection, *, user_id: str, project_id: str, now: float) -> None:
+    rows = connection.execute("SELECT position, body FROM receipts WHERE user_id = ? AND body <> ''", (user_id,))
+    of_project = [position for position, body in rows if _RECEIPT.decode(body).project_id == project_id]
+    connection.executemany("DELETE FROM receipts WHERE position = ?", [(one,) for one in of_project])
+    mark = project_mark(project_id)
+    connection.execute("DELETE FROM receipts WHERE user_id = ? AND id = ?", (user_id, mark))
+    connection.execute(
+        "INSERT INTO receipts (position, user_id, ordinal, id, kept_at, body) "
+        "SELECT (SELECT coalesce(max(position), 0) + 1 FROM receipts), ?1, "
+        "min(0, coalesce(min(ordinal), 0)) - 1, ?2, ?3, '' FROM receipts WHERE user_id = ?1",
+        (user_id, mark, now),
     )

@@ -25,13 +25,14 @@ DIGITS, MILLISECOND_DIGITS = 6, 3  # digits kept of scores and of times
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The request's user, its time (Unix seconds), and the outcome of recall."""
+    """The request's user and project, its time (Unix seconds), and the outcome of recall."""
 
     receipt_id: str
     user_id: str
     at: float
     status: RecallStatus
     reason: str
+    project_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ def receipt_of(
         left_out=len(found.candidates) - len(weighed),
         notes=_carried(placed, placement),
         timings_ms={stage: _rounded(value) for stage, value in found.timings_ms.items()},
+        project_id=answered.project_id,
     )
 
 

@@ -59,7 +59,7 @@ class Kept:
     async def get(self, user_id: str, receipt_id: str) -> Receipt | None:
         return next((r for r in self.receipts if r.id == receipt_id), None)
 
-    async def erase(self, user_id: str) -> None:
+    async def erase(self, user_id: str, *, project_id: str = "") -> None:
         self.receipts.clear()
 
 
