@@ -18,6 +18,7 @@ from typer import Argument, Context, Exit, Option, Typer, echo
 from extproc.supervisor.locks_and_ports import CannotStart
 from memory.cli.main import commands, run_part
 from memory.cli.options import OPERATION, PARTS, STYLE, THE_PRODUCT, ConfigOption, JsonOption, command, with_parameters
+from memory.cli.output import print_json
 from memory.errors import BadInput, BadSetting, MemproxyError
 from memory.settings import SettingDoc, Settings, every_setting
 from memory.settings.loader import from_process
@@ -245,7 +246,9 @@ def model(
 
 
 @command(memproxy, panel=OPERATION)
-def probe(*, target: Annotated[str, Argument(help="unix:PATH, grpc:HOST:PORT, or a URL.")]) -> None:
+def probe(
+    *, target: Annotated[str, Argument(help="unix:PATH, grpc:HOST:PORT, or a URL.")], as_json: JsonOption = False
+) -> None:
     """Ask one part whether it works, for the health checks of containers: exit code 0 if it does, else 1.
 
     A filter (`unix:`, `grpc:`) works once it has searched, and until it is told to stop.
@@ -254,7 +257,10 @@ def probe(*, target: Annotated[str, Argument(help="unix:PATH, grpc:HOST:PORT, or
 
     from extproc.supervisor.probes import answers
 
-    sys.exit(not asyncio.run(answers(target)))
+    works = asyncio.run(answers(target))
+    if as_json:
+        print_json({"target": target, "works": works})
+    sys.exit(not works)
 
 
 @command(memproxy, panel=OPERATION)
@@ -262,6 +268,7 @@ def restart(
     *,
     config: ConfigOption = None,
     data_dir: Annotated[str | None, Option(help="Of the `up` that is to be restarted.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Restart the parts of a running `up`, one after the other, each when the one before works again.
 
@@ -270,7 +277,9 @@ def restart(
     from extproc.supervisor.rolling_restart import request_restart
 
     settings = from_process(config, {"data_dir": data_dir})
-    request_restart(Path(settings.data_dir), report=lambda line: echo(line, err=True))
+    ended = request_restart(Path(settings.data_dir), report=lambda line: echo(line, err=True))
+    if as_json:
+        print_json(ended)
 
 
 memproxy.add_typer(commands)

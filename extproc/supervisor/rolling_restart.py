@@ -131,8 +131,8 @@ def restart_order(names: Sequence[str]) -> list[str]:
     return sorted((name for name in names if kinds[name] in ORDER), key=lambda name: ORDER.index(kinds[name]))
 
 
-def request_restart(data_dir: Path, *, report: Callable[[str], None]) -> None:
-    """Ask the `up` of this directory to restart its parts, and wait until that is over. Blocks.
+def request_restart(data_dir: Path, *, report: Callable[[str], None]) -> RestartState:
+    """Ask the `up` of this directory to restart its parts, and wait until that is over: its state then. Blocks.
 
     Raises `CannotStart` if none is ready, `Unavailable` if a part does not return.
     """
@@ -146,12 +146,13 @@ def request_restart(data_dir: Path, *, report: Callable[[str], None]) -> None:
             raise Unavailable("memproxy up", "it was stopped during the restart")
         if state.number >= awaited and state.part != part:
             part = state.part
-            report(f"restarting {part}" if state.state == "running" else "")
+            if state.state == "running":
+                report(f"restarting {part}")
         if state.number >= awaited and state.state == "failed":
             raise Unavailable(state.part, "it does not work: the restart has stopped there; see the log of `up`")
         if state.number >= awaited and state.state == "done":
             report("all parts were restarted")
-            return
+            return state
         time.sleep(REPORT_SECONDS)
 
 

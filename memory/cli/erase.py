@@ -6,6 +6,7 @@ Erasing calls the REST API, which enforces access; the look reads files only, an
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import BadParameter, Exit, Option, confirm, echo
 
 from memory.cli.options import ConfigOption, JsonOption, YesOption
-from memory.cli.output import print_json
+from memory.cli.output import print_json, waiting_for
 from memory.settings.loader import from_process
 
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.5
 WAIT_SECONDS_MAX = 900.0
+UNDER_WAY = {  # states that another one follows, with what is done meanwhile
+    "deleted": "deleted; rewriting the files that hold bytes of it",
+    "rewritten": "rewritten; looking through what is left",
+}
 FOUND_CODE = 1  # of `--scan`, and of an erasure after which something was found
 
 
@@ -58,9 +63,10 @@ def _erase(options: EraseOptions, user: str) -> None:
         confirm(f"Erase everything of {user!r} for good?", abort=True, err=True)
     with api_client(options.config, options.api, user) as client:
         client.timeout = WAIT_SECONDS_MAX
-        erasure = answer_of(client.delete("/v1/memory/everything"))
-        if options.is_waiting:
-            erasure = _proven(client, erasure, is_quiet=options.as_json)
+        with waiting_for("deleting rows, turns and notes") as show:
+            erasure = answer_of(client.delete("/v1/memory/everything"))
+            if options.is_waiting:
+                erasure = _proven(client, erasure, show)
     if options.as_json:
         print_json(erasure)
     else:
@@ -69,16 +75,16 @@ def _erase(options: EraseOptions, user: str) -> None:
         raise Exit(FOUND_CODE)
 
 
-def _proven(client: httpx.Client, erasure: dict[str, Any], *, is_quiet: bool) -> dict[str, Any]:
+def _proven(client: httpx.Client, erasure: dict[str, Any], show: Callable[[str], None]) -> dict[str, Any]:
     """The erasure once its files are looked through, or what it is after `WAIT_SECONDS_MAX`."""
     from memory.cli.api_client import answer_of, quoted
 
     ends_at = time.monotonic() + WAIT_SECONDS_MAX
     before = ""
-    while time.monotonic() < ends_at and erasure["state"] in ("deleted", "rewritten"):
-        if not is_quiet and erasure["state"] != before:
+    while time.monotonic() < ends_at and erasure["state"] in UNDER_WAY:
+        if erasure["state"] != before:
             before = erasure["state"]
-            echo(f"{before} …", err=True)
+            show(UNDER_WAY[before])
         time.sleep(POLL_SECONDS)
         erasure = answer_of(client.get(f"/v1/memory/erasures/{quoted(erasure['erasure_id'])}"))
     return erasure

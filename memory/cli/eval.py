@@ -19,7 +19,7 @@ import msgspec
 from typer import Argument, BadParameter, Option, echo
 
 from memory.cli.options import ConfigOption, command, group
-from memory.cli.output import print_figures, progress_bar
+from memory.cli.output import print_figures, print_json, progress_bar
 from memory.errors import BadInput
 from memory.settings import ExternalModel, ModelEndpoint
 from memory.settings.loader import Settings, from_process
@@ -34,6 +34,7 @@ _LearningEvaluation: TypeAlias = Callable[..., Coroutine[None, None, Result]]
 LISTING_SECONDS = 10.0
 ANSWER_SECONDS = 120.0  # of one answer: evaluations also run on slow machines
 ANSWER_TOKENS = 1_500
+STANDARD_OUTPUT = Path("-")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -67,7 +68,9 @@ RecordsFile: TypeAlias = Annotated[
 class EvaluationOptions:
     """The options of every evaluation."""
 
-    json_path: Annotated[Path | None, _output("--json", "Write every figure to this file.")] = None
+    json_path: Annotated[
+        Path | None, _output("--json", "Write every figure to this file; - prints them instead of the tables.")
+    ] = None
     markdown_path: Annotated[Path | None, _output("--markdown", "Write the tables to this file.")] = None
     is_kept: Annotated[bool, Option("--report", help="Keep the tables as a report for the operator's page.")] = False
     report_name: Annotated[
@@ -290,12 +293,15 @@ def _evaluated(name: str, evaluation: _Evaluation, file: Path, options: Evaluati
     log_to_stderr(settings.log_format)
     with progress_bar(name) as advance:
         result: Result = asyncio.run(evaluation(settings, file, advance))
-    for head, rows in tables(result):
-        print_figures(head, rows)
-        echo()
-    if options.json_path is not None:
-        content: Mapping[str, Any] = {"evaluation": name, "file": file.name, **result}
-        _write(options.json_path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    content: Mapping[str, Any] = {"evaluation": name, "file": file.name, **result}
+    if options.json_path == STANDARD_OUTPUT:
+        print_json(content)
+    else:
+        for head, rows in tables(result):
+            print_figures(head, rows)
+            echo()
+        if options.json_path is not None:
+            _write(options.json_path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     if options.markdown_path is not None:
         _write(options.markdown_path, markdown(result))
     if options.is_kept or options.report_name:

@@ -38,7 +38,7 @@ from memory.cli.options import (
     command,
     group,
 )
-from memory.cli.output import print_json, print_memories, print_table
+from memory.cli.output import print_json, print_memories, print_table, progress_bar, waiting_for
 from memory.cli.prepare import prepare
 from memory.cli.projects import projects
 from memory.cli.sessions import sessions
@@ -223,10 +223,15 @@ def forget(
         confirm(f"Delete {what} of {options.user!r} for good?", abort=True, err=True)
     with options.client() as client:
         if memory_ids:
-            answers = [answer_of(client.delete(f"/v1/memory/{quoted(memory_id)}")) for memory_id in memory_ids]
+            with progress_bar("memories", total=len(memory_ids)) as advance:
+                answers = []
+                for done, memory_id in enumerate(memory_ids, start=1):
+                    answers.append(answer_of(client.delete(f"/v1/memory/{quoted(memory_id)}")))
+                    advance(done, len(memory_ids))
         else:
             scope = {"user_id": options.user} | ({"project_id": project} if project is not None else {})
-            answers = [answer_of(client.delete("/v1/memory", params=scope))]
+            with waiting_for(f"deleting {what}"):
+                answers = [answer_of(client.delete("/v1/memory", params=scope))]
     deleted = sum(answer["deleted"] for answer in answers)
     echo(json.dumps({"deleted": deleted}) if options.as_json else f"deleted: {deleted}")
 

@@ -40,6 +40,22 @@ def progress_bar(meaning: str, *, total: int | None = None) -> Iterator[Callable
         yield advance
 
 
+@contextmanager
+def waiting_for(first: str) -> Iterator[Callable[[str], None]]:
+    """On standard error, what is waited for: one line that is renewed in a terminal, or a line for each change."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status(first) as line:
+
+        def change(state: str) -> None:
+            line.update(state) if console.is_terminal else console.print(state, highlight=False)
+
+        if not console.is_terminal:
+            console.print(first, highlight=False)
+        yield change
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Plain text: no markup is interpreted, and no control character reaches the terminal.
 

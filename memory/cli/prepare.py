@@ -10,16 +10,21 @@ from functools import partial
 
 from typer import echo
 
-from memory.cli.options import ConfigOption
+from memory.cli.options import ConfigOption, JsonOption
+from memory.cli.output import print_json
 from memory.settings.loader import Settings, from_process
 
 
-def prepare(*, config: ConfigOption = None) -> None:
+def prepare(*, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Make the models ready in `models_dir`: exported and in 8 bits, so that no start has to. Costs nothing the
     second time.
     """
     settings = from_process(config, {})
-    for name in make_ready(settings):
+    ready = make_ready(settings)
+    if as_json:
+        print_json({"models_dir": str(settings.models_path), "ready": ready})
+        return
+    for name in ready:
         echo(f"the {name} is ready in {settings.models_path}", err=True)
 
 

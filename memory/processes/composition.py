@@ -306,8 +306,8 @@ async def open_parts_on(
 
 @asynccontextmanager
 async def open_library(settings: Settings) -> AsyncIterator[Library]:
-    """Only the library, for the operator's tools."""
-    async with open_parts(settings) as parts:
+    """Only the library, for the operator's tools: of the queue and the record, which need no embedding model."""
+    async with open_parts(settings, embeds_rarely=True) as parts:
         yield parts.library()
 
 

@@ -35,6 +35,7 @@ def named(says: str) -> list[str]:
 
 
 @pytest.mark.stack
+@pytest.mark.slow("starts the whole product, and restarts its parts")
 def test_parts_of_an_older_release_are_named_until_they_are_restarted(
     shared_upstream: RecordingUpstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,7 +52,10 @@ def test_parts_of_an_older_release_are_named_until_they_are_restarted(
         assert (found["version"]["level"], named(found["version"]["says"])) == ("warn", ["api", "filter", "worker"])
         assert f"{RUNNING} is installed" in found["version"]["says"]
         assert (found["memproxy up"]["level"], OLD in found["memproxy up"]["says"]) == ("warn", True)
-        subprocess.run([MEMPROXY, "restart", "--data-dir", str(product.data_dir)], check=True, timeout=300)
+        words = [MEMPROXY, "restart", "--json", "--data-dir", str(product.data_dir)]
+        ended = subprocess.run(words, check=True, capture_output=True, text=True, timeout=300)
+        assert json.loads(ended.stdout)["state"] == "done"  # the lines of its progress are on standard error
+        assert "restarting" in ended.stderr
         found = doctor_on(product, tmp_path)
         assert found["version"]["says"] == f"{RUNNING}, run by 1 api, 1 filter, 1 worker"
         assert "`memproxy restart` renews its parts only" in found["memproxy up"]["advice"]
