@@ -14,8 +14,10 @@ from litestar.response import Stream
 
 from memory.api.browsers import WrongType
 from memory.api.identity import Caller
-from memory.api.operations import READS, Allowed, TheCaller, TheLibrary, operation
+from memory.api.operations import READS_PROJECTS, Allowed, TheCaller, TheLibrary, operation
+from memory.api.project_bounds import bounded_project
 from memory.errors import BadInput
+from memory.model import Scope
 from memory.service.transfers import LINE_BYTES_MAX
 
 IMPORT_BYTES_MAX = 1 << 30  # some hundred thousand memories; never held at once
@@ -59,12 +61,25 @@ class TransfersController(Controller):
     path = "/v1/memory"
     tags = ("transfers",)
 
-    @operation(get, "/export", "exportMemories", allowed=READS, media_type=JSON_LINES)
-    async def export(self, library: TheLibrary, caller: TheCaller, record: FromQuery[bool] = True) -> Stream:
+    @operation(get, "/export", "exportMemories", allowed=READS_PROJECTS, media_type=JSON_LINES)
+    async def export(
+        self,
+        library: TheLibrary,
+        caller: TheCaller,
+        record: FromQuery[bool] = True,
+        project_id: FromQuery[str | None] = None,
+    ) -> Stream:
         """Everything of the user as JSON lines, one file that `import` reads back: what they decided about profiles,
         memories, whatever their status, with evidence, and unless `record` is false the conversation record.
+
+        With `project_id`, what is in that project alone; a member of a shared project gets also what others share there
+        with them.
         """
-        return Stream(library.transfers.export(caller.user_id, has_record=record), media_type=JSON_LINES)
+        if project_id == "":
+            raise BadInput("project_id is empty: leave it out to export everything of the user")
+        Scope(caller.user_id, project := bounded_project(caller, project_id or ""))  # before the answer begins
+        lines = library.transfers.export(caller.user_id, project_id=project, has_record=record)
+        return Stream(lines, media_type=JSON_LINES)
 
     @operation(
         post,

@@ -47,24 +47,26 @@ def export(
     *,
     output: Annotated[Path | None, Option("--output", "-o", help="The file. [default: standard output]")] = None,
     no_record: Annotated[bool, Option("--no-record", help="Leave out the conversation record.")] = False,
+    project: Annotated[str, Option(help="Only what is in this project.")] = "",
 ) -> None:
     """Write everything of a user as JSON Lines, which `memproxy import` reads: memories, profiles, conversations.
 
     A file appears, or replaces another, only when it is complete. With --output, --json prints the counts.
     """
+    wanted = {"record": "false" if no_record else "true"} | ({"project_id": project} if project else {})
     if output is None:
-        _copy(options, sys.stdout.buffer, has_record=not no_record)
+        _copy(options, sys.stdout.buffer, wanted)
         return
     with _replacing(output) as target:
-        memories, size = _copy(options, target, has_record=not no_record)
+        memories, size = _copy(options, target, wanted)
     if options.as_json:
         print_json({"output": str(output), "memories": memories, "bytes": size})
     else:
         echo(f"exported: {memories} memories, {size} bytes", err=True)
 
 
-def _copy(options: ApiOptions, target: IO[bytes], *, has_record: bool) -> tuple[int, int]:
-    """The memories and bytes that were written."""
+def _copy(options: ApiOptions, target: IO[bytes], wanted: Mapping[str, str]) -> tuple[int, int]:
+    """`wanted`: parameters of the call. The memories and bytes that were written."""
     import httpx
 
     from memory.cli.api_client import answer_of
@@ -75,7 +77,7 @@ def _copy(options: ApiOptions, target: IO[bytes], *, has_record: bool) -> tuple[
         with (
             options.client() as client,
             progress_bar("memories") as advance,
-            client.stream("GET", "/v1/memory/export", params={"record": "true" if has_record else "false"}) as response,
+            client.stream("GET", "/v1/memory/export", params=dict(wanted)) as response,
         ):
             if not response.is_success:
                 response.read()

@@ -193,7 +193,6 @@ class Erasure:
         await self._receipts.erase(user_id, project_id=project_id)  # they contain the user's queries
         if not project_id:
             await self._idempotency.erase(user_id)
-            await self._receipts.erase(user_id)  # they contain the user's queries
             await self._turn_log.chains.erase(user_id)
             await self._turn_log.trees.erase(user_id)
             await self._summaries.erase(user_id)

@@ -7,7 +7,7 @@ chats stays in their own memories (`project_sharing` moves them).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,7 +29,7 @@ from memory.service.erasure import Erasure
 from memory.service.idempotency import NewId
 from memory.service.project_members import ProjectParts, RightMissing
 from memory.service.requests import MemoryEdit, NewMemory, memory_to_store
-from memory.service.shared_rows import SharedRows
+from memory.service.shared_rows import ROWS_AT_ONCE, SharedRows
 from memory.service.user_writes import UserLife, UserWrites
 
 PAGES_PER_LOOK_MAX = 50  # store pages read for one page: limits the cost of rows that the caller may not see
@@ -110,6 +110,22 @@ class ProjectMemories:
         if not found and not cursor and access.role is None:
             raise NotFound("there is no such project")
         return Page(tuple(found), cursor)
+
+    async def shared_by_others(self, user_id: str, project_id: str) -> AsyncIterator[Memory]:
+        """What members see of each other's, whatever its status, newest first; nothing for whoever is no member."""
+        access = await self._parts.any_access(user_id, project_id)
+        if access is None or access.role is None:
+            return
+        cursor, is_first = "", True
+        while cursor or is_first:
+            where = MemoryFilter(access.project.owner_id, status=None)
+            page = await self._store.page(where, limit=ROWS_AT_ONCE, cursor=cursor)
+            cursor, is_first = page.next_cursor, False
+            entries = await self._projects.entries([row.id for row in page.memories])
+            for row in page.memories:
+                entry = entries.get(row.id)
+                if entry is not None and entry.author_id != user_id and entry.may_be_read(user_id, access.role):
+                    yield as_seen_by(user_id, row, entry, project_id)
 
     async def get(self, user_id: str, memory_id: str) -> Memory | None:
         """None if this id is not of a shared memory."""

@@ -1,7 +1,7 @@
 """Exports what is known of a user as JSON lines, and imports it into this or another system.
 
 The first line says what the file is. Each further line has a `kind`: `profile`, with what the user decided about a
-profile (lines from memories are built again); `shared_memory`, with what the user shared in a project; `memory`,
+profile (lines from memories are built again); `shared_memory`, with what is shared in a project; `memory`,
 whatever its status, with its id, times, claim and evidence; and of the conversation record `turn`, `message` and
 `raw_words` (`record_lines`). Vectors and summaries are made again by the system that imports. Lines of other kinds, and
 of shared memories, are counted and not read.
@@ -17,7 +17,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 import msgspec
 
 from memory.errors import BadInput, MemoryRefused
-from memory.model import Change, ChangeKind, Memory, MemoryStatus, is_valid_id
+from memory.model import Change, ChangeKind, Memory, MemoryStatus, Scope, is_valid_id
 from memory.model.wordings import plain_metadata_of, with_wordings, wordings_of
 from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RecordCopies
 from memory.service import imported_ids
@@ -33,7 +33,7 @@ from memory.service.record_lines import (
     checked_turn,
 )
 from memory.service.requests import checked_metadata
-from memory.service.shared_rows import SharedRows
+from memory.service.shared_projects import SharedProjects
 from memory.service.user_writes import UserLife, UserWrites
 
 PAGE = 200  # memories read, or embedded and written, at a time
@@ -55,7 +55,9 @@ class ExportedMemory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ta
 
 
 class ExportedShared(msgspec.Struct, frozen=True, tag_field="kind", tag="shared_memory"):
-    """A memory that the user shared in a project. It is not read back: it stands where it was shared."""
+    """A memory that the user shared in a project, or in the export of one project another member: then as the user may
+    see it. It is not read back: it stands where it was shared.
+    """
 
     memory: Memory
 
@@ -73,6 +75,7 @@ class _AnyLine(msgspec.Struct, frozen=True):
 
 
 _SingleLine: TypeAlias = ExportedProfile | ExportedTurn | ExportedMessage | _AnyLine
+_RecordLine: TypeAlias = ExportedTurn | ExportedMessage | ExportedRawWords
 _SINGLE: Mapping[str, type[_SingleLine]] = {
     "profile": ExportedProfile,
     "turn": ExportedTurn,
@@ -122,41 +125,55 @@ class MemoryTransfers:
         *,
         writes: UserWrites,
         record: RecordCopies,
-        shared: SharedRows,
+        projects: SharedProjects,
     ) -> None:
         self._record = record
         self._profiles = profiles
         self._writes = writes
-        self._shared = shared
+        self._shared = projects.rows
+        self._projects = projects.memories
         self._store = memories.store
         self._embedder = memories.embedder
 
-    async def export(self, user_id: str, *, has_record: bool = True) -> AsyncIterator[bytes]:
+    async def export(self, user_id: str, *, project_id: str = "", has_record: bool = True) -> AsyncIterator[bytes]:
         """The lines, each with its end: profiles, what the user shared in projects, memories, the newest first, and the
         conversation record if asked.
 
-        Memories come first, so that turns which the next system has yet to learn find them.
+        With a project: what is in exactly that one, and as a member of it what others share there. Memories come first,
+        so that turns which the next system has yet to learn find them.
         """
+        Scope(user_id, project_id)  # refuses invalid ids
         yield msgspec.json.encode(ExportHeader(user_id)) + b"\n"
         for own in await self._profiles.own(user_id):
-            yield msgspec.json.encode(ExportedProfile(own.project_id, own.pinned, own.is_enabled)) + b"\n"
+            if project_id in ("", own.project_id):
+                yield msgspec.json.encode(ExportedProfile(own.project_id, own.pinned, own.is_enabled)) + b"\n"
         for shared in await self._shared.authored(user_id):
-            yield msgspec.json.encode(ExportedShared(shared)) + b"\n"
-        async for memory in self._rows(user_id, None):
+            if project_id in ("", shared.project_id):
+                yield msgspec.json.encode(ExportedShared(shared)) + b"\n"
+        if project_id:
+            async for shared in self._projects.shared_by_others(user_id, project_id):
+                yield msgspec.json.encode(ExportedShared(shared)) + b"\n"
+        async for memory in self._rows(user_id, project_id, None):
             yield msgspec.json.encode(ExportedMemory(memory)) + b"\n"
-        if not has_record:
-            return
-        async for copy in self._record.turns(user_id):
-            yield msgspec.json.encode(ExportedTurn(copy)) + b"\n"
-        async for message in self._record.messages(user_id):
-            yield msgspec.json.encode(ExportedMessage(message)) + b"\n"
-        async for row in self._rows(user_id, MemoryStatus.RAW):
-            yield msgspec.json.encode(ExportedRawWords(row)) + b"\n"
+        if has_record:
+            async for line in self._recorded(user_id, project_id):
+                yield msgspec.json.encode(line) + b"\n"
 
-    async def _rows(self, user_id: str, status: MemoryStatus | None) -> AsyncIterator[Memory]:
+    async def _recorded(self, user_id: str, project_id: str) -> AsyncIterator[_RecordLine]:
+        async for copy in self._record.turns(user_id):
+            if project_id in ("", copy.turn.scope.project_id):
+                yield ExportedTurn(copy)
+        async for message in self._record.messages(user_id):
+            if project_id in ("", message.project_id):
+                yield ExportedMessage(message)
+        async for row in self._rows(user_id, project_id, MemoryStatus.RAW):
+            yield ExportedRawWords(row)
+
+    async def _rows(self, user_id: str, project_id: str, status: MemoryStatus | None) -> AsyncIterator[Memory]:
+        where = MemoryFilter(user_id, project_id, status=status, exact_project=bool(project_id))
         cursor, is_first = "", True
         while cursor or is_first:
-            page = await self._store.page(MemoryFilter(user_id, status=status), limit=PAGE, cursor=cursor)
+            page = await self._store.page(where, limit=PAGE, cursor=cursor)
             cursor, is_first = page.next_cursor, False
             for memory in page.memories:
                 yield memory
