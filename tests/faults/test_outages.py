@@ -24,6 +24,7 @@ from milvus_lite_server import MilvusLiteServer, free_port
 from misbehaving_model import running_moody_model
 from process_sizes import proportional_mb
 from product import Product, eventually, sentences
+from redis_server import RedisServer
 from two_of_each import TURN_LOGS, is_whole, kept_of, running_two_of_each
 from upstream import running_upstream
 
@@ -38,6 +39,7 @@ RETRY_SECONDS_MAX = 4.0  # so that a test need not wait for the five minutes of 
 CAUGHT_UP_SECONDS_MAX = 60.0
 GROWTH_MAX = 0.1  # of the memory of filters, workers and API
 FILTERS = 2
+FULL = "1mb"  # less than a server needs without any key
 PARTS = ("memproxy filter", "memproxy worker", "memproxy api")
 TURNS_LOST, TURNS_WAITING = "memproxy_turns_lost_total", "memproxy_queue_turns"
 
@@ -103,6 +105,12 @@ class Outage:
     keeps_turns: bool = False
 
 
+def full(redis: RedisServer) -> Outage:
+    """Reads are answered, and no write is taken."""
+    limited, unlimited = (partial(redis.set, "maxmemory", size) for size in (FULL, "0"))
+    return Outage("full", partial(asyncio.to_thread, limited), partial(asyncio.to_thread, unlimited), keeps_turns=True)
+
+
 @asynccontextmanager
 async def running_product_that_needs(turn_log: str, folder: Path) -> AsyncIterator[tuple[Product, Sequence[Outage]]]:
     """With all that may happen to it."""
@@ -117,6 +125,7 @@ async def running_product_that_needs(turn_log: str, folder: Path) -> AsyncIterat
             if redis is not None:
                 gone, back = partial(asyncio.to_thread, redis.kill), partial(asyncio.to_thread, redis.start)
                 outages.append(Outage("redis", gone, back, keeps_turns=True))
+                outages.append(full(redis))
             try:
                 yield product, outages
             finally:

@@ -8,18 +8,26 @@ import ssl
 from collections.abc import Iterator
 
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import OutOfMemoryError
 
 CLOSED = "Connection closed by server"  # how redis-py words it
 
 
 def reason_of(error: BaseException) -> str:
     """Its kind; where TLS failed, why."""
+    if is_full(error):
+        return "it has no memory left (maxmemory)"
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"its certificate is refused ({cause.verify_message}): see memory.redis.certificate_authority"
         if isinstance(cause, ssl.SSLError):
             return f"TLS failed ({cause.reason})"
     return type(error).__name__
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether the server refused a write at its `maxmemory`. Of a script, nothing was executed then."""
+    return any(isinstance(cause, OutOfMemoryError) for cause in _causes(error))
 
 
 def was_closed(error: BaseException) -> bool:

@@ -15,12 +15,13 @@ from redis.asyncio.cluster import RedisCluster
 from redis.exceptions import RedisClusterException, RedisError, ResponseError
 
 from memory.adapters.redis.cluster_calls import ClusterCalls
-from memory.adapters.redis.failure_reasons import reason_of
+from memory.adapters.redis.failure_reasons import is_full, reason_of
 from memory.errors import Unavailable
 
 CALL_SECONDS_MAX = 5.0  # one round trip: with `appendfsync always` a write waits for the disk
 KEYS_IN_A_PAGE = 100
 CALLS_AT_ONCE_MAX = 32  # of one process, each on a connection of its own; the others wait for their turn
+ROOM_TRIES_MAX = 10  # of one call, on a server without memory; each may delete what gives way
 
 Command: TypeAlias = tuple[str | bytes | int | float, ...]
 Reply: TypeAlias = Any  # bytes, a number, a list of replies, or None
@@ -34,6 +35,9 @@ class LogClient:
         self._client = client
         self._cluster = ClusterCalls(client) if isinstance(client, RedisCluster) else None
         self._places = asyncio.Semaphore(CALLS_AT_ONCE_MAX)
+        self._delete_some: Callable[[], Awaitable[bool]] | None = None
+        self._making_room = asyncio.Lock()
+        self._times_room_made = 0
 
     async def call(self, *command: str | bytes | float) -> Reply:
         (reply,) = await self.calls([command])
@@ -43,6 +47,28 @@ class LogClient:
         """Replies in order, of one round trip; not a transaction."""
         if not commands:
             return []
+        for _ in range(ROOM_TRIES_MAX):
+            seen = self._times_room_made
+            try:
+                return await self._called(commands)
+            except Unavailable as error:
+                if not is_full(error) or not await self._has_made_room(since=seen):
+                    raise
+        return await self._called(commands)
+
+    def give_way(self, delete_some: Callable[[], Awaitable[bool]]) -> None:
+        """`delete_some`: called where the server is full, so that what must be kept can be written. It deletes what may
+        be lost, by calls that need no memory, and returns whether there was any.
+        """
+        self._delete_some = delete_some
+
+    async def _has_made_room(self, *, since: int) -> bool:
+        async with self._making_room, asyncio.timeout(CALL_SECONDS_MAX):
+            if self._times_room_made == since and self._delete_some is not None and await self._delete_some():
+                self._times_room_made += 1
+            return self._times_room_made != since
+
+    async def _called(self, commands: Sequence[Command]) -> list[Reply]:
         return await abandoned_if_cancelled(_answered(self._in_place(partial(self._executed, commands))))
 
     async def _executed(self, commands: Sequence[Command]) -> list[Reply]:

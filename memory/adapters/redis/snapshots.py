@@ -1,24 +1,30 @@
 """Snapshots of working sets on Redis, for filters on several machines: one value per user, of limited size together.
 
 An index over all users holds sizes and times of last use. It is written before a snapshot, and the least recently used
-are deleted beyond the limit: that costs the next chat of their user time, nothing else. Users are digests there.
+are deleted beyond the limit, or where a server is full: that costs the next chat of their user time, nothing else.
+Users are digests there.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 
 from memory.adapters.redis import log_keys
 from memory.adapters.redis.background import RedisBackground
-from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.log_client import LogClient, is_refused
 from memory.adapters.redis.log_keys import UserKeys
+from memory.errors import Unavailable
 from memory.ports import Clock
 
 SNAPSHOT_BYTES_MAX = 128 << 20  # Redis takes 512 MiB in one value; it blocks everybody while it copies a large one
 USED_AGAIN_SECONDS = 60.0  # precision of the time of last use: each update is a write
 GONE_AT_ONCE = 20  # they may have 30 MB each
+KEPT_FREE = 0.1  # of a server's `maxmemory`: snapshots leave it to what must not be lost
 
+_MEMORY = "local node_of = KEYS[1]; return redis.call('INFO', 'memory')"
+_USED_BYTES, _LIMIT_BYTES = rb"\bused_memory:(\d+)", rb"\bmaxmemory:(\d+)"
 # KEYS: users by last use, sizes, their sum. ARGV: user, size, time, limit, how many may go now. Gives who
 # has to go: the least recently used, without whom the sum is within the limit. The sum changes when they are gone.
 _ENTER = """
@@ -81,7 +87,8 @@ class RedisSnapshots:
 
     async def write(self, user_id: str, snapshot: bytes) -> None:
         keys = UserKeys(user_id)
-        if len(snapshot) > min(self._bytes_max, SNAPSHOT_BYTES_MAX):
+        is_small = len(snapshot) <= min(self._bytes_max, SNAPSHOT_BYTES_MAX)
+        if not is_small or not await self._has_room(keys, len(snapshot)):
             await self.erase(user_id)  # otherwise an old one would remain
             return
         arguments = (keys.digest, len(snapshot), repr(self._clock()), self._bytes_max, GONE_AT_ONCE)
@@ -89,6 +96,25 @@ class RedisSnapshots:
         await self._delete(gone)
         await self._client.call("SET", keys.snapshot, snapshot)
         await self._note_used(keys, snapshot)
+
+    async def delete_least_used(self) -> bool:
+        """For what must be kept, on a server that is full. False if there was none."""
+        users = await self._client.call("ZRANGE", self._index[0], 0, GONE_AT_ONCE - 1)
+        await self._delete([word for user in users for word in (user, b"")])
+        return bool(users)
+
+    async def _has_room(self, keys: UserKeys, size: int) -> bool:
+        """On the user's node: what is kept free there is for turns."""
+        try:
+            report = await self._client.run(_MEMORY, [keys.snapshot], [])
+        except Unavailable as error:
+            if is_refused(error):  # as on hosted servers: they are as large as they say they are
+                return True
+            raise
+        used, limit = (
+            int(found[1]) if (found := re.search(name, report)) else 0 for name in (_USED_BYTES, _LIMIT_BYTES)
+        )
+        return not limit or used + size <= limit * (1 - KEPT_FREE)
 
     async def erase(self, user_id: str) -> None:
         await self._delete([UserKeys(user_id).digest.encode(), b""])

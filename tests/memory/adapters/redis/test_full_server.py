@@ -1,0 +1,122 @@
+"""A server that is full: snapshots give way to turns, and what was refused can be written once there is memory."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from redis_server import RedisServer, own_redis_server
+from turn_logs import START, a_turn, ids_of, lease_at
+
+from memory.adapters.redis.background import RedisBackground
+from memory.adapters.redis.connecting import RedisAddress, connected
+from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.owners import RedisOwners
+from memory.adapters.redis.snapshots import RedisSnapshots
+from memory.adapters.redis.whole_log import RedisTurnLog
+from memory.errors import Unavailable
+from memory.model import TurnStatus
+from memory.ports import TurnLog
+
+ROOM = 4 << 20  # what the server may hold beyond what it needs itself
+SNAPSHOT = b"x" * 200_000
+WORDS = "w" * 200_000
+USERS = [f"user-{number}" for number in range(60)]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    with own_redis_server(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+async def client(server: RedisServer) -> AsyncIterator[LogClient]:
+    async with connected(RedisAddress(server.url)) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def log(client: LogClient) -> AsyncIterator[TurnLog]:
+    async with RedisOwners(client) as owners:
+        yield RedisTurnLog(client, owners, clock=lambda: START)
+
+
+@pytest.fixture
+async def snapshots(client: LogClient) -> AsyncIterator[RedisSnapshots]:
+    async with RedisBackground() as background:
+        made = RedisSnapshots(client, background, bytes_max=1 << 30, clock=lambda: START)
+        client.give_way(made.delete_least_used)
+        yield made
+
+
+def limit(server: RedisServer, room: int) -> None:
+    with server.client() as client:
+        client.config_set("maxmemory", client.info("memory")["used_memory"] + room)
+
+
+async def there(snapshots: RedisSnapshots) -> list[str]:
+    return [user for user in USERS if await snapshots.read(user) is not None]
+
+
+async def append(log: TurnLog, turn_id: str) -> None:
+    await log.append(a_turn(turn_id, status=TurnStatus.CLOSED, text=WORDS))
+
+
+async def filled(log: TurnLog) -> list[str]:
+    """Turns that were taken until one was refused."""
+    for number in itertools.count():
+        try:
+            await append(log, f"turn-{number}")
+        except Unavailable:
+            with pytest.raises(Unavailable, match="no memory left"):
+                await append(log, f"turn-{number}")
+            return [f"turn-{taken}" for taken in range(number)]
+    raise AssertionError
+
+
+async def test_snapshots_leave_a_part_to_turns_and_give_way_to_them(
+    server: RedisServer, log: TurnLog, snapshots: RedisSnapshots
+) -> None:
+    await append(log, "first")
+    limit(server, ROOM)
+    for user in USERS:
+        await snapshots.write(user, SNAPSHOT)  # nobody is told that there is no room
+    before = await there(snapshots)
+    assert before
+    assert len(before) < len(USERS)
+    await append(log, "second")
+    assert await there(snapshots) == before
+    taken = await filled(log)
+    assert len(taken) * len(WORDS) > len(before) * len(SNAPSHOT) / 2
+    assert await there(snapshots) == []
+    assert [turn.id async for turn in log.turns("ann")] == ["first", "second", *taken]
+
+
+async def test_what_was_refused_is_written_and_learnt_once_there_is_memory(
+    server: RedisServer, log: TurnLog, snapshots: RedisSnapshots
+) -> None:
+    limit(server, ROOM)
+    taken = await filled(log)
+    with pytest.raises(Unavailable, match="no memory left"):
+        await lease_at(log, START)
+    server.set("maxmemory", "0")
+    await append(log, f"turn-{len(taken)}")
+    assert ids_of(await lease_at(log, START)) == [*taken, f"turn-{len(taken)}"]
+    await snapshots.write("ann", SNAPSHOT)
+    assert await snapshots.read("ann") == SNAPSHOT
+
+
+async def test_many_calls_at_once_delete_no_more_than_they_need(
+    server: RedisServer, log: TurnLog, snapshots: RedisSnapshots
+) -> None:
+    for user in USERS:
+        await snapshots.write(user, SNAPSHOT)
+    limit(server, 0)
+    await asyncio.gather(
+        *(log.append(a_turn(f"of-{user}", user=user, status=TurnStatus.CLOSED)) for user in USERS[:20])
+    )
+    assert len(await there(snapshots)) >= len(USERS) // 2
