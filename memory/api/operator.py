@@ -128,11 +128,15 @@ class WholeReportView(msgspec.Struct, frozen=True):
 
 
 class PartView(msgspec.Struct, frozen=True):
-    """`reason`: why it does not work; null if it does."""
+    """`ok`: null if nothing is known of it from here. `reason`: why it does not work; null if it does. `running`: how
+    many processes of it, of `expected`; null where they are not counted.
+    """
 
     part: str
-    ok: bool
+    ok: bool | None
     reason: str | None
+    running: int | None
+    expected: int | None
 
 
 class HealthOfParts(msgspec.Struct, frozen=True):
@@ -202,9 +206,11 @@ class OperatorController(Controller):
 
     @operation(get, "/health", "getHealthOfParts", allowed=OPERATES, security=BY_TOKEN)
     async def health(self, library: TheLibrary) -> HealthOfParts:
-        """Whether each part that memory needs works now."""
+        """Whether each part of the deployment works now, as far as it can be seen from the API."""
         found = await library.operator.health()
-        return HealthOfParts([PartView(one.part, one.is_ok, one.reason or None) for one in found])
+        return HealthOfParts(
+            [PartView(one.part, one.is_ok, one.reason or None, one.running, one.expected) for one in found]
+        )
 
 
 def report_view(head: ReportHead) -> ReportView:

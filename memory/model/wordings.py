@@ -29,6 +29,9 @@ class Corrector(StrEnum):
     LEARNING = "learning"  # something said later, which superseded it
 
 
+_IN_PLACE = frozenset((Corrector.USER.value, Corrector.MEMBER.value))
+
+
 @dataclass(frozen=True, slots=True)
 class EarlierWording:
     """What a memory said from `since` to `until` (Unix seconds). `memory_id`: of the row that said it."""
@@ -52,7 +55,7 @@ def wordings_of(memory: Memory) -> list[EarlierWording]:
 
 def _read(memory_id: str, stored: object, since: float) -> EarlierWording | None:
     match stored:
-        case [str(content), float() | int() as until, Corrector.USER | Corrector.MEMBER as by] if content.strip():
+        case [str(content), float() | int() as until, str(by)] if content.strip() and by in _IN_PLACE:
             return EarlierWording(memory_id, content[:CONTENT_CHARACTERS_MAX], since, float(until), Corrector(by))
     return None
 

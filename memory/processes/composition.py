@@ -47,6 +47,7 @@ from memory.ports import (
     UserLedger,
     UserMemories,
 )
+from memory.ports.parts import NO_PARTS, DeploymentParts
 from memory.ports.writing import GroundedWriter
 from memory.processes.compaction_parts import compactor_of
 from memory.processes.erasure_parts import ErasureParts, open_erasure
@@ -81,6 +82,7 @@ from memory.runtime.announced_labels import announce
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
+from memory.service.operator import OperatorSources
 from memory.service.profile_refresher import ProfileRefresher
 from memory.service.prose_writing import ProfileProseWriting
 from memory.service.reembedding import Reembed
@@ -166,13 +168,14 @@ class Parts:
             self.settings, states=self.state.states, tokens=self.tokens, writer=writer, instruments=self.instruments
         )
 
-    def library(self) -> Library:
+    def library(self, deployment: DeploymentParts = NO_PARTS) -> Library:
+        """`deployment`: the other parts, for operators."""
         return Library(
             memories=self.bank,
             turn_log=self.state.turn_log,
             traces=self.traces,
             searcher=self.recall(),
-            reports=FolderOfReports(self.settings.reports_path),
+            sources=OperatorSources(FolderOfReports(self.settings.reports_path), deployment),
             intake=Intake(
                 self.instruments.clock,
                 new_id,

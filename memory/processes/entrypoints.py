@@ -15,6 +15,7 @@ from pathlib import Path
 
 import uvicorn
 
+from memory.adapters.http_probe import HttpProbe
 from memory.api.mcp_on_demand import McpOnDemand, McpServer
 from memory.api.rest import create_app
 from memory.errors import Unavailable
@@ -24,6 +25,7 @@ from memory.learn.schedule import ScheduleTiming, UpkeepLoop
 from memory.model import Candidate, Memory, Query, Question, RequestOptions, Scope
 from memory.ports import MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts
+from memory.processes.deployment_parts import SeenParts
 from memory.processes.from_settings import caller_rules, recording
 from memory.processes.reader_parts import examining, open_readers
 from memory.processes.summary_parts import open_summarizer
@@ -114,8 +116,9 @@ async def _summarise(parts: Parts, readers: Readers, until: asyncio.Event) -> No
 
 async def run_api(settings: Settings, until: asyncio.Event) -> None:
     """Serve REST and MCP until told to stop."""
-    async with open_parts(settings, embeds_rarely=True, traced_as="api") as parts:
-        library, instruments = parts.library(), parts.instruments
+    async with open_parts(settings, embeds_rarely=True, traced_as="api") as parts, HttpProbe() as probe:
+        seen = SeenParts(settings, probe, parts.state.introductions)
+        library, instruments = parts.library(seen), parts.instruments
         mode, secret, rules = settings.identity, settings.edge_secret, caller_rules(settings)
 
         def load_mcp() -> McpServer:

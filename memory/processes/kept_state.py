@@ -45,7 +45,7 @@ class Process:
 class KeptState:
     """`rewriting`: what erases the traces that deleting leaves in files. `snapshots`: None if none are kept.
 
-    `scan`: looks into a server; None if all of it is in files.
+    `scan`: looks into a server; None if all of it is in files. `introductions`: of the other processes that use it now.
     """
 
     turn_log: TurnLog
@@ -66,6 +66,7 @@ class KeptState:
     barrier: WriteBarrier
     rewriting: FileRewriting
     snapshots: Snapshots | None
+    introductions: Callable[[], Awaitable[Sequence[str]]]
     scan: PlaceScan | None = None
 
     def traces(self, proof: ErasureProof) -> RequestTraces:

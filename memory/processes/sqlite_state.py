@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
+from functools import partial
 
 from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -64,6 +66,7 @@ async def open_sqlite_state(process: Process, stack: AsyncExitStack, *, origin: 
         barrier=SqliteWriteBarrier(database, clock=clock),
         rewriting=database,
         snapshots=None if files is None else await stack.enter_async_context(files),
+        introductions=partial(asyncio.to_thread, database.owners.introductions),
     )
 
 

@@ -39,7 +39,6 @@ from memory.ports import (
     TurnRecording,
     TurnTriage,
 )
-from memory.ports.evaluation_reports import NO_REPORTS, EvaluationReports
 from memory.runtime.tracing import SpanName
 from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
@@ -47,7 +46,7 @@ from memory.service.idempotency import NewId, RepeatableCalls
 from memory.service.imported_turns import imported_turn
 from memory.service.locked_writes import write_rows
 from memory.service.memory_edits import MemoryEdits
-from memory.service.operator import OperatorService
+from memory.service.operator import OperatorService, OperatorSources
 from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
 from memory.service.requests import (
@@ -77,6 +76,7 @@ PAGES_PER_LOOK_MAX = 50  # store pages read for one page, or one history: limits
 
 PLAIN = RequestOptions()
 ANYTHING = ListedContent()
+NO_SOURCES = OperatorSources()
 
 
 class Searcher(Protocol):
@@ -108,7 +108,7 @@ class Library:
         traces: RequestTraces,
         searcher: Searcher,
         intake: Intake,
-        reports: EvaluationReports = NO_REPORTS,
+        sources: OperatorSources = NO_SOURCES,
     ) -> None:
         self._store = memories.store
         self._embedder = memories.embedder
@@ -134,7 +134,7 @@ class Library:
             memories, self.profiles, writes=self._writes, record=turn_log.copies, projects=self.projects
         )
         self.operator = OperatorService(
-            memories=memories, turn_log=turn_log, receipts=traces.receipts, reports=reports, clock=intake.clock
+            memories=memories, turn_log=turn_log, receipts=traces.receipts, sources=sources, clock=intake.clock
         )
         self._searcher = searcher
         self._clock = intake.clock

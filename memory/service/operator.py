@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from memory.errors import Unavailable
 from memory.model import CandidateVerdict, RecallStatus, Receipt
 from memory.ports import Clock, DeadLetter, MemoryBank, QueueDepth, Receipts, TurnTriage
-from memory.ports.evaluation_reports import EvaluationReports
+from memory.ports.evaluation_reports import NO_REPORTS, EvaluationReports
+from memory.ports.parts import NO_PARTS, DeploymentParts, PartHealth
 
 HEALTH_SECONDS_MAX = 3.0  # a part that takes longer serves no chat in time
 LATE_SECONDS = 900.0  # a turn is learnt minutes after its conversation paused; with retries it takes longer
@@ -44,15 +45,11 @@ class TracedRequests:
 
 
 @dataclass(frozen=True, slots=True)
-class PartHealth:
-    """`reason`: why it does not work; "" if it does."""
+class OperatorSources:
+    """What operators see besides the state: reports of evaluations, and the other parts of the deployment."""
 
-    part: str
-    reason: str
-
-    @property
-    def is_ok(self) -> bool:
-        return not self.reason
+    reports: EvaluationReports = NO_REPORTS
+    parts: DeploymentParts = NO_PARTS
 
 
 class OperatorService:
@@ -64,13 +61,14 @@ class OperatorService:
         memories: MemoryBank,
         turn_log: TurnTriage,
         receipts: Receipts,
-        reports: EvaluationReports,
+        sources: OperatorSources,
         clock: Clock,
     ) -> None:
         self._memories = memories
         self._turn_log = turn_log
         self._receipts = receipts
-        self.reports = reports
+        self.reports = sources.reports
+        self._parts = sources.parts
         self._clock = clock
 
     async def requests(self, *, limit: int, cursor: str = "") -> TracedRequests:
@@ -93,15 +91,16 @@ class OperatorService:
         return await self._turn_log.drop(window_ids)
 
     async def health(self) -> list[PartHealth]:
-        """Each part that memory needs, tried now, all at once."""
+        """Each part that memory needs, tried now, all at once, and the other parts of the deployment."""
         tries = {
             "store": self._try_store(),
             "turn_log": self._try_turn_log(),
             "embedder": self._try_embedder(),
             "learning": self._try_learning(),
         }
-        reasons = await asyncio.gather(*map(_reason_of, tries.values()))
-        return [PartHealth(part, reason) for part, reason in zip(tries, reasons, strict=True)]
+        looking = asyncio.gather(*map(_reason_of, tries.values()))
+        reasons, others = await asyncio.gather(looking, self._parts.health())
+        return [*(PartHealth(part, reason) for part, reason in zip(tries, reasons, strict=True)), *others]
 
     async def _try_store(self) -> str:
         return "" if await self._memories.store.is_ready() else "not_ready"
@@ -144,4 +143,4 @@ async def _reason_of(attempt: Coroutine[None, None, str]) -> str:
         return "slow"
 
 
-__all__ = ["OperatorService", "PartHealth", "TracedRequest", "TracedRequests", "traced_request"]
+__all__ = ["OperatorService", "OperatorSources", "TracedRequest", "TracedRequests", "traced_request"]

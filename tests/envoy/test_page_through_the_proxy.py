@@ -39,5 +39,5 @@ def test_the_proxy_refuses_a_forged_change_and_serves_the_operator_s_calls(share
     assert httpx.delete(f"{url}?user_id=forged", headers=headers).status_code == 200
     parts = httpx.get(f"{url}/operator/health").json()["parts"]
     assert {one["part"]: one["ok"] for one in parts} == dict.fromkeys(
-        ("store", "turn_log", "embedder", "learning"), True
+        ("store", "turn_log", "embedder", "learning", "envoy", "filter", "worker", "upstream"), True
     )

@@ -33,6 +33,7 @@ from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter, RequestTrace
 from memory.ports.erasures import ErasureProof
 from memory.secrets.redaction import redact
 from memory.service.library import Library
+from memory.service.operator import OperatorSources
 from memory.service.requests import FlushTiming, Intake
 
 NOW = 1_750_000_000.0
@@ -144,7 +145,7 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
                 projects=SqliteProjects(database),
             ),
             searcher=searcher,
-            reports=reports,
+            sources=OperatorSources(reports),
             intake=Intake(
                 *(clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]"), WordPieceTokens()),
                 flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=flush_longest, retry=0.1),

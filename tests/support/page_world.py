@@ -22,6 +22,7 @@ from api_parts import SECRET, service_token
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 
+from memory.adapters.http_probe import HttpProbe
 from memory.api.callers import CallerRules
 from memory.api.rest import create_app
 from memory.model import Change, ChangeKind, Memory, Message, Scope, Turn, TurnStatus
@@ -29,8 +30,10 @@ from memory.model.recalled import Receipt
 from memory.model.token_claims import ClaimNames
 from memory.ports import LearnDue
 from memory.processes import composition
+from memory.processes.deployment_parts import SeenParts
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.service.library import Library
 from memory.settings import loader
 
 OPERATOR, PROGRAM = "mpt_operator-0123456789", "mpt_program-0123456789"
@@ -118,15 +121,17 @@ def page_world(folder: Path, milvus: MilvusLiteServer, collection: str) -> Itera
         "run_dir": str(folder),
         "models_dir": str(models),
         "milvus_uri": milvus.uri,
+        "envoy_admin_port": "1",  # where nobody answers
     }
     settings = loader.load(config, places, {})
     started: list[PageWorld] = []
     is_up, is_over = threading.Event(), asyncio.Event()
 
     async def serve(listeners: dict[str, socket.socket]) -> None:
-        async with composition.open_parts(settings) as parts:
+        async with composition.open_parts(settings) as parts, HttpProbe() as probe:
             await parts.store.prepare()
-            servers = [_server(parts, mode) for mode in listeners]
+            seen = SeenParts(settings, probe, parts.state.introductions)
+            servers = [_server(parts, parts.library(seen), mode) for mode in listeners]
             urls = {mode: f"http://127.0.0.1:{one.getsockname()[1]}" for mode, one in listeners.items()}
             started.append(PageWorld(urls, parts, asyncio.get_running_loop()))
             async with asyncio.TaskGroup() as group:
@@ -162,9 +167,9 @@ def _no_signals(_: uvicorn.Server) -> Iterator[None]:
     yield
 
 
-def _server(parts: composition.Parts, mode: str) -> uvicorn.Server:
+def _server(parts: composition.Parts, library: Library, mode: str) -> uvicorn.Server:
     app = create_app(
-        parts.library(),
+        library,
         identity_mode=mode,
         edge_secret=SECRET,
         instruments=Instruments(composition.SYSTEM_CLOCK, Metrics(CollectorRegistry())),

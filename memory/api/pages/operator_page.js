@@ -170,9 +170,13 @@ class Operator {
 }
 
 function drawnHealth({ parts }) {
-  const lines = parts.map((one) =>
-    element("li", { class: one.ok ? "good" : "bad" }, element("span", {}, named("component", one.part)), element("strong", {}, one.ok ? t("health.ok") : named("health", one.reason))),
-  );
+  const lines = parts.map((one) => {
+    const kind = one.ok === null ? "unknown" : one.ok ? "good" : "bad";
+    const state = one.ok ? t("health.ok") : named("health", one.reason);
+    const isCounted = one.running !== null && one.expected > 1;
+    const count = isCounted && element("span", { class: "hint" }, t("health.running", { running: one.running, expected: one.expected }));
+    return element("li", { class: kind }, element("span", {}, named("component", one.part), count && " ", count), element("strong", {}, state));
+  });
   return element("ul", { class: "health" }, lines);
 }
 

@@ -30,7 +30,11 @@ def test_health_and_queue_are_shown(open_page: Opener, world: PageWorld) -> None
     with open_page(OPERATORS_PAGE) as opened:
         health = opened.page.get_by_role("region", name="Health")
         expect(health.get_by_role("listitem")).to_have_text(
-            ["Memory storeWorks", "Turn logWorks", "Embedding modelWorks", "LearningWorks"]
+            [
+                *("Memory storeWorks", "Turn logWorks", "Embedding modelWorks", "LearningWorks"),
+                *("EnvoyCannot be seen from here", "FiltersNot running", "WorkersNot running"),
+                "Model serverCannot be seen from here",
+            ]
         )
         assert number_of(opened.page, "Given up") == "2"
         assert number_of(opened.page, "Being learnt") == "0"

@@ -1,0 +1,145 @@
+"""What the API knows of the other parts: who lives beside it, what Envoy sees, whether the upstream answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import pytest
+from served_app import served
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from memory.adapters.http_probe import HttpProbe
+from memory.adapters.sqlite.database import SqliteDatabase
+from memory.errors import Unavailable
+from memory.processes.deployment_parts import SeenParts
+from memory.processes.running_parts import introduction
+from memory.settings import Settings
+
+HEALTHY: dict[str, object] = {"eds_health_status": "HEALTHY"}
+FAILING: dict[str, object] = {**HEALTHY, "failed_active_hc": True}
+
+
+@dataclass
+class Servers:
+    """Envoy's admin page and an upstream, at one address. `filters`: their health status as Envoy has it."""
+
+    port: int = 0
+    is_live: bool = True
+    filters: list[dict[str, object]] = field(default_factory=lambda: [HEALTHY])
+    models: int = 200
+
+
+@pytest.fixture
+def servers() -> Iterator[Servers]:
+    found = Servers()
+
+    async def ready(_: Request) -> Response:
+        return Response(status_code=200 if found.is_live else 503)
+
+    async def clusters(_: Request) -> Response:
+        hosts = [{"health_status": one} for one in found.filters]
+        body = {"cluster_statuses": [{"name": "upstream"}, {"name": "memory_inject", "host_statuses": hosts}]}
+        return Response(json.dumps(body))
+
+    async def models(_: Request) -> Response:
+        return Response(status_code=found.models)
+
+    routes = [Route("/ready", ready), Route("/clusters", clusters), Route("/v1/models", models)]
+    with served(Starlette(routes=routes)) as port:
+        found.port = port
+        yield found
+
+
+def settings_for(servers: Servers, **changes: object) -> Settings:
+    given = Settings(envoy_admin_port=servers.port, upstream=f"http://127.0.0.1:{servers.port}/v1", filters=2)
+    return msgspec.structs.replace(given, **changes)
+
+
+async def seen_by_the_api(folder: Path, settings: Settings, *others: str) -> dict[str, tuple[str, int | None]]:
+    """What the API sees while these parts have the turn log open."""
+    path = folder / "turns.sqlite"
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(SqliteDatabase(path, introduction=introduction("api")))
+        for part in others:
+            await stack.enter_async_context(SqliteDatabase(path, introduction=introduction(part)))
+        probe = await stack.enter_async_context(HttpProbe())
+
+        async def introductions() -> list[str]:
+            return await asyncio.to_thread(database.owners.introductions)
+
+        found = await SeenParts(settings, probe, introductions).health()
+        return {one.part: (one.reason, one.running) for one in found}
+
+
+async def test_what_runs_works(tmp_path: Path, servers: Servers) -> None:
+    servers.filters = [HEALTHY, HEALTHY]
+    assert await seen_by_the_api(tmp_path, settings_for(servers), "filter", "filter", "worker", "tool") == {
+        "envoy": ("", None),
+        "filter": ("", 2),
+        "worker": ("", 1),
+        "upstream": ("", None),
+    }
+
+
+async def test_what_is_down_or_missing_is_shown_as_that(tmp_path: Path, servers: Servers) -> None:
+    servers.models = 503
+    found = await seen_by_the_api(tmp_path, settings_for(servers), "filter")
+    assert found == {
+        "envoy": ("", None),
+        "filter": ("some_missing", 1),
+        "worker": ("not_running", 0),
+        "upstream": ("unavailable", None),
+    }
+
+
+async def test_a_filter_that_runs_and_fails_envoys_health_check_does_not_serve(
+    tmp_path: Path, servers: Servers
+) -> None:
+    servers.filters = [HEALTHY, FAILING]
+    found = await seen_by_the_api(tmp_path, settings_for(servers), "filter", "filter")
+    assert found["filter"] == ("not_serving", 1)
+
+
+@pytest.mark.parametrize("change", ["dead", "not live"])
+async def test_envoy_is_down_where_a_filter_of_this_host_would_serve_it(
+    tmp_path: Path, servers: Servers, change: str
+) -> None:
+    servers.is_live = False
+    port = servers.port if change == "not live" else 1
+    found = await seen_by_the_api(tmp_path, settings_for(servers, envoy_admin_port=port), "filter", "filter")
+    assert found["envoy"] == ("not_running", None)
+    assert found["filter"] == ("", 2)
+
+
+async def test_an_envoy_that_answered_once_is_down_when_it_does_not(tmp_path: Path, servers: Servers) -> None:
+    async def nobody() -> list[str]:
+        return []
+
+    async with HttpProbe() as probe:
+        parts = SeenParts(settings_for(servers), probe, nobody)
+        assert [one.reason for one in await parts.health() if one.part == "envoy"] == [""]
+        servers.is_live = False
+        assert [one.reason for one in await parts.health() if one.part == "envoy"] == ["not_running"]
+
+
+async def test_of_what_cannot_be_seen_nothing_is_said(servers: Servers) -> None:
+    async def away() -> list[str]:
+        raise Unavailable("turn log", "away")
+
+    async with HttpProbe() as probe:
+        parts = SeenParts(settings_for(servers, envoy_admin_port=1, upstream=""), probe, away)
+        assert [(one.part, one.is_ok) for one in await parts.health()] == [
+            ("envoy", None),
+            ("filter", None),
+            ("worker", None),
+            ("upstream", None),
+        ]
