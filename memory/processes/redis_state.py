@@ -119,7 +119,11 @@ async def processes_on_redis(settings: Settings) -> int:
 
 def _snapshots(client: LogClient, background: RedisBackground, process: Process) -> Snapshots | None:
     bytes_max, clock = process.settings.memory.snapshots.total_mib << 20, process.instruments.clock
-    return RedisSnapshots(client, background, bytes_max=bytes_max, clock=clock) if bytes_max else None
+    if not bytes_max:
+        return None
+    snapshots = RedisSnapshots(client, background, bytes_max=bytes_max, clock=clock)
+    client.give_way(snapshots.delete_least_used)
+    return snapshots
 
 
 __all__ = [
