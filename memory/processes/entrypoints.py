@@ -136,6 +136,7 @@ async def run_api(settings: Settings, until: asyncio.Event) -> None:
             port=settings.api_port,
             loop="none",
             lifespan="off",
+            ws="none",  # by default it would load whichever library is installed
             access_log=False,  # its lines contain query strings
             log_config=None,
             timeout_graceful_shutdown=API_DRAIN_SECONDS,

@@ -79,27 +79,63 @@ def test_an_imported_history_is_learnt(shared_product: Product, upstream: Record
     assert any("York" in memory for memory in shared_product.memories("moved-ada"))
 
 
-@pytest.mark.stack
-def test_the_program_with_the_openai_sdk(shared_product: Product, upstream: RecordingUpstream, tmp_path: Path) -> None:
-    program = tmp_path / "example.py"
-    program.write_text(block("clients.md", "python", holding="from openai import").replace('"grace"', '"sdk-grace"'))
-    inherited = os.environ  # noqa: TID251 - what a shell would pass on
-    environment = {**inherited, "OPENAI_BASE_URL": f"{shared_product.url}/v1"}
+class Program:
+    """A program of the documents, in a process of its own."""
 
-    def run() -> list[str]:
-        done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, timeout=120)
+    def __init__(self, folder: Path, text: str, **environment: str) -> None:
+        self._file = folder / "example.py"
+        self._file.write_text(text)
+        inherited = os.environ  # noqa: TID251 - what a shell would pass on
+        self._environment = {**inherited, **environment}
+
+    def run(self) -> list[str]:
+        """The lines that it prints."""
+        command = [sys.executable, self._file]
+        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()
 
-    assert run()[-1] == "Noted."
+    def run_in_time(self) -> list[str]:
+        """Run again while it prints that memory was too late, as it may be on a busy machine."""
+        lines = self.run()
+        for _ in range(LATE_TIMES_MAX - 1):
+            if not any("unavailable" in line for line in lines):
+                break
+            lines = self.run()
+        return lines
+
+
+@pytest.mark.stack
+def test_the_program_with_the_openai_sdk(shared_product: Product, upstream: RecordingUpstream, tmp_path: Path) -> None:
+    text = block("clients.md", "python", holding="from openai import").replace('"grace"', '"sdk-grace"')
+    program = Program(tmp_path, text, OPENAI_BASE_URL=f"{shared_product.url}/v1")
+    assert program.run()[-1] == "Noted."
     shared_product.flush("sdk-grace")
-    for _ in range(LATE_TIMES_MAX):  # a busy machine may be too late for memory, and says so
-        lines = run()
-        if not any("unavailable" in line for line in lines):
-            break
+    lines = program.run_in_time()
     status, receipt = lines[2].split()
     assert status == "used"
     assert "memory_context" not in upstream.last_chat().json()
     of_user = {"user_id": "sdk-grace"}
     shown = httpx.get(f"{shared_product.api}/v1/memory/receipts/{receipt}", params=of_user, timeout=30)
     assert "Boskoop" in shown.text
+
+
+@pytest.mark.stack
+@pytest.mark.slow("starts three programs, each of which imports LangChain")
+def test_the_programs_with_langchain(shared_product: Product, upstream: RecordingUpstream, tmp_path: Path) -> None:
+    def program(holding: str) -> Program:
+        text = block("clients.md", "python", holding=holding).replace("http://127.0.0.1:8080", shared_product.url)
+        return Program(tmp_path, text.replace('"grace"', '"chain-grace"').replace('"ada"', '"chain-ada"'))
+
+    assert program('"session_id": "monday"').run() == ["Noted."]
+    shared_product.flush("chain-grace")
+    before = len(upstream.received)
+    of_both = ["chain-ada empty Noted."] * 2 + ["chain-grace used Noted."] * 2
+    assert program("include_response_headers").run_in_time() == of_both
+    notes = ["Boskoop" in one.body.decode() for one in upstream.received[before:]]
+    assert notes[-4:] == [False, False, True, True]
+    assert program("default_headers").run() == ["Noted."]
+    last = upstream.last_chat()
+    assert b"Boskoop" not in last.body
+    assert b"memory_context" not in last.body
+    assert "x-memory" not in last.headers
