@@ -1,4 +1,6 @@
-"""Erasing everything of a user, and its proof: by the user, or by an operator who names the user."""
+"""Erasing everything of a user, or of one project of theirs, and the proof: by the user, or by an operator who names
+the user.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,29 @@ import msgspec
 from litestar import Controller, delete, get, post
 from litestar.params import FromQuery, JSONBody, QueryParameter
 
-from memory.api.operations import OPERATES, READS, WRITES, PathId, TheCaller, TheLibrary, operation
+from memory.api.identity import Caller
+from memory.api.operations import (
+    OPERATES,
+    READS_PROJECTS,
+    WRITES_PROJECTS,
+    PathId,
+    TheCaller,
+    TheLibrary,
+    operation,
+)
 from memory.api.operator import BY_TOKEN
+from memory.api.project_bounds import bounded_project, refuse_without_bounds
 from memory.api.times import TimeText, time_text, time_text_or_none
-from memory.service.user_erasures import ErasureStatus
+from memory.errors import BadInput
+from memory.service.erasure_states import ErasureStatus
 
 ERASURES_MAX = 500
 ErasureLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=ERASURES_MAX)]
 
 
 class PlaceView(msgspec.Struct, frozen=True):
-    """One place: `files`, `redis` or `milvus`. `items`: files, keys or rows that were read. `not_searched`: what of it
-    could not be read, and why; nothing is known of that.
+    """One place: `files`, `redis` or `milvus`, or of a project the `rows`. `items`: how many files, keys or rows were
+    read. `not_searched`: what could not be, and why; nothing is known of that.
     """
 
     place: str
@@ -59,9 +72,16 @@ class EverythingController(Controller):
     path = "/v1/memory/everything"
     tags = ("erasures",)
 
-    @operation(delete, "", "eraseEverything", allowed=WRITES, errors=(409,), status_code=202)
-    async def erase(self, library: TheLibrary, caller: TheCaller) -> ErasureView:
-        """Erases all of the user. On return no call finds anything; files are rewritten soon after."""
+    @operation(delete, "", "eraseEverything", allowed=WRITES_PROJECTS, errors=(409,), status_code=202)
+    async def erase(
+        self, library: TheLibrary, caller: TheCaller, project_id: FromQuery[str | None] = None
+    ) -> ErasureView:
+        """Erases all of the user, or of one project of theirs with what they shared in it. On return no call finds
+        anything; files are rewritten soon after.
+        """
+        project = _named_project(caller, project_id)
+        if project:
+            return erasure_view(await library.project_erasures.everything(caller.user_id, project))
         return erasure_view(await library.erase_everything(caller.user_id))
 
 
@@ -69,9 +89,16 @@ class ErasuresController(Controller):
     path = "/v1/memory/erasures"
     tags = ("erasures",)
 
-    @operation(get, "/{id:str}", "getErasure", allowed=READS, errors=(404,))
-    async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> ErasureView:
-        """How far an erasure is, and its proof. Looks for the user's id everywhere once files are rewritten."""
+    @operation(get, "/{id:str}", "getErasure", allowed=READS_PROJECTS, errors=(404,))
+    async def show(
+        self, library: TheLibrary, caller: TheCaller, path_id: PathId, project_id: FromQuery[str | None] = None
+    ) -> ErasureView:
+        """How far an erasure is, and its proof. Looks for the user's id everywhere once files are rewritten; or, of a
+        project, which has to be named again, for rows that name it.
+        """
+        project = _named_project(caller, project_id)
+        if project:
+            return erasure_view(await library.project_erasures.status(caller.user_id, project, path_id))
         return erasure_view(await library.erasures.status(caller.user_id, path_id))
 
 
@@ -105,6 +132,16 @@ class OperatorErasuresController(Controller):
     async def show(self, library: TheLibrary, path_id: PathId, user_id: FromQuery[str]) -> ErasureView:
         """How far the erasure of the named user is, and its proof: only who names the user can look for them."""
         return erasure_view(await library.erasures.status(user_id, path_id))
+
+
+def _named_project(caller: Caller, project_id: str | None) -> str:
+    """Without a project, the call concerns all of the user, also if their token is for one project only."""
+    if project_id is None:
+        refuse_without_bounds(caller)
+        return ""
+    if not project_id:
+        raise BadInput("project_id is empty: leave it out to erase everything of the user")
+    return bounded_project(caller, project_id)
 
 
 def erasure_view(status: ErasureStatus) -> ErasureView:

@@ -34,6 +34,9 @@ class EraseOptions:
     """Whom to erase, or what to look for."""
 
     user: Annotated[str | None, Option(help="Erase everything of this user.")] = None
+    project: Annotated[
+        str | None, Option(help="With --user: erase only what is in this project, with what they shared in it.")
+    ] = None
     scan: Annotated[
         str | None, Option(help="Instead: look for this text in all files of the data directory; exit code 1 if found.")
     ] = None
@@ -47,9 +50,11 @@ class EraseOptions:
 
 
 def erase(options: EraseOptions) -> None:
-    """Erase everything of a user, with proof that nothing remains in files and on servers."""
+    """Erase everything of a user, or of one project, with proof that nothing remains in files and on servers."""
     if (options.user is None) == (options.scan is None):
         raise BadParameter("give --user, or --scan: one of the two")
+    if options.project is not None and not (options.user and options.project):
+        raise BadParameter("give --project with a name, and with --user")
     if options.scan is not None:
         _scan(options, options.scan)
     elif options.user is not None:
@@ -60,13 +65,15 @@ def _erase(options: EraseOptions, user: str) -> None:
     from memory.cli.api_client import answer_of, api_client
 
     if not options.yes:
-        confirm(f"Erase everything of {user!r} for good?", abort=True, err=True)
+        what = "everything" if options.project is None else f"the project {options.project!r}"
+        confirm(f"Erase {what} of {user!r} for good?", abort=True, err=True)
+    asked = {} if options.project is None else {"project_id": options.project}
     with api_client(options.config, options.api, user) as client:
         client.timeout = WAIT_SECONDS_MAX
         with waiting_for("deleting rows, turns and notes") as show:
-            erasure = answer_of(client.delete("/v1/memory/everything"))
+            erasure = answer_of(client.delete("/v1/memory/everything", params=asked))
             if options.is_waiting:
-                erasure = _proven(client, erasure, show)
+                erasure = _proven(client, erasure, asked, show)
     if options.as_json:
         print_json(erasure)
     else:
@@ -75,7 +82,9 @@ def _erase(options: EraseOptions, user: str) -> None:
         raise Exit(FOUND_CODE)
 
 
-def _proven(client: httpx.Client, erasure: dict[str, Any], show: Callable[[str], None]) -> dict[str, Any]:
+def _proven(
+    client: httpx.Client, erasure: dict[str, Any], asked: dict[str, str], show: Callable[[str], None]
+) -> dict[str, Any]:
     """The erasure once its files are looked through, or what it is after `WAIT_SECONDS_MAX`."""
     from memory.cli.api_client import answer_of, quoted
 
@@ -86,7 +95,7 @@ def _proven(client: httpx.Client, erasure: dict[str, Any], show: Callable[[str],
             before = erasure["state"]
             show(UNDER_WAY[before])
         time.sleep(POLL_SECONDS)
-        erasure = answer_of(client.get(f"/v1/memory/erasures/{quoted(erasure['erasure_id'])}"))
+        erasure = answer_of(client.get(f"/v1/memory/erasures/{quoted(erasure['erasure_id'])}", params=asked))
     return erasure
 
 

@@ -42,6 +42,7 @@ from memory.ports import (
 from memory.runtime.tracing import SpanName
 from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
+from memory.service.erasure_states import ErasureStatus
 from memory.service.idempotency import NewId, RepeatableCalls
 from memory.service.imported_turns import imported_turn
 from memory.service.locked_writes import write_rows
@@ -49,6 +50,7 @@ from memory.service.memory_edits import MemoryEdits
 from memory.service.operator import OperatorService, OperatorSources
 from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
+from memory.service.project_erasures import ProjectErasures
 from memory.service.requests import (
     Deleted,
     ExplainedReceipt,
@@ -64,7 +66,7 @@ from memory.service.requests import (
 from memory.service.shared_projects import SharedProjects
 from memory.service.summary_contents import summary_contents
 from memory.service.transfers import MemoryTransfers
-from memory.service.user_erasures import ErasureStatus, UserErasures
+from memory.service.user_erasures import UserErasures
 from memory.service.user_writes import UserWrites
 
 MEMORIES_PER_ADD_MAX = 200  # embedded within a second
@@ -121,6 +123,9 @@ class Library:
         self.opt_outs = OptOutService(opt_outs=traces.opt_outs, ledger=memories.ledger, clock=intake.clock)
         self._writes = UserWrites(memories.ledger, self.opt_outs)
         self.projects = SharedProjects(memories, traces, erasure=self._erasure, writes=self._writes, intake=intake)
+        self.project_erasures = ProjectErasures(
+            *(memories, turn_log, traces), erasure=self._erasure, shared=self.projects, intake=intake
+        )
         self.conversations = Conversations(
             turn_log.messages,
             traces,
@@ -238,9 +243,10 @@ class Library:
         call.
         """
         if project_id:
-            memories, turns = await self._erasure.scope(user_id, project_id)
-            return Deleted(memories + await self.projects.forget_user(user_id, project_id), turns)
-        deleted = (await self.erase_everything(user_id)).record.request.deleted
+            erased = await self.project_erasures.everything(user_id, project_id)
+        else:
+            erased = await self.erase_everything(user_id)
+        deleted = erased.record.request.deleted
         return Deleted(deleted["memories"], deleted["turns_withdrawn"])
 
     async def erase_everything(self, user_id: str) -> ErasureStatus:

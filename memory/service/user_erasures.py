@@ -9,15 +9,13 @@ partial one where a server keeps files that nobody here can read; the report nam
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
 import structlog
 
-from memory.errors import BadInput, Conflict, NotFound, Unavailable
-from memory.model import Scope, is_valid_id
+from memory.errors import BadInput, Conflict, Unavailable
+from memory.model import Scope
 from memory.ports import Clock
 from memory.ports.erasures import (
     ErasureProof,
@@ -25,39 +23,19 @@ from memory.ports.erasures import (
     ErasureRequest,
     Erasures,
     FileRewriting,
-    ScanReport,
+    PlaceReport,
 )
 from memory.runtime.metrics import Metrics
 from memory.service.erasure import Erasure
+from memory.service.erasure_states import ErasureLooks, ErasureState, ErasureStatus
 from memory.service.idempotency import NewId
 
 ATTEMPTS_MAX = 5  # a user who goes on chatting while being erased
 LOOK_SECONDS = 1.0  # between two looks for erasures whose files wait
 REST_PER_SECOND = 4.0  # seconds of pause per second of rewriting: it takes a fifth of the time at most
 RETRY_SECONDS = 10.0
-LOOK_AGAIN_SECONDS = 10.0  # after a look that found something: each reads everything
-PARTLY_AGAIN_SECONDS = 3_600.0  # after one that found nothing, and could not look everywhere: seldom would the next one
 
 log = structlog.get_logger(__name__)
-
-
-class ErasureState(StrEnum):
-    """How far it is. `DELETED`: no request finds anything, while files may hold bytes. `REMAINS`: a look found some.
-
-    `PARTLY_PROVEN`: it found nothing, and there are places that it could not look into.
-    """
-
-    DELETED = "deleted"
-    REWRITTEN = "rewritten"
-    PROVEN = "proven"
-    PARTLY_PROVEN = "partly_proven"
-    REMAINS = "remains"
-
-
-@dataclass(frozen=True, slots=True)
-class ErasureStatus:
-    state: ErasureState
-    record: ErasureRecord
 
 
 class UserErasures:
@@ -68,7 +46,7 @@ class UserErasures:
         self._proof = proof
         self._clock = clock
         self._new_id = new_id
-        self._one_look_at_a_time = asyncio.Lock()
+        self._looks = ErasureLooks(proof.record, clock=clock)
 
     async def everything(self, user_id: str, *, shared: int = 0) -> ErasureStatus:
         """On return nothing finds anything of the user, and nothing that was under way brings it back.
@@ -96,45 +74,16 @@ class UserErasures:
     async def latest(self, *, limit: int) -> list[ErasureStatus]:
         """Those of all users, the latest first, as they were when somebody last asked for the proof."""
         found = await self._proof.record.latest(limit=limit)
-        return [ErasureStatus(_state_of(record), record) for record in found]
+        return list(map(ErasureStatus.of, found))
 
     async def status(self, user_id: str, erasure_id: str) -> ErasureStatus:
         """How far it is. Looks for the user's id everywhere once files are rewritten, until a look found nothing."""
-        async with self._one_look_at_a_time:
-            return await self._looked(user_id, erasure_id)
 
-    async def _looked(self, user_id: str, erasure_id: str) -> ErasureStatus:
-        found = await self._proof.record.get(user_id, erasure_id) if is_valid_id(erasure_id) else None
-        if found is None:
-            raise NotFound("this user has no such erasure")
-        if self._proof.places and _is_look_due(found, now=self._clock()):
+        async def look() -> list[PlaceReport]:
             looks = [await place.scan([user_id]) for place in self._proof.places]
-            report = ScanReport.of([one for one in looks if one is not None], at=self._clock())
-            await self._proof.record.scanned(erasure_id, report)
-            found = ErasureRecord(found.request, found.rewritten_at, report)
-        return ErasureStatus(_state_of(found), found)
+            return [one for one in looks if one is not None]
 
-
-def _state_of(record: ErasureRecord) -> ErasureState:
-    if record.rewritten_at is None:
-        return ErasureState.DELETED
-    if record.scan is None or not record.scan.places:  # a look into files alone proves nothing of servers
-        return ErasureState.REWRITTEN
-    if record.scan.found_in:
-        return ErasureState.REMAINS
-    return ErasureState.PROVEN if record.scan.is_complete else ErasureState.PARTLY_PROVEN
-
-
-def _is_look_due(record: ErasureRecord, *, now: float) -> bool:
-    since = math.inf if record.scan is None else now - record.scan.scanned_at
-    match _state_of(record):
-        case ErasureState.REWRITTEN:
-            return True
-        case ErasureState.REMAINS:
-            return since >= LOOK_AGAIN_SECONDS
-        case ErasureState.PARTLY_PROVEN:
-            return since >= PARTLY_AGAIN_SECONDS
-    return False
+        return await self._looks.status(user_id, erasure_id, look)
 
 
 class FileRewriter:
@@ -178,4 +127,4 @@ class FileRewriter:
         return max(0.0, self._clock() - began_at)
 
 
-__all__ = ["ErasureState", "ErasureStatus", "FileRewriter", "UserErasures"]
+__all__ = ["FileRewriter", "UserErasures"]

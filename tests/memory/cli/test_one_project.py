@@ -43,3 +43,21 @@ def test_an_export_of_one_project_has_nothing_of_others(rest: str, tmp_path: Pat
     assert "office of red" in exported
     assert not [word for word in ("blue", "nowhere") if word in exported]
     assert "blue" in run("export", "--user", "ann", "--api", rest).stdout
+
+
+def test_one_project_is_erased_and_its_state_shown(rest: str) -> None:
+    words = ("erase", "--user", "ann", "--project", "red", "--api", rest)
+    refused = CliRunner().invoke(main.commands, [*words], input="n\n")
+    assert (refused.exit_code, "the project 'red' of 'ann'" in refused.output) == (1, True)
+    assert "office of red" in run("export", "--user", "ann", "--api", rest).stdout
+    erasure = json.loads(run(*words, "--yes", "--json").stdout)
+    assert (erasure["state"], erasure["deleted"]) == ("deleted", {"memories": 1, "turns_withdrawn": 0})
+    left = run("export", "--user", "ann", "--api", rest).stdout
+    assert "office of red" not in left
+    assert "office of blue" in left
+
+
+@pytest.mark.parametrize("words", [("--scan", "tea"), ("--user", "ann")], ids=["of a look", "without a name"])
+def test_a_project_is_erased_by_name_and_for_a_user(rest: str, words: tuple[str, str]) -> None:
+    project = "" if "--user" in words else "red"
+    run("erase", *words, "--project", project, "--yes", "--api", rest, code=2)

@@ -18,13 +18,8 @@ from memory.errors import Unavailable
 from memory.ports.erasures import ErasureProof, ErasureRequest, PlaceReport, ScanReport
 from memory.runtime.metrics import Metrics
 from memory.service.erasure import Erasure
-from memory.service.user_erasures import (
-    LOOK_AGAIN_SECONDS,
-    PARTLY_AGAIN_SECONDS,
-    ErasureState,
-    FileRewriter,
-    UserErasures,
-)
+from memory.service.erasure_states import LOOK_AGAIN_SECONDS, PARTLY_AGAIN_SECONDS, ErasureState
+from memory.service.user_erasures import FileRewriter, UserErasures
 
 USER = "ann-7f3a"
 
