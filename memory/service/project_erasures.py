@@ -68,6 +68,15 @@ class ProjectErasures:
         await self._erasures.begun(subject, request)
         return ErasureStatus(ErasureState.DELETED, ErasureRecord(request))
 
+    async def delete_shared(self, user_id: str, project_id: str) -> None:
+        """For the owner: a shared project with all memories in it, whoever wrote them. Its files are rewritten as well;
+        there is no proof, since what remains of it is nobody's alone.
+        """
+        project, asked_at = (await self._shared.membership.show(user_id, project_id)).project, self._clock()
+        await self._shared.membership.delete(user_id, project_id)
+        request = ErasureRequest(self._new_id(), asked_at, self._clock(), {"shared_projects": 1})
+        await self._erasures.begun(f"shared project {project.key}", request)
+
     async def status(self, user_id: str, project_id: str, erasure_id: str) -> ErasureStatus:
         """How far it is. Looks for the rest once files are rewritten. Raises `NotFound` for another project's."""
         Scope(user_id, project_id)  # refuses invalid ids

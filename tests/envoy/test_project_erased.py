@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 from product import Product, eventually, running_product
+from redis_server import own_redis_server
 from upstream import RecordingUpstream
 from whole_lives import call
 
@@ -47,13 +50,28 @@ def receipts_left(product: Product, receipt_ids: list[str]) -> list[bool]:
     return [httpx.get(path, params={"user_id": USER}, timeout=30).status_code == 200 for path in paths]
 
 
+@contextmanager
+def state_in(kind: str, folder: Path) -> Iterator[tuple[list[str], list[Path]]]:
+    """The words by which a product keeps its state there, and the files of that."""
+    if kind == "files":
+        yield [], []
+        return
+    folder.mkdir()
+    with own_redis_server(folder) as server:
+        yield ["--redis-url", server.url], [folder]
+
+
 @pytest.mark.stack
 @pytest.mark.slow("a product of its own, the life of a user, and all its files read")
+@pytest.mark.parametrize("kind", ["files", "redis"])
 def test_of_an_erased_project_no_byte_is_left_and_the_other_project_keeps_everything(
-    tmp_path: Path, upstream: RecordingUpstream
+    tmp_path: Path, upstream: RecordingUpstream, kind: str
 ) -> None:
     data = tmp_path / "data"
-    with running_product(data, upstream=upstream.url) as product:
+    with (
+        state_in(kind, tmp_path / "redis") as (words_of_state, files),
+        running_product(data, *words_of_state, upstream=upstream.url) as product,
+    ):
         receipts = {name: work_on(product, name, word) for name, word in (("red", WORD), ("blue", OTHER_WORD))}
         eventually(lambda: all(receipts_left(product, [*receipts["red"], *receipts["blue"]])))
         kept = sorted(one for one in product.memories(USER) if OTHER_WORD in one)
@@ -71,7 +89,7 @@ def test_of_an_erased_project_no_byte_is_left_and_the_other_project_keeps_everyt
         assert "bytes of files" in rows["not_searched"][0]
         assert erasure["deleted"]["memories"] >= 2
 
-        eventually(lambda: scanned([data, product.log_file], [WORD, WORD.lower()])[2] == [])
+        eventually(lambda: scanned([data, product.log_file, *files], [WORD, WORD.lower()])[2] == [])
         assert receipts_left(product, receipts["red"]) == [False] * 4
         assert receipts_left(product, receipts["blue"]) == [True] * 4
         assert sorted(product.memories(USER)) == kept
