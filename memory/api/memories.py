@@ -115,7 +115,10 @@ class MemoriesController(Controller):
             query=data.query,
             history=messages_of(data.history, "history"),
             options=RequestOptions(
-                memory_types=tuple(data.memory_types or ()), retrieval_limit=data.limit, token_budget=data.token_budget
+                memory_types=tuple(data.memory_types or ()),
+                retrieval_limit=data.limit,
+                token_budget=data.token_budget,
+                claim=data.claim,
             ),
             as_of=time_of(data.as_of, "as_of"),
         )

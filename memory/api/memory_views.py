@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from memory.api.times import TimeText, time_of, time_text, time_text_or_none
 from memory.model import CATEGORIES, MEMORY_TYPES, Candidate, Evidence, Memory, MemoryStatus, Trust
+from memory.model.claim_filters import FILTER_CHARACTERS_MAX, ClaimFilter
 from memory.model.memories import MemoryVisibility
 from memory.model.wordings import Corrector, earlier_in, plain_metadata_of
 from memory.service.library import MEMORIES_PER_ADD_MAX
@@ -53,8 +54,19 @@ class AddBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     memories: Annotated[list[MemoryBody], Meta(description=f"1 to {MEMORIES_PER_ADD_MAX}.")]
 
 
+ClaimField: TypeAlias = Annotated[
+    str,
+    Meta(
+        max_length=FILTER_CHARACTERS_MAX,
+        description="The whole field, ignoring case, white space, character width and punctuation. Empty: any.",
+    ),
+]
+
+
 class SearchBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """`history`: the messages before the question; `token_budget` is filled if it is given."""
+    """`history`: the messages before the question; `token_budget` is filled if it is given. `subject`, `name`,
+    `attribute` and `value`: only memories whose claim has them.
+    """
 
     query: Annotated[str, Meta(examples=["What do I like to drink?"])]
     limit: Annotated[int, Meta(ge=1, le=SEARCH_LIMIT_MAX)] | None = None
@@ -65,6 +77,14 @@ class SearchBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     agent_id: GivenText = None
     history: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"null"))
     as_of: GivenTime = None
+    subject: ClaimField | None = None
+    name: ClaimField | None = None
+    attribute: ClaimField | None = None
+    value: ClaimField | None = None
+
+    @property
+    def claim(self) -> ClaimFilter:
+        return ClaimFilter(self.subject or "", self.name or "", self.attribute or "", self.value or "")
 
 
 class EditBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

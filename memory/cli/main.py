@@ -31,6 +31,7 @@ from memory.cli.options import (
     PARTS,
     STYLE,
     ApiOptions,
+    ClaimOptions,
     ConfigOption,
     JsonOption,
     MemoryTypeName,
@@ -167,6 +168,7 @@ def search(
     options: ApiOptions,
     *,
     asking: SearchOptions,
+    claim: ClaimOptions,
 ) -> None:
     """Show what a chat that asks QUERY would be given, best first."""
     from memory.cli.api_client import answer_of
@@ -177,14 +179,14 @@ def search(
         "memory_types": [one.value for one in asking.types or ()],
     }
     fields |= {"limit": asking.limit, "token_budget": asking.token_budget}
-    body = {"query": query} | {name: value for name, value in fields.items() if value}
+    body = {"query": query} | {name: value for name, value in fields.items() if value} | claim.given()
     with options.client() as client:
         found = answer_of(client.post("/v1/memory/search", json=body))
     print_memories(found["memories"], as_json=options.as_json)
 
 
 @command(commands, "list", panel=MEMORIES)
-def list_(*, listing: ListOptions, options: ApiOptions) -> None:
+def list_(*, listing: ListOptions, claim: ClaimOptions, options: ApiOptions) -> None:
     """Show a user's memories, newest first."""
     from memory.cli.api_client import pages_of
 
@@ -194,7 +196,7 @@ def list_(*, listing: ListOptions, options: ApiOptions) -> None:
         "status": listing.status,
         "as_of": listing.as_of,
     }
-    parameters = {name: value for name, value in given.items() if value}
+    parameters = {name: value for name, value in given.items() if value} | claim.given()
     with options.client() as client:
         asked = parameters | {"limit": str(min(listing.limit, PAGE_MEMORIES))}
         pages = pages_of(client, "/v1/memory", "memories", asked)

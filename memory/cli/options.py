@@ -61,6 +61,20 @@ class ApiOptions:
         return api_client(self.config, self.api, self.user)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimOptions:
+    """Which claims memories were made of: whole fields, ignoring case, white space and punctuation."""
+
+    subject: Annotated[str, Option(help="Only memories about this one: user, partner, pet …")] = ""
+    name: Annotated[str, Option(help="Only memories about whoever is called so.")] = ""
+    attribute: Annotated[str, Option(help="Only memories of this attribute: home, employer, diet …")] = ""
+    value: Annotated[str, Option(help="Only memories with this value, such as a city.")] = ""
+
+    def given(self) -> dict[str, str]:
+        named = {"subject": self.subject, "name": self.name, "attribute": self.attribute, "value": self.value}
+        return {field: text for field, text in named.items() if text}
+
+
 def group(meaning: str) -> Typer:
     """A command that only has commands below it."""
     made = Typer(help=meaning, no_args_is_help=True, **STYLE)

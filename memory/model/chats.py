@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
+
 CHAT_BYTES_MAX = 32 << 20  # of a request's body: read, recorded and hashed (70 ms); a larger one is passed on as it is
 
 
@@ -58,7 +60,7 @@ class Placement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """`memory_config` of one request. None means "as configured"."""
+    """`memory_config` of one request. None means "as configured". `claim`: of callers of the API, not of chats."""
 
     enabled: bool = True
     auto_store: bool = True
@@ -69,3 +71,4 @@ class RequestOptions:
     placement: Placement | None = None
     profile: bool | None = None
     compact: bool | None = None
+    claim: ClaimFilter = ANY_CLAIM

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.model.identity import Scope
 from memory.model.memories import Memory
 from memory.model.projects import SharedMemory
@@ -24,6 +25,7 @@ class Question:
     """One question to memory: what to look for, for whom, and when it is asked (Unix seconds).
 
     `memory_types`: only these, if not empty. `in_notes`: ids in earlier notes of the conversation, oldest first.
+    `claim`: only memories whose claim has these fields.
     """
 
     query: Query
@@ -31,6 +33,7 @@ class Question:
     now: float
     memory_types: tuple[str, ...] = ()
     in_notes: Sequence[str] = ()
+    claim: ClaimFilter = ANY_CLAIM
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -22,7 +22,7 @@ from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, TextFeatures, rank, rank_found, read_ahead
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
 
-AS_OF_MEMORIES_MAX = 20_000  # examined for a search of the state of knowledge at an earlier time
+EXAMINED_MEMORIES_MAX = 20_000  # one by one: of an earlier time, or by their claims where no set is loaded; the newest
 CHAT_CANDIDATES_MAX = 80  # for a chat: twice what fits into a note; each occupies the event loop for 0.1 ms
 CHAT_FOUND_MAX = 32  # the same without a working set: as many lines as a note holds; reading one off takes 0.1 ms more
 CHAT_SEARCHES_MAX = 4  # concurrent searches of the store: Milvus Lite takes 20 ms for each, one after another
@@ -103,6 +103,9 @@ class Retrieval:
         corpus = await self._corpora.corpus(asked.scope.user_id, waits=waits, expected=expected, seconds=seconds)
         if corpus is not None:
             return rank(corpus, asked, vector, ranking=self._ranking, limit=limit, reading=reading)
+        if not asked.claim.is_any:
+            records = await self._store.load(replace(filter_of(asked), memory_types=()), limit=EXAMINED_MEMORIES_MAX)
+            return await self._ranked_among(records, asked, vector)
         where = filter_of(asked)
         with nullcontext() if waits else self._room_in_the_store():
             found = await self._store.search(where, vector, limit=limit if waits else CHAT_FOUND_MAX)
@@ -126,15 +129,17 @@ class Retrieval:
     async def ranked_as_of(self, asked: Question, vector: Vector) -> Ranked:
         """The same over what was known and held true when the question was asked. Raises `Unavailable`."""
         everything = replace(filter_of(asked), status=None, with_archived=False)
-        records = await self._store.load(everything, limit=AS_OF_MEMORIES_MAX)
+        records = await self._store.load(everything, limit=EXAMINED_MEMORIES_MAX)
+        known = (
+            Record(replace(record.memory, status=MemoryStatus.ACTIVE), record.vector)
+            for record in records
+            if record.memory.status_at(asked.now) is MemoryStatus.ACTIVE
+        )
+        return await self._ranked_among(known, asked, vector)
 
+    async def _ranked_among(self, records: Iterable[Record], asked: Question, vector: Vector) -> Ranked:
         def ranked() -> Ranked:
-            known = [
-                Record(replace(record.memory, status=MemoryStatus.ACTIVE), record.vector)
-                for record in records
-                if record.memory.status_at(asked.now) is MemoryStatus.ACTIVE
-            ]
-            corpus = Corpus(known, dimension=int(np.shape(vector)[0]), neighbours=self._ranking.neighbours)
+            corpus = Corpus(records, dimension=int(np.shape(vector)[0]), neighbours=self._ranking.neighbours)
             return rank(corpus, asked, vector, ranking=self._ranking)
 
         return await asyncio.to_thread(ranked)  # takes seconds for the largest number of memories

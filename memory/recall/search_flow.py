@@ -206,7 +206,8 @@ class SearchFlow:
         async def ranked(query: Query) -> Ranked:
             with self._tracer.span(SpanName.EMBED):
                 vector = await self._embedded(query)
-            question = Question(query, scope, now if as_of is None else as_of, options.memory_types)
+            at = now if as_of is None else as_of
+            question = Question(query, scope, at, options.memory_types, claim=options.claim)
             with self._tracer.span(SpanName.RETRIEVE):
                 if as_of is not None:
                     return await self._retrieval.ranked_as_of(question, vector)

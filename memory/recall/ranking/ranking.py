@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from memory.chat.plain_lines import LINE_CHARACTERS_MAX
 from memory.language import wants_several
-from memory.model import Candidate, CandidateVerdict, Memory, Question, Record, Scope, Selection, Vector
+from memory.model import Candidate, CandidateVerdict, Memory, Question, Record, Selection, Vector
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import TextFeatures, add_vector_features, text_features
 from memory.recall.ranking.layout import Layout
@@ -127,7 +127,7 @@ def rank(
     if reading is None or reading.layout is not layout:
         reading = text_features(corpus, layout, asked, ranking=ranking)
     evidence = add_vector_features(corpus, reading, query_vector, ranking=ranking)
-    is_open = _is_open(layout, asked.scope, asked.memory_types, asks_about_past=evidence.question.asks_about_past)
+    is_open = _is_open(layout, asked, asks_about_past=evidence.question.asks_about_past)
     weighed = np.stack([evidence.arrays[name] for name in NAMES])
     weighed *= _column(ranking.weights)
     score = np.where(is_open, weighed.sum(axis=0), -np.inf)
@@ -274,10 +274,9 @@ def _cost_of_place(candidate: Candidate) -> float:
     return COST_EXPONENT * math.log(length) - candidate.score
 
 
-def _is_open(
-    layout: Layout, scope: Scope, memory_types: Collection[str], *, asks_about_past: bool
-) -> npt.NDArray[np.bool_]:
+def _is_open(layout: Layout, asked: Question, *, asks_about_past: bool) -> npt.NDArray[np.bool_]:
     """Which rows may be returned."""
+    scope, memory_types = asked.scope, asked.memory_types
     is_open = np.ones(layout.size, dtype=np.bool_) if asks_about_past else ~layout.is_superseded
     if scope.project_id:
         is_open &= (layout.projects == 0) | (layout.projects == layout.project_numbers.get(scope.project_id, -1))
@@ -286,6 +285,10 @@ def _is_open(
     if memory_types:
         wanted = [number for number, kind in enumerate(HALF_LIFE_CLASSES) if kind in memory_types]
         is_open &= np.isin(layout.half_life_class, wanted)
+    if not asked.claim.is_any:
+        for row in np.flatnonzero(is_open).tolist():
+            memory = layout.memories[row]
+            is_open[row] = asked.claim.admits(memory.subject, memory.name, memory.attribute, memory.values)
     return is_open
 
 

@@ -11,6 +11,7 @@ from library_parts import NOW, Parts
 from prometheus_client import CollectorRegistry
 
 from memory.model import Evidence, Memory, MemoryStatus, RequestOptions
+from memory.model.claim_filters import ClaimFilter
 from memory.runtime.metrics import Metrics
 
 
@@ -124,6 +125,16 @@ async def test_a_search_hands_everything_to_the_ranking(api: httpx.AsyncClient, 
     assert (query, as_of) == ("how much?", 1_741_078_800.0)
     assert [(m.role, m.content) for m in history] == [("user", "the trip"), ("assistant", "ok")]
     assert options == RequestOptions(memory_types=("semantic",), retrieval_limit=7, token_budget=900)
+
+
+async def test_a_search_may_name_a_claim(api: httpx.AsyncClient, parts: Parts) -> None:
+    claim = {"subject": "pet", "name": "Tom", "attribute": "food", "value": "fish"}
+    assert (await api.post("/v1/memory/search", json={"query": "what?", **claim})).status_code == 200
+    await api.post("/v1/memory/search", json={"query": "what?", "subject": None, "name": ""})
+    asked = [options.claim for _, _, options, _ in parts.searcher.asked]
+    assert asked == [ClaimFilter("pet", "Tom", "food", "fish"), ClaimFilter()]
+    for field in claim:
+        assert_refused(await api.post("/v1/memory/search", json={"query": "what?", field: "x" * 1_001}), 400, field)
 
 
 async def test_turns_are_accepted_and_learnt_and_flush_waits_for_them(api: httpx.AsyncClient, parts: Parts) -> None:

@@ -6,11 +6,12 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from library_parts import NOW, Parts, library_parts
+from library_parts import NOW, Parts, PlainSearch, library_parts
 from served_library import served_library
 from typer.main import get_command
 from typer.testing import CliRunner, Result
@@ -20,6 +21,7 @@ from memory.cli.options import MemoryTypeName
 from memory.cli.output import print_table
 from memory.errors import BadInput, BadSetting, NotFound, Unavailable
 from memory.model import MEMORY_TYPES, Memory, MemoryStatus, Message, Scope
+from memory.model.claim_filters import ClaimFilter
 from memory.ports import LearnDue
 from memory.service.library import Library
 from memory.service.requests import NewMemory
@@ -76,6 +78,26 @@ def test_list_filters_and_stops_at_its_limit(url: str) -> None:
     assert ids_of(url, "--type", "episodic") == ["id-000002"]
     assert ids_of(url, "--as-of", "2000") == newest_first[1:]
     assert run("list", "--user", "bob", "--api", url, "--json").stdout.split() == ["{", '"memories":', "[]", "}"]
+
+
+def test_list_and_search_choose_by_claims(tmp_path: Path) -> None:
+    async def fill(parts: Parts) -> None:
+        at = {"created_at": NOW, "updated_at": NOW, "said_at": NOW}
+        cat = Memory(id="cat", user_id="ann", content="Tom eats fish", subject="pet", name="Tom", **at)
+        fish = {"attribute": "food", "values": ("fish",)}
+        await parts.put(replace(cat, **fish), Memory(id="self", user_id="ann", content="I eat fish", **fish, **at))
+        searched.append(parts.searcher)
+
+    searched: list[PlainSearch] = []
+    with served_library(tmp_path, fill) as url:
+        assert sorted(ids_of(url, "--value", "Fish")) == ["cat", "self"]
+        assert ids_of(url, "--value", "fish", "--subject", "pet") == ["cat"]
+        assert ids_of(url, "--name", "tom", "--attribute", "food") == ["cat"]
+        assert ids_of(url, "--subject", "cat") == []
+        claim = ("--subject", "pet", "--name", "Tom", "--attribute", "food", "--value", "fish")
+        run("search", "what does it eat?", "--user", "ann", "--api", url, *claim)
+    [(_, _, options, _)] = searched[0].asked
+    assert options.claim == ClaimFilter("pet", "Tom", "food", "fish")
 
 
 def test_what_a_memory_holds_is_text_and_nothing_else(tmp_path: Path) -> None:

@@ -32,9 +32,11 @@ from memory.model import (
     Scope,
     VectorOrigin,
 )
+from memory.model.claim_filters import ClaimFilter
 from memory.processes import composition, from_settings
 from memory.processes.kept_state import Process
 from memory.processes.working_set_parts import opened_sets
+from memory.recall.ranking.ranking import CANDIDATES_MAX
 from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS
 from memory.settings import Settings, every_setting, loader
 
@@ -71,13 +73,24 @@ def remembered(content: str, *, days_ago: float = 1.0, minute: int = 0, **fields
     return replace(memory, **fields)  # type: ignore[arg-type]
 
 
+AS_CONFIGURED = RequestOptions()
+
+
 class Desk:
     """A search as REST makes it, through everything that a file can change, over these memories."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.monkeypatch = folder, monkeypatch
 
-    async def found(self, text: str, question: str, *memories: Memory, is_loaded: bool = True) -> list[Candidate]:
+    async def found(
+        self,
+        text: str,
+        question: str,
+        *memories: Memory,
+        is_loaded: bool = True,
+        options: RequestOptions = AS_CONFIGURED,
+        as_of: float | None = None,
+    ) -> list[Candidate]:
         """`is_loaded`: from the user's working set, else from the store alone."""
         embedder, store = HashingEmbedder(dimension=384), InMemoryStore()
         vectors = np.asarray(await embedder.embed([memory.content for memory in memories], is_urgent=False))
@@ -97,7 +110,7 @@ class Desk:
             )
             assert (await corpora.corpus("u", waits=True) is not None) is is_loaded
             recall = replace(parts, store=store, embedder=embedder, corpora=corpora).recall()
-            return await recall.search(Scope("u"), query=question, history=(), options=RequestOptions())
+            return await recall.search(Scope("u"), query=question, history=(), options=options, as_of=as_of)
 
 
 @pytest.fixture
@@ -107,6 +120,45 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 def contents(found: list[Candidate]) -> list[str]:
     return [candidate.memory.content for candidate in found]
+
+
+@pytest.mark.parametrize("is_loaded", [True, False])
+@pytest.mark.parametrize(
+    ("claim", "found"),
+    [
+        (ClaimFilter(), {"kayak", "cat", "dog"}),
+        (ClaimFilter(subject="pet"), {"cat", "dog"}),
+        (ClaimFilter(name="tom"), {"cat"}),
+        (ClaimFilter(subject="pet", attribute="food", value="FISH!"), {"cat"}),
+        (ClaimFilter(subject="user", value="fish"), set()),
+        (ClaimFilter(name="To"), set()),
+    ],
+    ids=["any", "subject", "name", "all", "two that do not meet", "part"],
+)
+async def test_a_search_is_of_the_memories_with_that_claim(
+    desk: Desk, claim: ClaimFilter, found: set[str], is_loaded: bool
+) -> None:
+    """The budget is filled: what is missing was left out for its claim, not as irrelevant."""
+    told = {
+        "kayak": remembered("My kayak is stored in Devon", attribute="possession", values=("kayak",)),
+        "cat": remembered("My cat Tom eats fish", subject="pet", name="Tom", attribute="food", values=("fish",)),
+        "dog": remembered("My dog Tim eats meat", subject="pet", name="Tim", attribute="food", values=("meat",)),
+    }
+    options = RequestOptions(token_budget=500, claim=claim)
+    for as_of in (None, composition.SYSTEM_CLOCK()):
+        shown = contents(
+            await desk.found("{}", "What is there?", *told.values(), is_loaded=is_loaded, options=options, as_of=as_of)
+        )
+        assert {name for name, memory in told.items() if memory.content in shown} == found
+        assert len(shown) == len(found)
+
+
+async def test_a_claim_is_found_behind_more_memories_than_a_search_of_the_store_returns(desk: Desk) -> None:
+    nearer = [remembered(f"What is there? There is number {number}") for number in range(CANDIDATES_MAX + 50)]
+    cat = remembered("My cat Tom eats fish", subject="pet", name="Tom")
+    options = RequestOptions(token_budget=500, claim=ClaimFilter(subject="pet"))
+    found = await desk.found("{}", "What is there?", *nearer, cat, is_loaded=False, options=options)
+    assert contents(found) == [cat.content]
 
 
 @pytest.mark.parametrize("is_loaded", [True, False])
