@@ -6,26 +6,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from functools import partial
 
 from typer import echo
 
-from extproc.supervisor.offline import assert_alone, claimed, progress_bar, running
+from extproc.supervisor.offline import OUTDATED, assert_alone, claimed, progress_bar, running
 from extproc.supervisor.process_specs import ProcessSpec
 from memory.cli.output import print_json
 from memory.cli.prepare import make_ready
-from memory.ports import Outdated
 from memory.processes.migration_parts import open_migration
 from memory.runtime.logs import log_to_stderr
 from memory.service.migration import Migrated
 from memory.settings import Settings
-
-# What an outdated collection has.
-OUTDATED: Mapping[Outdated, str] = {
-    Outdated.SCHEMA: "a schema of an earlier release",
-    Outdated.INDEX: "an index that is made for fewer memories",
-}
 
 
 def migrate(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
@@ -75,4 +67,4 @@ def _show(found: Migrated, *, is_dry: bool, as_json: bool) -> None:
         )
 
 
-__all__ = ["OUTDATED", "migrate"]
+__all__ = ["migrate"]

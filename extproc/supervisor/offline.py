@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -21,12 +21,19 @@ from extproc.supervisor.locks_and_ports import CannotStart, data_directory, rese
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
 from extproc.supervisor.process_specs import LOOPBACK, ProcessSpec, milvus_spec
 from extproc.supervisor.processes import ChildProcess
+from memory.ports import Outdated
 from memory.processes.state_parts import processes_on
 from memory.runtime.task_groups import unwrapped
 from memory.settings import Settings
 
 MILVUS_START_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.1
+
+# What an outdated collection has.
+OUTDATED: Mapping[Outdated, str] = {
+    Outdated.SCHEMA: "a schema of an earlier release",
+    Outdated.INDEX: "an index that is made for fewer memories",
+}
 
 
 class _Rate(ProgressColumn):
@@ -130,4 +137,4 @@ async def _answers(uri: str, part: ChildProcess) -> None:
         ) from None
 
 
-__all__ = ["assert_alone", "claimed", "progress_bar", "refuse_company", "running"]
+__all__ = ["OUTDATED", "assert_alone", "claimed", "progress_bar", "refuse_company", "running"]

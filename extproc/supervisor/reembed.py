@@ -13,8 +13,7 @@ from functools import partial
 import msgspec
 from typer import echo
 
-from extproc.supervisor.migrate import OUTDATED
-from extproc.supervisor.offline import assert_alone, claimed, progress_bar, running
+from extproc.supervisor.offline import OUTDATED, assert_alone, claimed, progress_bar, running
 from extproc.supervisor.process_specs import ProcessSpec
 from memory.cli.output import print_json
 from memory.cli.prepare import make_ready
