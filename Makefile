@@ -14,6 +14,7 @@ PROTO := extproc/_pb/external_processor.proto
 PROTOC := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -Iextproc/_pb=proto/memproxy/extproc/v1
 
 BENCHES := "load.py --learning" recall_cpu.py stream.py recall.py cold.py footprint.py prefix.py compaction.py shapes.py learn.py record.py raw_words.py redaction.py signals.py
+SOAKS := soak.py "soak.py --redis --milvus-server" returning.py "load.py --seconds 120 --learning"
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
@@ -78,12 +79,12 @@ bench: $(STAMP) ## what memory adds to a bare Envoy, chats under load, streaming
 	done; test -z "$$missed" || { echo "bars missed:$$missed" >&2; exit 1; }
 
 soak: $(STAMP) milvusserver ## what takes longer than CI may: benches and outages long enough for rare events to show
-	$(BIN)/python bench/soak.py
-	$(BIN)/python bench/soak.py --redis
-	$(BIN)/python bench/returning.py
-	$(BIN)/python bench/load.py --seconds 120 --learning
-	$(BIN)/python -m pytest --long tests/faults/test_parts_keep_dying.py tests/faults/test_outages.py tests/extproc/test_random_conversations.py
-	for _ in 1 2 3 4 5; do $(BIN)/python -m pytest tests/faults || exit 1; done
+	@missed=; for bench in $(SOAKS); do \
+	echo "== $$bench" >&2; $(BIN)/python bench/$$bench || missed="$$missed; $$bench"; done; \
+	$(BIN)/python -m pytest --long tests/faults/test_parts_keep_dying.py tests/faults/test_outages.py \
+	tests/extproc/test_random_conversations.py || missed="$$missed; tests with --long"; \
+	for run in 1 2 3 4 5; do $(BIN)/python -m pytest tests/faults || missed="$$missed; tests/faults, run $$run"; done; \
+	test -z "$$missed" || { echo "missed$$missed" >&2; exit 1; }
 
 proto: $(STAMP) ## compile proto/ into extproc/_pb/, which is committed
 	$(PROTOC) --python_out=. --mypy_out=quiet:. $(PROTO)

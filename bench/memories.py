@@ -5,6 +5,7 @@ Memories are written directly to the store, since a bench of chats has no time t
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import random
 import time
@@ -63,23 +64,38 @@ def new_questions() -> Iterator[str]:
 
 
 async def fill(
-    milvus_uri: str, embedder: Embedder, users: Mapping[str, int], collection: str = "", *, token: str = ""
+    milvus_uri: str,
+    embedder: Embedder,
+    users: Mapping[str, int],
+    collection: str = "",
+    *,
+    token: str = "",
+    at_once: int = 1,
 ) -> None:
-    """Memories straight into the store, as many as each user is to have."""
+    """Memories straight into the store, as many as each user is to have, for so many users at once: a server makes each
+    write wait for a few tenths of a second.
+    """
     said = sentences()
     vectors = np.asarray(await embedder.embed(said, is_urgent=False), dtype=np.float32)
     settings = Settings().memory.milvus
     access = MilvusAccess(token=token)
     address = MilvusAddress(milvus_uri, collection or settings.collection, settings.dimension, access=access)
     async with MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as store:
-        for place, (user, count) in enumerate(users.items()):
+        places = asyncio.Semaphore(at_once)
+
+        async def fill_one(place: int, user: str, count: int) -> None:
             picked = (np.arange(count) * 7 + place * 131) % SENTENCES  # 7 and 2,000 share no factor: each once
-            for start in range(0, count, ROWS_AT_ONCE):
-                numbers = range(start, min(start + ROWS_AT_ONCE, count))
-                changes = [
-                    Change(ChangeKind.CREATE, a_memory(user, number, said[picked[number]])) for number in numbers
-                ]
-                await store.apply(user, changes, vectors[picked[numbers.start : numbers.stop]])
+            async with places:
+                for start in range(0, count, ROWS_AT_ONCE):
+                    numbers = range(start, min(start + ROWS_AT_ONCE, count))
+                    changes = [
+                        Change(ChangeKind.CREATE, a_memory(user, number, said[picked[number]])) for number in numbers
+                    ]
+                    await store.apply(user, changes, vectors[picked[numbers.start : numbers.stop]])
+
+        async with asyncio.TaskGroup() as tasks:
+            for place, (user, count) in enumerate(users.items()):
+                tasks.create_task(fill_one(place, user, count))
 
 
 def a_memory(user: str, number: int, sentence: str) -> Memory:

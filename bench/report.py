@@ -132,6 +132,8 @@ class Report:
         one = self._machine
         console.print(f"failed calls: {failed}; {one.cores} cores, Python {one.python}, load {one.load_at_start}")
         console.print(f"written to {self._target}", soft_wrap=True)
+        if missed := [one.bar.name for one in verdicts if not one.is_met]:
+            console.print(f"missed: {'; '.join(missed)}", soft_wrap=True)
 
 
 def row_of(verdict: Verdict) -> tuple[object, ...]:

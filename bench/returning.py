@@ -1,11 +1,12 @@
 """Measures users on filters that never saw them, and crowds of users, with state on Redis and memories on Milvus.
 
 `python bench/returning.py [--users N] [--memories N] [--asked N] [--seconds S]`: by default 1,000 users with 100
-memories each, of whom 40 ask. A real Milvus 2.3 server (`make milvusserver`) and a real Redis server are started. Each
-of these users asked before; then all processes are killed with `kill -9`. Half of them find their snapshot on Redis;
-that of the other half was evicted, so that the server is searched. Later questions of the same users are what a warm
-filter takes. Then 8 clients, each with the next question as soon as the last is answered, ask for S seconds as a few of
-the users, and as all of them: most of these were never loaded.
+memories each, of whom 40 ask; at least 100 users, and 20 to half of them who ask. A real Milvus 2.3 server (`make
+milvusserver`) and a real Redis server are started. Each of these users asked before; then all processes are killed with
+`kill -9`. Half of them find their snapshot on Redis; that of the other half was evicted, so that the server is
+searched. Later questions of the same users are what a warm filter takes. Then 8 clients, each with the next question as
+soon as the last is answered, ask for S seconds as a few of the users, and as all of them: most of these were never
+loaded.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from load import DEADLINE_MS, Load
 from memories import fill, new_questions
 from redis import Redis
 from report import Bar, Report, Sheet, bench_parser, ratio
-from rig import Rig, running_bare, running_upstream
+from rig import Rig, ending_plainly, running_bare, running_upstream
 from sides import COLUMNS as LOAD_COLUMNS
 from sides import Compared
 
@@ -52,6 +53,9 @@ BARS = (
 )
 CLIENTS, FEW_USERS = 8, 20
 COLLECTION = "returning"
+USERS_MIN = 5 * FEW_USERS  # or all users are no more than a few
+ASKED_MIN = 20  # half of them by each way: fewer have no median
+WRITES_AT_ONCE = 16  # of the filling
 QUESTIONS = 5  # of each user; the second still meets caches that the first filled, and is left out
 PAUSE_SECONDS = 0.1
 SAVED_SECONDS = 5.0  # until the last snapshot is on Redis
@@ -60,7 +64,8 @@ SAID = new_questions()  # never the same text twice, so that each has to be embe
 
 async def filled(server: MilvusServer, users: list[str], memories: int) -> None:
     async with open_embedder(from_process(None, {})) as embedder:
-        await fill(server.uri, embedder, dict.fromkeys(users, memories), COLLECTION, token=TOKEN)
+        everybody = dict.fromkeys(users, memories)
+        await fill(server.uri, embedder, everybody, COLLECTION, token=TOKEN, at_once=WRITES_AT_ONCE)
 
 
 async def ask(
@@ -148,6 +153,20 @@ def crowd_figures(few: Compared, everybody: Compared) -> dict[str, float]:
     }
 
 
+def mistake_of(options: Namespace) -> str:
+    """What would make figures that no bar is about; "" if nothing does."""
+    users, asked = options.users, options.asked
+    if users < USERS_MIN:
+        return f"--users {users}: at least {USERS_MIN}, as the crowd of all is compared with {FEW_USERS} users"
+    if asked < ASKED_MIN:
+        return f"--asked {asked}: at least {ASKED_MIN}, half of them with a snapshot and half without"
+    if asked > users // 2:
+        return f"--asked {asked}: at most half of --users {users}, as most of a crowd must never have been loaded"
+    if options.memories < 1 or options.seconds <= 0:
+        return "--memories and --seconds: more than 0"
+    return ""
+
+
 def main() -> int:
     parser = bench_parser("returning", __doc__)
     parser.add_argument("--users", type=int, default=1_000)
@@ -155,8 +174,11 @@ def main() -> int:
     parser.add_argument("--asked", type=int, default=40, help="users who ask")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each load of 8 clients")
     options = parser.parse_args()
+    if mistake := mistake_of(options):
+        parser.error(mistake)
     report = Report("returning", BARS, options.json)
-    found = measure(options, report.failures)
+    with ending_plainly():
+        found = measure(options, report.failures)
     failed = sum(one.failed for one in found.returning.values())
     failed += sum(one.ours.statuses["failed"] for one in found.crowds.values())
     figures: dict[str, float] = crowd_figures(found.crowds["few"], found.crowds["all"]) | {"failed chats": failed}

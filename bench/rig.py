@@ -18,6 +18,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "support"))  # the product as tests start it
 
@@ -25,6 +27,7 @@ from product import Product, command_line, descendants, running_product  # noqa:
 
 from extproc.supervisor.bootstrap import BootstrapValues, render_bare  # noqa: E402
 
+Skipped = pytest.skip.Exception  # how test support says that a server is not installed
 START_SECONDS_MAX = 10.0
 PARTS = {  # a word of the command line that only this part has
     "filter": "memproxy filter ",
@@ -52,14 +55,23 @@ class Rig:
 
 
 @contextmanager
-def running_rig(*arguments: str) -> Iterator[Rig]:
+def running_rig(*arguments: str, config: Path | None = None) -> Iterator[Rig]:
     """The product and a bare Envoy, both in front of the same upstream; everything is stopped at the end."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         upstream = stack.enter_context(running_upstream())
         bare_port = stack.enter_context(running_bare(upstream, folder))
-        product = stack.enter_context(running_product(folder / "data", *arguments, upstream=upstream, is_timed=True))
-        yield Rig(product, bare_port)
+        starting = running_product(folder / "data", *arguments, upstream=upstream, config=config, is_timed=True)
+        yield Rig(stack.enter_context(starting), bare_port)
+
+
+@contextmanager
+def ending_plainly() -> Iterator[None]:
+    """Where a server is not installed, for which tests are skipped: the reason alone, and exit code 1."""
+    try:
+        yield
+    except Skipped as missing:
+        sys.exit(str(missing))
 
 
 @contextmanager

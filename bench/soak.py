@@ -1,11 +1,13 @@
 """Measures what minutes of mixed load leave behind: memory and file descriptors of every process of the product.
 
-`python bench/soak.py [--minutes 10] [--clients 8] [--users 20] [--memories 300] [--filters 2] [--workers 2] [--redis]`;
-with `--redis`, state is kept on a Redis server that the bench starts, otherwise in SQLite. Plain and streamed chats
-that search, that are skipped, without identity, with a tool, and statements, which are learnt beside them: always the
-same ones, so that the store does not grow. Sizes are compared between the time after the warm-up and the end: medians
-of resident memory, and the fewest descriptors, since connections come and go. A process that was started again counts
-as one that died.
+`python bench/soak.py [--minutes 10] [--clients 8] [--users 20] [--memories 300] [--filters 2] [--workers 2] [--redis]
+[--milvus-server]`; with `--redis`, state is kept on a Redis server that the bench starts, otherwise in SQLite; with
+`--milvus-server`, memories on a real Milvus server, otherwise in Milvus Lite. Their processes count as well. Plain and
+streamed chats that search, that are skipped, without identity, with a tool, and statements, which are learnt beside
+them: always the same ones, so that the store does not grow. Sizes are compared between the time after the warm-up and
+the end: medians of resident memory, and the fewest descriptors, since connections come and go. A process that was
+started again counts as one that died. Two processes hold in memory what is stored, and are judged by it: Milvus Lite by
+its rows, Redis by the recorded turns.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -30,13 +32,15 @@ import uvloop
 from chats import Chats, connected, samples
 from memories import fill, new_questions
 from prometheus_client import CollectorRegistry
+from redis import Redis
 from report import Bar, Report, Sheet, bench_parser, ratio
 from rich.progress import Progress
-from rig import Rig, command_line, descendants, part_of, running_rig
+from rig import Rig, command_line, descendants, ending_plainly, part_of, running_rig
 
 from kept_things import SUBJECTS, kept_thing  # isort: skip - on the path since `rig`
+from milvus_standalone import MilvusServer  # isort: skip
 from process_sizes import ProcessSize, size_of  # isort: skip
-from redis_server import own_redis_server  # isort: skip
+from redis_server import RedisServer, own_redis_server  # isort: skip
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
@@ -48,9 +52,15 @@ from memory.settings.loader import from_process
 
 # Milvus Lite has all rows in memory, and each write apart until it compacts some: 70 KB a row over a few minutes.
 STORE_KB_A_ROW_MAX = 100.0
+# Redis has in memory what is to grow, until limits of receipts, notes and days are reached: 14 KB a turn over a few
+# minutes, of which 8 are receipts, 2 notes, and the rest the turn and what finds it.
+REDIS_KB_A_TURN_MAX = 25.0
+PROCESSES = "growth of resident memory, worst process that holds no stored data"
+OF_MILVUS_LITE, OF_REDIS = "growth of Milvus Lite, for each new row", "growth of Redis, for each recorded turn"
 BARS = (
-    Bar("growth of resident memory, worst process but the store", "%", at_most=5.0),
-    Bar("growth of the store, for each new row", "KB", at_most=STORE_KB_A_ROW_MAX),
+    Bar(PROCESSES, "%", at_most=5.0),
+    Bar(OF_MILVUS_LITE, "KB", at_most=STORE_KB_A_ROW_MAX),
+    Bar(OF_REDIS, "KB", at_most=REDIS_KB_A_TURN_MAX),
     Bar("growth of descriptors, worst process", at_most=0),
     Bar("failed chats", at_most=0),
     Bar("processes that died", at_most=0),
@@ -59,7 +69,10 @@ BARS = (
 WARM_SHARE, WARM_SECONDS_MIN = 0.3, 40.0  # of the time, before sizes count
 WINDOW_SHARE = 0.25  # of the time that counts: at its beginning, and at its end
 SAMPLE_SECONDS = 3.0
-ROWS_EVERY = 10  # samples
+COUNTS_EVERY = 5  # samples
+KEYS_AT_ONCE, KINDS_SHOWN = 500, 12
+MILVUS_LITE, MILVUS_SERVER, REDIS = "milvus", "milvus server", "redis"
+HOLDING_DATA = (MILVUS_LITE, REDIS)
 PAUSE_SECONDS = 0.4  # of each client between two chats
 SESSION_CHATS = 6
 DRAIN_SECONDS_MAX = 120.0
@@ -75,12 +88,9 @@ class Grown:
     """One process: after the warm-up and at the end."""
 
     part: str
+    pid: int
     before: ProcessSize
     after: ProcessSize
-
-    @property
-    def is_store(self) -> bool:
-        return self.part.startswith("milvus")
 
     @property
     def percent(self) -> float:
@@ -93,7 +103,7 @@ class Grown:
     def row(self) -> tuple[object, ...]:
         sizes = (self.before.resident, self.after.resident, self.percent)
         shared = (self.before.proportional, self.after.proportional)
-        return self.part, *sizes, *shared, self.before.descriptors, self.after.descriptors
+        return f"{self.part} {self.pid}", *sizes, *shared, self.before.descriptors, self.after.descriptors
 
 
 class Talk:
@@ -139,12 +149,32 @@ def compact(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
 
 
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What is stored: rows of the store, of any kind and status, and recorded turns."""
+
+    at: float
+    rows: int
+    turns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """`servers`: those that are no part of the product, by process id; `redis`: one of them."""
+
+    rig: Rig
+    store: MilvusAddress
+    servers: Mapping[int, str]
+    redis: RedisServer | None
+
+
 class Soak:
-    def __init__(self, rig: Rig, talk: Talk, store: MilvusStore, failures: Counter[str]) -> None:
-        self._rig, self._talk, self._store, self._failures = rig, talk, store, failures
+    def __init__(self, deployment: Deployment, talk: Talk, store: MilvusStore, failures: Counter[str]) -> None:
+        self._rig, self._servers, self._talk, self._store = deployment.rig, deployment.servers, talk, store
+        self._failures = failures
         self.statuses = Counter[str]()
         self.samples: list[tuple[float, Sizes]] = []
-        self.rows: list[tuple[float, int]] = []
+        self.counts: list[Count] = []
 
     async def run(self, clients: int, seconds: float) -> None:
         async with connected(self._rig.port, clients, self._failures) as every:
@@ -170,20 +200,28 @@ class Soak:
     async def _sample(self, until: float) -> None:
         while time.monotonic() < until:
             self.samples.append((time.monotonic(), self.sizes()))
-            if len(self.samples) % ROWS_EVERY == 1:
-                self.rows.append((time.monotonic(), await self.rows_of_the_store()))
+            if len(self.samples) % COUNTS_EVERY == 1:
+                await self._count()
             await asyncio.sleep(SAMPLE_SECONDS)
+        await self._count()
+
+    async def _count(self) -> None:
+        self.counts.append(Count(time.monotonic(), await self.rows_of_the_store(), await self.turns()))
 
     def sizes(self) -> Sizes:
         assert self._rig.product.process is not None
         root = self._rig.product.process.pid
-        found = {pid: size_of(pid) for pid in [root, *descendants(root)]}
+        found = {pid: size_of(pid) for pid in [root, *descendants(root), *self._servers]}
         return {pid: size for pid, size in found.items() if size is not None}
 
     async def rows_of_the_store(self) -> int:
         """Of any kind and status."""
         places = [MemoryFilter(user, status=None, with_raw=True) for user in self._talk.users]
         return sum([await self._store.count(place) for place in places])
+
+    async def turns(self) -> float:
+        page = await samples(self._rig.product.ports["metrics"], self._failures) or {}
+        return sum(value for name, value in page.items() if name.startswith("memproxy_turns_total"))
 
     async def left_over(self) -> float:
         """Turns that were lost, and that are not learnt after so long."""
@@ -200,7 +238,9 @@ class Soak:
         return waiting
 
 
-def grown(taken: list[tuple[float, Sizes]], *, warm_seconds: float) -> tuple[list[Grown], int]:
+def grown(
+    taken: list[tuple[float, Sizes]], *, warm_seconds: float, servers: Mapping[int, str] | None = None
+) -> tuple[list[Grown], int]:
     """Of each process that ran from the warm-up's end to the end; and how many ended or began between."""
     start, end = taken[0][0] + warm_seconds, taken[-1][0]
     window = (end - start) * WINDOW_SHARE
@@ -210,15 +250,15 @@ def grown(taken: list[tuple[float, Sizes]], *, warm_seconds: float) -> tuple[lis
         raise ValueError("the run is too short for its warm-up")
     pids = set.intersection(*(set(sizes) for sizes in [*first, *last]))
     died = set.union(*(set(sizes) for sizes in [*first, *last])) - pids
-    rows = [Grown(f"{part_of(command_line(pid))} {pid}", middle(first, pid), middle(last, pid)) for pid in sorted(pids)]
+    names = {pid: (servers or {}).get(pid) or part_of(command_line(pid)) for pid in pids}
+    rows = [Grown(names[pid], pid, middle(first, pid), middle(last, pid)) for pid in sorted(pids)]
     return rows, len(died)
 
 
-def store_kb_a_row(found: list[Grown], rows: list[tuple[float, int]], *, warm_seconds: float) -> float:
-    """Growth of the store's process since the warm-up, by the rows that came since; no less than 0."""
-    counts = [count for at, count in rows if at >= rows[0][0] + warm_seconds]
-    more = sum(one.after.resident - one.before.resident for one in found if one.is_store)
-    return max(0.0, 1024 * more) / max(1, counts[-1] - counts[0])
+def kb_for_each(found: list[Grown], part: str, stored: Sequence[float]) -> float:
+    """Growth of what holds data since the warm-up, by what was stored since (counts, in order): no less than 0, NaN of nothing."""
+    more = sum(one.after.resident - one.before.resident for one in found if one.part == part)
+    return ratio(max(0.0, 1024 * more), stored[-1] - stored[0])
 
 
 def middle(taken: list[Sizes], pid: int) -> ProcessSize:
@@ -232,19 +272,66 @@ def middle(taken: list[Sizes], pid: int) -> ProcessSize:
 
 
 async def measure(
-    rig: Rig, options: argparse.Namespace, failures: Counter[str], progress: Progress
+    deployment: Deployment, options: argparse.Namespace, failures: Counter[str], progress: Progress
 ) -> tuple[Soak, float]:
-    users = [f"soak-{number}" for number in range(options.users)]
+    users, address = [f"soak-{number}" for number in range(options.users)], deployment.store
     stages = progress.add_task("filling", total=None)
-    settings, milvus = Settings().memory.milvus, f"http://127.0.0.1:{rig.product.ports['milvus']}"
     async with open_embedder(from_process(None, {})) as embedder:
-        await fill(milvus, embedder, dict.fromkeys(users, options.memories))
+        memories = dict.fromkeys(users, options.memories)
+        await fill(address.uri, embedder, memories, address.collection, token=address.access.token)
     progress.update(stages, description=f"{options.minutes:g} minutes of chats")
-    address = MilvusAddress(milvus, settings.collection, settings.dimension)
     async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
-        soak = Soak(rig, Talk(users), store, failures)
+        soak = Soak(deployment, Talk(users), store, failures)
         await soak.run(options.clients, 60 * options.minutes)
     return soak, await soak.left_over()
+
+
+def held_by(redis: RedisServer) -> list[tuple[str, int, float]]:
+    """Kinds of keys, with how many there are and their MB, largest first."""
+    kinds: dict[str, list[int]] = {}
+    with redis.client() as client:
+        for keys in pages_of(client):
+            pipeline = client.pipeline(transaction=False)
+            for key in keys:
+                pipeline.memory_usage(key, samples=0)
+            for key, size in zip(keys, pipeline.execute(), strict=True):
+                kinds.setdefault(kind_of(key.decode(errors="replace")), []).append(size or 0)
+    found = [(kind, len(sizes), sum(sizes) / (1 << 20)) for kind, sizes in kinds.items()]
+    return sorted(found, key=lambda one: -one[2])
+
+
+def pages_of(client: Redis) -> Iterator[list[bytes]]:
+    keys = client.scan_iter(count=KEYS_AT_ONCE)
+    while page := list(itertools.islice(keys, KEYS_AT_ONCE)):
+        yield page
+
+
+def kind_of(key: str) -> str:
+    """Keys of a user are of the kind that follows the user."""
+    user, _, rest = key.partition("}:")
+    return rest.partition(":")[0] if "{u:" in user else key.split(":")[1]
+
+
+@contextmanager
+def running(options: argparse.Namespace) -> Iterator[Deployment]:
+    parts: tuple[str, ...] = ("--filters", str(options.filters), "--workers", str(options.workers))
+    settings, servers, config, address, redis = Settings().memory.milvus, dict[int, str](), None, None, None
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-")))
+        if options.redis:
+            redis = stack.enter_context(own_redis_server(home))
+            servers[redis.pid] = REDIS
+            parts = (*parts, "--redis-url", redis.url)
+        if options.milvus_server:
+            milvus = MilvusServer(home / "milvus")
+            stack.callback(milvus.kill)
+            milvus.start()
+            servers[milvus.pid] = MILVUS_SERVER
+            config = stack.enter_context(milvus.configured(home, settings.collection))
+            address = milvus.address(settings.collection, settings.dimension)
+        rig = stack.enter_context(running_rig(*parts, config=config))
+        uri = f"http://127.0.0.1:{rig.product.ports['milvus']}"
+        yield Deployment(rig, address or MilvusAddress(uri, settings.collection, settings.dimension), servers, redis)
 
 
 def main() -> int:
@@ -256,38 +343,45 @@ def main() -> int:
     parser.add_argument("--filters", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--redis", action="store_true", help="state on a Redis server instead of in SQLite")
+    parser.add_argument("--milvus-server", action="store_true", help="memories on a server instead of in Milvus Lite")
     options = parser.parse_args()
+    warm_seconds = max(WARM_SECONDS_MIN, WARM_SHARE * 60 * options.minutes)
+    if 60 * options.minutes < 2 * warm_seconds:
+        parser.error(f"--minutes {options.minutes:g} is too short: the warm-up takes {warm_seconds:g} s")
     report = Report("soak", BARS, options.json)
-    parts: tuple[str, ...] = ("--filters", str(options.filters), "--workers", str(options.workers))
-    with ExitStack() as stack:
-        if options.redis:
-            home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-")))
-            parts = (*parts, "--redis-url", stack.enter_context(own_redis_server(home)).url)
-        rig = stack.enter_context(running_rig(*parts))
-        progress = stack.enter_context(Progress(transient=True))
-        soak, left_over = uvloop.run(measure(rig, options, report.failures, progress))
-        warm_seconds = max(WARM_SECONDS_MIN, WARM_SHARE * 60 * options.minutes)
-        found, died = grown(soak.samples, warm_seconds=warm_seconds)  # while the command lines are there
+    with ending_plainly(), running(options) as deployment:
+        with Progress(transient=True) as progress:
+            soak, left_over = uvloop.run(measure(deployment, options, report.failures, progress))
+        servers = deployment.servers
+        found, died = grown(soak.samples, warm_seconds=warm_seconds, servers=servers)  # command lines are there
+        held = held_by(deployment.redis) if deployment.redis else []
+    counts = [count for count in soak.counts if count.at >= soak.counts[0].at + warm_seconds]
     figures = {
-        "growth of resident memory, worst process but the store": max(one.percent for one in found if not one.is_store),
-        "growth of the store, for each new row": store_kb_a_row(found, soak.rows, warm_seconds=warm_seconds),
+        PROCESSES: max(one.percent for one in found if one.part not in HOLDING_DATA),
         "growth of descriptors, worst process": max(one.descriptors for one in found),
         "failed chats": soak.statuses["failed"],
         "processes that died": died,
         "turns lost or not learnt": left_over,
     }
+    if not options.milvus_server:
+        figures[OF_MILVUS_LITE] = kb_for_each(found, MILVUS_LITE, [count.rows for count in counts])
+    if options.redis:
+        figures[OF_REDIS] = kb_for_each(found, REDIS, [count.turns for count in counts])
     began = soak.samples[0][0]
     columns = ("process", "resident, MB", "at the end", "growth, %", "proportional, MB", "at the end", "descriptors")
     sheets = [
         Sheet(f"after {warm_seconds:g} s and at the end", (*columns, "at the end"), [one.row() for one in found]),
         Sheet("chats by memory status", ("", "chats"), soak.statuses.most_common()),
-        Sheet("rows of the store", ("after, s", "rows"), [(round(at - began), count) for at, count in soak.rows]),
+        Sheet("stored", ("after, s", "rows", "turns"), [(round(n.at - began), n.rows, n.turns) for n in soak.counts]),
     ]
+    if held:
+        sheets.append(Sheet("what Redis holds", ("kind", "keys", "MB"), held[:KINDS_SHOWN]))
     result = {
         "settings": {name: value for name, value in vars(options).items() if name != "json"},
         "statuses": dict(soak.statuses),
         "processes": [dict(zip(("process", *SIZES), one.row(), strict=True)) for one in found],
-        "rows_of_the_store": [(round(at - began, 1), count) for at, count in soak.rows],
+        "stored": [{"seconds": round(n.at - began, 1), "rows": n.rows, "turns": n.turns} for n in soak.counts],
+        "redis": [{"kind": kind, "keys": keys, "mb": round(size, 3)} for kind, keys, size in held],
         "resident_mb": [
             {"seconds": round(at - began, 1), **{str(pid): round(size.resident, 1) for pid, size in sizes.items()}}
             for at, sizes in soak.samples

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import sys
+from argparse import Namespace
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 BENCH = Path(__file__).parent.parent / "bench"
 sys.path.insert(0, str(BENCH))
 try:
+    import returning
     import scale
     import soak
     from chats import Chats, chat, grown, samples
@@ -187,6 +189,35 @@ def test_a_soak_compares_each_process_after_the_warm_up_with_the_end_and_counts_
     assert (one.before.resident, one.after.resident) == (130.0, 190.0)
     assert one.percent == pytest.approx(100 * 60 / 130)
     assert (one.before.descriptors, one.descriptors, died) == (5, 0, 1)
+
+
+def test_what_holds_stored_data_is_judged_by_what_was_stored_since_the_warm_up() -> None:
+    before, after = soak.ProcessSize(100.0, 90.0, 5), soak.ProcessSize(103.0, 92.0, 5)
+    found = [
+        soak.Grown(part, pid, before, after) for pid, part in enumerate((soak.REDIS, soak.MILVUS_SERVER, "filter"))
+    ]
+    assert soak.kb_for_each(found, soak.REDIS, [1_000.0, 1_500.0, 2_024.0]) == 3.0
+    assert soak.kb_for_each(found, soak.MILVUS_LITE, [1.0, 2.0]) == 0.0
+    assert found[1].percent == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({}, ""),
+        ({"users": 99}, "--users 99: at least 100"),
+        ({"asked": 19}, "--asked 19: at least 20"),
+        ({"users": 100, "asked": 51}, "--asked 51: at most half"),
+        ({"memories": 0}, "more than 0"),
+        ({"seconds": 0.0}, "more than 0"),
+    ],
+)
+def test_figures_of_returning_users_need_enough_of_them(changed: dict[str, float], reason: str) -> None:
+    options = Namespace(users=1_000, memories=100, asked=40, seconds=20.0)
+    vars(options).update(changed)
+    mistake = returning.mistake_of(options)
+    assert reason in mistake
+    assert bool(mistake) == bool(reason)
 
 
 def test_curves_stand_in_the_picture_with_their_names_and_values() -> None:

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx
 import pytest
@@ -21,6 +21,7 @@ from chat_load import Talker, talking
 from foreign_embeddings import running_foreign_embeddings
 from kept_things import SUBJECTS, kept_thing
 from milvus_lite_server import MilvusLiteServer, free_port
+from milvus_standalone import MILVUS_SERVER, TOKEN, MilvusServer
 from misbehaving_model import running_moody_model
 from process_sizes import proportional_mb
 from product import Product, eventually, sentences
@@ -39,41 +40,50 @@ RETRY_SECONDS_MAX = 4.0  # so that a test need not wait for the five minutes of 
 CAUGHT_UP_SECONDS_MAX = 60.0
 GROWTH_MAX = 0.1  # of the memory of filters, workers and API
 FILTERS = 2
+ON_SERVERS = f"redis and a {MILVUS_SERVER}"
+MILVUS_LEASE_SECONDS = 5  # how long a server that was killed keeps its place
 FULL = "1mb"  # less than a server needs without any key
 PARTS = ("memproxy filter", "memproxy worker", "memproxy api")
 TURNS_LOST, TURNS_WAITING = "memproxy_turns_lost_total", "memproxy_queue_turns"
 
 
+Store: TypeAlias = MilvusLiteServer | MilvusServer
+
+
 @asynccontextmanager
-async def running_store(folder: Path, port: int) -> AsyncIterator[None]:
-    folder.mkdir(exist_ok=True)
-    server = MilvusLiteServer(folder / "store", port=port)
-    await asyncio.to_thread(server.start)
+async def running_store(store: Store) -> AsyncIterator[None]:
+    """On the port and the files that it always had."""
+    await asyncio.to_thread(store.start)
     try:
         yield
     finally:
-        server.kill()
+        await asyncio.to_thread(store.kill)
 
 
-NEEDED: dict[str, Callable[[Path, int], AbstractAsyncContextManager[Any]]] = {
-    "store": running_store,
-    "model": lambda _, port: running_moody_model(port=port),
-    "embedding": lambda _, port: running_foreign_embeddings(port),
-}
-"""What the product needs, each on a port that stays the same."""
+NEEDED = ("store", "model", "embedding")
 
 
 @dataclass
 class Needed:
-    """The servers that the product needs; each may be taken away and brought back."""
+    """The servers that the product needs, each on a port that stays the same; it may be taken away and brought back."""
 
     folder: Path
-    ports: dict[str, int] = field(default_factory=lambda: {name: free_port() for name in NEEDED})
+    store: Store
+    ports: dict[str, int] = field(default_factory=lambda: {name: free_port() for name in NEEDED[1:]})
     running: dict[str, AsyncExitStack] = field(default_factory=dict)
+
+    def _starting(self, name: str) -> AbstractAsyncContextManager[Any]:
+        match name:
+            case "store":
+                return running_store(self.store)
+            case "model":
+                return running_moody_model(port=self.ports[name])
+            case _:
+                return running_foreign_embeddings(self.ports[name])
 
     async def start(self, name: str) -> None:
         self.running[name] = AsyncExitStack()
-        await self.running[name].enter_async_context(NEEDED[name](self.folder, self.ports[name]))
+        await self.running[name].enter_async_context(self._starting(name))
 
     async def stop(self, name: str) -> None:
         await self.running.pop(name).aclose()
@@ -83,7 +93,7 @@ class Needed:
         endpoint = {"address": "127.0.0.1", "port": self.ports["model"]}
         learn = {"reader": "model", "idle_seconds": 0.2, "retry_base_seconds": 0.5}
         settings = {
-            "milvus_uri": f"http://127.0.0.1:{self.ports['store']}",
+            "milvus_uri": self.store.uri,
             "external_models": [{**model, "llm_endpoint": endpoint, "llm_timeout_seconds": 5}],
             "memory": {
                 "learn": {**learn, "retry_max_seconds": RETRY_SECONDS_MAX},
@@ -111,10 +121,16 @@ def full(redis: RedisServer) -> Outage:
     return Outage("full", partial(asyncio.to_thread, limited), partial(asyncio.to_thread, unlimited), keeps_turns=True)
 
 
+def store_of(kind: str, folder: Path) -> Store:
+    if kind == ON_SERVERS:
+        return MilvusServer(folder / "milvus", lease_seconds=MILVUS_LEASE_SECONDS)
+    return MilvusLiteServer(folder / "store")
+
+
 @asynccontextmanager
-async def running_product_that_needs(turn_log: str, folder: Path) -> AsyncIterator[tuple[Product, Sequence[Outage]]]:
+async def running_product_that_needs(kind: str, folder: Path) -> AsyncIterator[tuple[Product, Sequence[Outage]]]:
     """With all that may happen to it."""
-    needed = Needed(folder)
+    needed, turn_log = Needed(folder, store_of(kind, folder)), kind.split()[0]
     outages = [Outage(name, partial(needed.stop, name), partial(needed.start, name)) for name in NEEDED]
     with running_upstream() as upstream:
         for name in NEEDED:
@@ -136,8 +152,9 @@ async def running_product_that_needs(turn_log: str, folder: Path) -> AsyncIterat
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Where Redis holds the turn log, more can go away; without it, with `--long`."""
-    metafunc.parametrize("turn_log", TURN_LOGS if metafunc.config.getoption("--long") else ["redis"])
+    """Where Redis holds the turn log, more can go away; without it, and with a Milvus server, with `--long`."""
+    kinds = (*TURN_LOGS, pytest.param(ON_SERVERS, marks=pytest.mark.alone("a Milvus server keeps both cores busy")))
+    metafunc.parametrize("kind", kinds if metafunc.config.getoption("--long") else ["redis"])
 
 
 def talkers(prefix: str) -> list[Talker]:
@@ -155,10 +172,12 @@ def talkers(prefix: str) -> list[Talker]:
 @pytest.mark.slow("something is down for some seconds, or a minute")
 @pytest.mark.stack
 async def test_an_outage_fails_no_chat_is_caught_up_with_and_leaves_no_trace_in_memory(
-    tmp_path: Path, turn_log: str, pytestconfig: pytest.Config
+    tmp_path: Path, kind: str, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = LONG_SECONDS if pytestconfig.getoption("--long") else SHORT_SECONDS
-    async with running_product_that_needs(turn_log, tmp_path) as (product, outages):
+    if kind == ON_SERVERS:
+        monkeypatch.setenv("MEMPROXY_MEMORY_MILVUS_TOKEN", TOKEN)
+    async with running_product_that_needs(kind, tmp_path) as (product, outages):
         await asyncio.to_thread(eventually, lambda: is_whole(product), seconds=60)
         await chats_are_learnt(product, "warm", seconds=WARM_SECONDS)
         for outage in outages:
