@@ -256,7 +256,7 @@ def grown(
 
 
 def kb_for_each(found: list[Grown], part: str, stored: Sequence[float]) -> float:
-    """Growth of what holds data since the warm-up, by what was stored since (counts, in order): no less than 0, NaN of nothing."""
+    """Growth of what holds data since the warm-up, by what was stored since (counts, in order). NaN of nothing."""
     more = sum(one.after.resident - one.before.resident for one in found if one.part == part)
     return ratio(max(0.0, 1024 * more), stored[-1] - stored[0])
 

@@ -198,6 +198,7 @@ def test_what_holds_stored_data_is_judged_by_what_was_stored_since_the_warm_up()
     ]
     assert soak.kb_for_each(found, soak.REDIS, [1_000.0, 1_500.0, 2_024.0]) == 3.0
     assert soak.kb_for_each(found, soak.MILVUS_LITE, [1.0, 2.0]) == 0.0
+    assert math.isnan(soak.kb_for_each(found, soak.REDIS, [1.0]))
     assert found[1].percent == pytest.approx(3.0)
 
 
