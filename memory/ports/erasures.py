@@ -89,7 +89,9 @@ class Erasures(Protocol):
         """Those whose files wait to be rewritten, oldest first, some hundred at most."""
         ...
 
-    async def rewritten(self, erasure_ids: Sequence[str], *, at: float) -> None: ...
+    async def rewritten(self, erasures: Sequence[ErasureRequest], *, at: float) -> None:
+        """Files are rewritten since these were found waiting. One that was begun again meanwhile waits on."""
+        ...
 
     async def scanned(self, erasure_id: str, report: ScanReport) -> None:
         """Replaces an earlier report."""
@@ -158,7 +160,7 @@ class NoErasures:
     async def pending(self) -> Sequence[ErasureRequest]:
         return ()
 
-    async def rewritten(self, erasure_ids: Sequence[str], *, at: float) -> None:
+    async def rewritten(self, erasures: Sequence[ErasureRequest], *, at: float) -> None:
         return None
 
     async def scanned(self, erasure_id: str, report: ScanReport) -> None:

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from memory.adapters.milvus.deleted_rows import MilvusDeletedRows
 from memory.adapters.sqlite.erasures import SqliteErasures
 from memory.adapters.sqlite.write_barrier import SqliteWriteBarrier
+from memory.ports.erasures import ErasureRequest
 from memory.processes.composition import SYSTEM_CLOCK, stored_origin
 from memory.processes.from_settings import milvus_address
 from memory.processes.sqlite_state import turn_log_database
@@ -16,10 +17,10 @@ from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 
 
-async def waiting_erasures(settings: Settings) -> list[str]:
-    """Their ids. Raises `Unavailable`."""
+async def waiting_erasures(settings: Settings) -> Sequence[ErasureRequest]:
+    """Raises `Unavailable`."""
     async with turn_log_database(settings) as database:
-        return [one.id for one in await SqliteErasures(database).pending()]
+        return await SqliteErasures(database).pending()
 
 
 async def rewrite_store(settings: Settings) -> None:
@@ -31,10 +32,10 @@ async def rewrite_store(settings: Settings) -> None:
             await rows.rewrite()
 
 
-async def end_erasures(settings: Settings, erasure_ids: Sequence[str]) -> None:
+async def end_erasures(settings: Settings, erasures: Sequence[ErasureRequest]) -> None:
     """All files are rewritten since these were found waiting."""
     async with turn_log_database(settings) as database:
-        await SqliteErasures(database).rewritten(erasure_ids, at=SYSTEM_CLOCK())
+        await SqliteErasures(database).rewritten(erasures, at=SYSTEM_CLOCK())
 
 
 __all__ = ["end_erasures", "rewrite_store", "waiting_erasures"]

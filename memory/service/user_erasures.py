@@ -122,7 +122,7 @@ class FileRewriter:
             await part.refuse_in_vain()
         for part in self._parts:
             await part.rewrite()
-        await self._erasures.rewritten([one.id for one in waiting], at=self._clock())
+        await self._erasures.rewritten(waiting, at=self._clock())
         self._metrics.erasures_waiting_seconds.set(0.0)
         return max(0.0, self._clock() - began_at)
 

@@ -54,7 +54,7 @@ async def test_it_is_seen_by_all_processes_and_survives_them(process: Opened) ->
         await one.begun(ANN, asked("e1"))
         assert await two.get(ANN, "e1") == ErasureRecord(asked("e1"))
         assert await two.pending() == [asked("e1")]
-        await two.rewritten(["e1"], at=NOW + 5)
+        await two.rewritten([asked("e1")], at=NOW + 5)
         assert await one.pending() == []
         await one.scanned("e1", report)
     async with process() as third:
@@ -67,7 +67,7 @@ async def test_those_whose_files_wait_come_in_the_order_in_which_they_began(proc
         for erasure_id, at in (("e2", NOW + 9), ("e1", NOW), ("e3", NOW + 1)):
             await erasures.begun(ANN if erasure_id == "e2" else "bob", asked(erasure_id, at=at))
         assert [one.id for one in await erasures.pending()] == ["e2", "e1", "e3"]
-        await erasures.rewritten(["e1", "unknown"], at=NOW + 20)
+        await erasures.rewritten([asked("e1"), asked("unknown")], at=NOW + 20)
         assert [one.id for one in await erasures.pending()] == ["e2", "e3"]
         await erasures.rewritten([], at=NOW + 21)
         assert [one.id for one in await erasures.pending()] == ["e2", "e3"]
@@ -78,7 +78,7 @@ async def test_those_of_all_users_are_listed_latest_first(process: Opened) -> No
         assert await erasures.latest(limit=9) == []
         for number, user in enumerate((ANN, "bob", ANN)):
             await erasures.begun(user, asked(f"e{number}"))
-        await erasures.rewritten(["e1"], at=NOW + 5)
+        await erasures.rewritten([asked("e1")], at=NOW + 5)
         await erasures.scanned("e1", ScanReport(NOW + 9, 4, 10))
         assert [one.request.id for one in await erasures.latest(limit=9)] == ["e2", "e1", "e0"]
         assert (await erasures.latest(limit=2))[1] == await erasures.get("bob", "e1")
@@ -93,7 +93,7 @@ async def test_of_very_many_that_wait_the_oldest_come_first(process: Opened, mon
             await erasures.begun(ANN, asked(f"e{number}"))
         first = await erasures.pending()
         assert [one.id for one in first] == ["e0", "e1"]
-        await erasures.rewritten([one.id for one in first], at=NOW)
+        await erasures.rewritten(first, at=NOW)
         assert [one.id for one in await erasures.pending()] == ["e2"]
 
 
@@ -101,7 +101,7 @@ async def test_a_rewriting_that_is_repeated_keeps_the_time_of_the_first(process:
     async with process() as erasures:
         await erasures.begun(ANN, asked("e1"))
         for at in (NOW + 5, NOW + 50):
-            await erasures.rewritten(["e1"], at=at)
+            await erasures.rewritten([asked("e1")], at=at)
         assert await erasures.get(ANN, "e1") == ErasureRecord(asked("e1"), NOW + 5)
 
 
@@ -136,7 +136,7 @@ async def test_one_that_is_begun_again_waits_again_in_its_place_with_its_new_num
     async with process() as erasures:
         for erasure_id in ("e1", "e2"):
             await erasures.begun(ANN, asked(erasure_id))
-        await erasures.rewritten(["e1"], at=NOW + 9)
+        await erasures.rewritten([asked("e1")], at=NOW + 9)
         again = replace(asked("e1"), deleted_at=NOW + 20, deleted={"memories": 7})
         await erasures.begun(ANN, again)
         assert again in await erasures.pending()
@@ -144,11 +144,23 @@ async def test_one_that_is_begun_again_waits_again_in_its_place_with_its_new_num
         assert [one.request.id for one in await erasures.latest(limit=9)] == ["e2", "e1"]
 
 
+async def test_one_that_is_begun_again_while_files_are_rewritten_waits_on(process: Opened) -> None:
+    """Its rows were deleted after that had begun."""
+    async with process() as erasures:
+        await erasures.begun(ANN, asked("e1"))
+        found = await erasures.pending()
+        again = replace(asked("e1"), deleted_at=NOW + 20)
+        await erasures.begun(ANN, again)
+        await erasures.rewritten(found, at=NOW + 25)
+        assert await erasures.pending() == [again]
+        assert await erasures.get(ANN, "e1") == ErasureRecord(again)
+
+
 async def test_no_file_holds_the_user_s_id(process: Opened, deployment: Deployment) -> None:
     user, erasure_id = f"{uuid.uuid4().hex}@example.com", uuid.uuid4().hex  # files may hold those of earlier tests
     async with process() as erasures:
         await erasures.begun(user, asked(erasure_id))
-        await erasures.rewritten([erasure_id], at=NOW)
+        await erasures.rewritten([asked(erasure_id)], at=NOW)
         files = [path for path in deployment.folder.rglob("*") if path.is_file()]
         assert any(erasure_id.encode() in path.read_bytes() for path in files)
         assert not [path.name for path in files if user.encode() in path.read_bytes()]
@@ -157,6 +169,6 @@ async def test_no_file_holds_the_user_s_id(process: Opened, deployment: Deployme
 async def test_where_none_are_recorded_none_waits() -> None:
     erasures = NoErasures()
     await erasures.begun(ANN, asked("e1"))
-    await erasures.rewritten(["e1"], at=NOW)
+    await erasures.rewritten([asked("e1")], at=NOW)
     await erasures.scanned("e1", ScanReport(NOW, 1, 1))
     assert (await erasures.pending(), await erasures.latest(limit=9), await erasures.get(ANN, "e1")) == ((), (), None)

@@ -44,11 +44,13 @@ class RedisErasures:
     async def pending(self) -> Sequence[ErasureRequest]:
         return await self._pending.search(self._look, limit=PENDING_MAX)
 
-    async def rewritten(self, erasure_ids: Sequence[str], *, at: float) -> None:
-        await self._client.calls([_if_known(erasure_id, "HSETNX", "w", repr(at)) for erasure_id in erasure_ids])
+    async def rewritten(self, erasures: Sequence[ErasureRequest], *, at: float) -> None:
+        words = [(log_keys.erasure(one.id), _ENCODER.encode(one), repr(at)) for one in erasures]
+        await self._client.calls([("EVAL", _IF_UNCHANGED, 1, *one) for one in words])
 
     async def scanned(self, erasure_id: str, report: ScanReport) -> None:
-        await self._client.calls([_if_known(erasure_id, "HSET", "s", _ENCODER.encode(report))])
+        words = (log_keys.erasure(erasure_id), _ENCODER.encode(report))
+        await self._client.call("EVAL", _IF_KNOWN, 1, *words)
 
     async def _look(self, page: Sequence[Marked]) -> list[Look[ErasureRequest]]:
         replies = await self._client.calls([("HMGET", log_keys.erasure(marked.member), "r", "w") for marked in page])
@@ -66,14 +68,15 @@ def _record(request: bytes, rewritten: bytes | None, scan: bytes | None) -> Eras
     )
 
 
-def _if_known(erasure_id: str, command: str, *words: str | bytes) -> tuple[str | bytes | int, ...]:
-    """A command on the key of an erasure that there is."""
-    return ("EVAL", _IF_KNOWN, 1, log_keys.erasure(erasure_id), command, *words)
-
-
+# KEYS: an erasure. ARGV: what a scan of it found.
 _IF_KNOWN = """
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))
+return redis.call('HSET', KEYS[1], 's', ARGV[1])
+"""
+# KEYS: an erasure. ARGV: what was deleted, as it was when its files were found waiting, and when these were rewritten.
+_IF_UNCHANGED = """
+if redis.call('HGET', KEYS[1], 'r') ~= ARGV[1] then return 0 end
+return redis.call('HSETNX', KEYS[1], 'w', ARGV[2])
 """
 # KEYS: erasures by number, the last number. One that is begun again keeps its place.
 _LIST = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from functools import partial
@@ -37,8 +36,8 @@ class SqliteErasures:
     async def pending(self) -> Sequence[ErasureRequest]:
         return await self._database.read(_pending)
 
-    async def rewritten(self, erasure_ids: Sequence[str], *, at: float) -> None:
-        await self._database.write(partial(_rewritten, ids=json.dumps(list(erasure_ids)), at=at))
+    async def rewritten(self, erasures: Sequence[ErasureRequest], *, at: float) -> None:
+        await self._database.write(partial(_rewritten, erasures=erasures, at=at))
 
     async def scanned(self, erasure_id: str, report: ScanReport) -> None:
         await self._database.write(partial(_scanned, erasure_id=erasure_id, report=msgspec.json.encode(report)))
@@ -79,10 +78,10 @@ def _record(row: tuple[str, float, float, bytes, float | None, bytes | None]) ->
     return ErasureRecord(request, rewritten_at, None if scan is None else _SCAN.decode(scan))
 
 
-def _rewritten(connection: sqlite3.Connection, *, ids: str, at: float) -> None:
-    connection.execute(
-        "UPDATE erasures SET rewritten_at = ? WHERE id IN (SELECT value FROM json_each(?)) AND rewritten_at IS NULL",
-        (at, ids),
+def _rewritten(connection: sqlite3.Connection, *, erasures: Sequence[ErasureRequest], at: float) -> None:
+    connection.executemany(
+        "UPDATE erasures SET rewritten_at = ? WHERE id = ? AND deleted_at = ? AND rewritten_at IS NULL",
+        [(at, one.id, one.deleted_at) for one in erasures],
     )
 
 

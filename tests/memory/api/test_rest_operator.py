@@ -163,7 +163,7 @@ async def test_an_operator_erases_the_named_user_alone_and_follows_the_erasure(p
             "bob"
         ]
         assert (await parts.store.page(MemoryFilter("ann", status=None), limit=9, cursor="")).memories == ()
-        await parts.erasures.rewritten([erasure["erasure_id"]], at=NOW + 5)
+        await parts.erasures.rewritten(await parts.erasures.pending(), at=NOW + 5)
         one = f"{path}/{erasure['erasure_id']}"
         found = (await api.get(one, params={"user_id": "ann"}, headers=operator)).json()
         assert (found["state"], found["rewritten_at"]) == ("rewritten", "2025-06-15T15:06:45Z")

@@ -23,7 +23,7 @@ async def erased(api: httpx.AsyncClient, parts: Parts) -> str:
     assert answer.status_code == 202, answer.text
     assert answer.json()["state"] == "deleted"
     erasure_id = str(answer.json()["erasure_id"])
-    await parts.erasures.rewritten([erasure_id], at=NOW + 5)
+    await parts.erasures.rewritten(await parts.erasures.pending(), at=NOW + 5)
     return erasure_id
 
 

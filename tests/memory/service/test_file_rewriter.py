@@ -85,7 +85,7 @@ async def looked_for(
     async with SqliteDatabase(folder / "turns.sqlite") as database:
         record, scans = SqliteErasures(database), [CountedScan(one) for one in places]
         await record.begun(USER, ErasureRequest("e1", clock(), clock(), {}))
-        await record.rewritten(["e1"], at=clock())
+        await record.rewritten(await record.pending(), at=clock())
         proof = ErasureProof(record, tuple(scans))
         yield UserErasures(cast(Erasure, None), proof, clock=clock, new_id=lambda: "e2"), record, scans
 
