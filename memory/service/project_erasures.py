@@ -72,10 +72,13 @@ class ProjectErasures:
         """For the owner: a shared project with all memories in it, whoever wrote them. Its files are rewritten as well;
         there is no proof, since what remains of it is nobody's alone.
         """
-        project, asked_at = (await self._shared.membership.show(user_id, project_id)).project, self._clock()
+        project, asked_at = (await self._shared.membership.owned(user_id, project_id)).project, self._clock()
+        subject = f"shared project {project.key}"
+        request = ErasureRequest(self._new_id(), asked_at, asked_at, {"shared_projects": 0})
+        await self._erasures.begun(subject, request)  # files are rewritten also if this process dies now
         await self._shared.membership.delete(user_id, project_id)
-        request = ErasureRequest(self._new_id(), asked_at, self._clock(), {"shared_projects": 1})
-        await self._erasures.begun(f"shared project {project.key}", request)
+        request = replace(request, deleted_at=self._clock(), deleted={"shared_projects": 1})
+        await self._erasures.begun(subject, request)
 
     async def status(self, user_id: str, project_id: str, erasure_id: str) -> ErasureStatus:
         """How far it is. Looks for the rest once files are rewritten. Raises `NotFound` for another project's."""

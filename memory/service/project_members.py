@@ -142,7 +142,7 @@ class ProjectMembership:
         """Another member becomes the owner, and the owner an admin."""
         project = (await self._parts.access(user_id, project_id)).project
         async with self._parts.ledger.write(project.owner_id):
-            await self._owned(user_id, project_id)
+            await self.owned(user_id, project_id)
             if await self._member(project, member_id) is None:
                 raise NotFound("there is no such member: add them first")
             roles = {user_id: ProjectRole.ADMIN, member_id: ProjectRole.OWNER}
@@ -150,7 +150,7 @@ class ProjectMembership:
 
     async def delete(self, user_id: str, project_id: str) -> None:
         """With all memories in it, for good."""
-        access = await self._owned(user_id, project_id)
+        access = await self.owned(user_id, project_id)
         await self._parts.rows.clear(access.project)
 
     async def leave_all(self, user_id: str) -> None:
@@ -173,7 +173,8 @@ class ProjectMembership:
                 await self._parts.rows.drop_notes_of(project, user_id)
         await self._projects.forget_reader(user_id)
 
-    async def _owned(self, user_id: str, project_id: str) -> ProjectAccess:
+    async def owned(self, user_id: str, project_id: str) -> ProjectAccess:
+        """Raises `RightMissing` for anybody but its owner."""
         access = await self._parts.access(user_id, project_id)
         if access.role is not ProjectRole.OWNER:
             raise RightMissing("only the owner of the project may do this")

@@ -114,6 +114,20 @@ async def test_a_user_keeps_his_latest_receipts_only(open_books: Opener, tmp_pat
         assert await kept(books.receipts, "bob", ["theirs"]) == ["theirs"]
 
 
+async def test_an_erased_project_stays_erased_for_a_user_with_as_many_receipts_as_are_kept(
+    open_books: Opener, tmp_path: Path
+) -> None:
+    clock = ManualClock()
+    async with open_books(tmp_path, clock, Bounds(user_receipts=3)) as books:
+        await books.receipts.erase("ann", project_id="red")
+        for number in range(5):
+            books.receipts.keep(receipt(f"r{number}", at=clock.now))
+        books.receipts.keep(receipt("on its way", project_id="red", at=clock.now - 0.5))
+        books.receipts.keep(receipt("last", at=clock.now))
+        assert await got(books.receipts, "ann", "last") is not None
+        assert ids(await books.receipts.page("ann", limit=9)) == ["last", "r4", "r3"]
+
+
 async def test_all_receipts_together_have_a_bound_in_bytes(open_books: Opener, tmp_path: Path) -> None:
     ids = [f"r{n:02}" for n in range(30)]
     async with open_books(tmp_path, ManualClock(), Bounds(total_bytes=20_000)) as books:

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -28,10 +28,12 @@ from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Tru
 from memory.model.derived import hanging_on
 from memory.model.withdrawn import withdrawn_of
 from memory.ports import MemoryBank, MemoryFilter, MemoryStore, RequestTraces
+from memory.service.erasure import Erasure
 from memory.service.imported_ids import imported_id, with_turns
 from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
-from memory.service.shared_rows import SharedRows
+from memory.service.requests import Intake
+from memory.service.shared_projects import SharedProjects
 from memory.service.transfers import Imported, MemoryTransfers
 from memory.service.user_writes import UserWrites
 
@@ -99,10 +101,11 @@ async def bank(store: MemoryStore, tmp_path: Path) -> AsyncIterator[System]:
         )
         profiles = ProfileService(memories=memories, traces=traces, clock=lambda: NOW, tokens=WordPieceTokens())
         opt_outs = OptOutService(opt_outs=SqliteOptOuts(database), ledger=ledger, clock=lambda: NOW)
-        shared = SharedRows(memories, traces.projects, notes=traces.notes, clock=lambda: NOW)
         record = SqliteRecordCopies(database, clock=lambda: NOW)
         writes = UserWrites(ledger, opt_outs)
-        transfers = MemoryTransfers(memories, profiles, writes=writes, record=record, shared=shared)
+        intake = Intake(lambda: NOW, lambda: "new", str, WordPieceTokens())
+        projects = SharedProjects(memories, traces, erasure=cast(Erasure, None), writes=writes, intake=intake)
+        transfers = MemoryTransfers(memories, profiles, writes=writes, record=record, projects=projects)
         yield System(store, ledger, HashingEmbedder(dimension=DIMENSION), profiles, transfers)
 
 

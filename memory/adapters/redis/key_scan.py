@@ -2,13 +2,14 @@
 commands.
 
 Values are read by their type and not as `DUMP` gives them, which may be compressed. Files of the server cannot be read
-from here; once they are rewritten (`deleted_keys`), they hold what the keys hold. Names of keys are reported without
-what was looked for.
+from here; once they are rewritten (`deleted_keys`), they hold what the keys hold. Names of keys hold ids that others
+have chosen, so a report says of what kind a key is.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -24,8 +25,7 @@ SCAN_SECONDS_MAX = 300.0
 FIRST_BYTES = 64 << 10  # of each text of a page of keys: few have more
 PIECE_BYTES = 4 << 20
 MEMBERS_IN_A_PIECE = 50
-FOUND_MAX = 50  # names that a report holds
-NAME_CHARACTERS_MAX = 200
+FOREIGN = "keys that are not memproxy's"
 COMMAND_LOGS: tuple[tuple[str, ...], ...] = (
     ("SLOWLOG", "GET", "-1"),
     ("COMMANDLOG", "GET", "-1", "large-request"),  # Valkey's
@@ -34,6 +34,7 @@ COMMAND_LOGS: tuple[tuple[str, ...], ...] = (
 
 _MEMBERS = {b"hash": "HSCAN", b"set": "SSCAN", b"zset": "ZSCAN"}
 _GONE = b"none"
+_KIND = re.compile(rb"memproxy:(?:\{(?:u:)?[a-z_0-9]+\}:)?([a-z_]+)")
 
 Piece: TypeAlias = tuple[Sequence[bytes], Command | None]
 """Texts, and the command that gives the next ones."""
@@ -49,18 +50,13 @@ class _Look:
     found_in: dict[str, None] = field(default_factory=dict)
     not_searched: dict[str, None] = field(default_factory=dict)
 
-    def read(self, name: bytes, texts: Sequence[bytes]) -> bool:
-        """Whether one of them holds what is looked for, which is then noted with that name."""
+    def read(self, place: str, texts: Sequence[bytes]) -> bool:
+        """Whether one of them holds what is looked for, which is then noted for that place."""
         self.size += sum(map(len, texts))
         holds = any(needle in text for text in texts for needle in self.needles)
-        if holds and len(self.found_in) < FOUND_MAX:
-            self.found_in[self._shown(name)] = None
+        if holds:
+            self.found_in[place] = None
         return holds
-
-    def _shown(self, name: bytes) -> str:
-        for needle in self.needles:
-            name = name.replace(needle, b"...")
-        return name.decode(errors="replace")[:NAME_CHARACTERS_MAX]
 
 
 class RedisKeyScan:
@@ -91,7 +87,7 @@ class RedisKeyScan:
             kinds = await self._client.calls([("TYPE", key) for key in keys])
             readable: dict[bytes, Command] = {}
             for key, kind in zip(keys, kinds, strict=True):
-                look.read(key, [key])
+                look.read(_kind_of(key), [key])
                 if command := _beginning(key, kind):
                     readable[key] = command
                 elif kind != _GONE:
@@ -109,7 +105,7 @@ class RedisKeyScan:
             if command[0] == "GETRANGE" and texts:  # what is looked for may stand between two pieces
                 texts = [before + texts[0]]
                 before = texts[0][max(0, len(texts[0]) - overlap) :]
-            if look.read(key, texts) or following is None:
+            if look.read(_kind_of(key), texts) or following is None:
                 return
             command, reply = following, await self._client.call(*following)
 
@@ -118,7 +114,7 @@ class RedisKeyScan:
         for command in COMMAND_LOGS:
             for reply in await self._client.of_each_node(*command):
                 if reply is not None:
-                    look.read(f"{command[0]} of the server".encode(), list(_texts(reply)))
+                    look.read(f"{command[0]} of the server", list(_texts(reply)))
                 elif command[0] == "SLOWLOG":
                     look.not_searched["the log of slow commands: the server refuses SLOWLOG"] = None
 
@@ -131,6 +127,11 @@ class RedisKeyScan:
             look.not_searched["whether it has replicas, which keep files of their own: the server refuses INFO"] = None
         elif replicas := int(info.get("connected_slaves", 0)):
             look.not_searched[f"files of {replicas} replicas: only their operator can rewrite them"] = None
+
+
+def _kind_of(key: bytes) -> str:
+    found = _KIND.match(key)
+    return FOREIGN if found is None else f"keys of the kind {found[1].decode()}"
 
 
 def _beginning(key: bytes, kind: bytes) -> Command | None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+from redis import exceptions
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
 from redis.exceptions import RedisClusterException, RedisError, ResponseError
@@ -22,6 +23,14 @@ CALL_SECONDS_MAX = 5.0  # one round trip: with `appendfsync always` a write wait
 KEYS_IN_A_PAGE = 100
 CALLS_AT_ONCE_MAX = 32  # of one process, each on a connection of its own; the others wait for their turn
 ROOM_TRIES_MAX = 10  # of one call, on a server without memory; each may delete what gives way
+
+_PASSING = (
+    exceptions.AskError,  # and MovedError
+    exceptions.TryAgainError,
+    exceptions.ClusterDownError,
+    exceptions.ReadOnlyError,
+    exceptions.OutOfMemoryError,
+)
 
 Command: TypeAlias = tuple[str | bytes | int | float, ...]
 Reply: TypeAlias = Any  # bytes, a number, a list of replies, or None
@@ -63,10 +72,14 @@ class LogClient:
         self._delete_some = delete_some
 
     async def _has_made_room(self, *, since: int) -> bool:
-        async with self._making_room, asyncio.timeout(CALL_SECONDS_MAX):
-            if self._times_room_made == since and self._delete_some is not None and await self._delete_some():
-                self._times_room_made += 1
-            return self._times_room_made != since
+        """Raises `Unavailable`; waits for whoever makes room already no longer than for a call."""
+        try:
+            async with asyncio.timeout(CALL_SECONDS_MAX), self._making_room:
+                if self._times_room_made == since and self._delete_some is not None and await self._delete_some():
+                    self._times_room_made += 1
+                return self._times_room_made != since
+        except TimeoutError as error:
+            raise Unavailable("turn_log", f"Redis is full, and made no room in {CALL_SECONDS_MAX:.0f} s") from error
 
     async def _called(self, commands: Sequence[Command]) -> list[Reply]:
         return await abandoned_if_cancelled(_answered(self._in_place(partial(self._executed, commands))))
@@ -116,8 +129,8 @@ class LogClient:
 
 
 def is_refused(error: Unavailable) -> bool:
-    """Whether a server refused the command, rather than being away."""
-    return isinstance(error.__context__, ResponseError)
+    """Whether a server refuses the command, rather than being away, full, or not the one that serves the key now."""
+    return isinstance(error.__context__, ResponseError) and not isinstance(error.__context__, _PASSING)
 
 
 async def _unless_refused(awaitable: Awaitable[Result]) -> Result | None:

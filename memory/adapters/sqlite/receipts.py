@@ -94,7 +94,7 @@ class SqliteReceipts:
         )
         connection.execute("DELETE FROM receipts WHERE position <= ?", (position - self._limits.total_bytes_max,))
         connection.execute(
-            "DELETE FROM receipts WHERE user_id = ? AND ordinal <= ?",
+            "DELETE FROM receipts WHERE user_id = ? AND ordinal <= ? AND body <> ''",  # marks of erased projects stay
             (receipt.user_id, ordinal - self._limits.user_receipts_max),
         )
         connection.execute(

@@ -14,11 +14,13 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from durable_state import durable_state
+from hashing_embedder import HashingEmbedder
 from learning_parts import Bench, Faults, Killed
 from plain_reader import PlainReader, by_words
 from suspensions import AROUND_THE_JOBS, LOCK_LOST, WRITTEN_TO, BrokenOff, awaits_of
@@ -27,7 +29,8 @@ from turn_logs import Process, sqlite_deployment
 from memory.errors import Unavailable, Unusable
 from memory.learn import neighbours, plan, plan_writer, stored_reading, trigger_scanner, window, window_reading, worker
 from memory.learn.worker import WorkerSettings
-from memory.model import CarriedNote, Claim, RecallStatus, Receipt, Turn
+from memory.model import CarriedNote, Change, ChangeKind, Claim, RecallStatus, Receipt, Turn
+from memory.model.wordings import WORDINGS, Corrector, reworded
 from memory.ports import LearnDue, PairRelation, PairVerdict, StatementPair
 
 KNOWN = "My sister lives in Oslo."
@@ -37,6 +40,7 @@ HOME, NEW_HOME = "I live in Paris.", "I live in Rome."
 DENTIST, NEW_DENTIST = "My dentist appointment is on Monday.", "My dentist appointment is on Friday."
 LOCKER, NEW_LOCKER = "My locker is number 41.", "Remember that my locker is number 42."
 CAR = "I have a Golf and a camper van."
+REWORDED = "There is a bird table in my garden."  # by a correction of what is to be forgotten
 TOLD = (
     ("s1", "My cat is called Tom. I sold the Golf."),
     ("s1", f"{BUDGET} {NEW_HOME}"),
@@ -138,6 +142,7 @@ async def prepare(bench: Bench) -> None:
         await bench.tell(process, "Forget what I just said.", user="jack")
         await bench.tell(process, "My car is blue.", user="dora")
         process.receipts.keep(await _receipt_of_a_note(bench))
+        await _corrected(bench)
         await bench.tell(process, "My boat is called Nereid.", session="s4", receipt_id="r-3")
         for session, message in TOLD:
             await bench.tell(process, message, session=session)
@@ -168,6 +173,14 @@ async def _receipt_of_a_note(bench: Bench) -> Receipt:
     return Receipt("r-3", "ann", bench.deployment.clock(), RecallStatus.USED, "asked", notes=(note,))
 
 
+async def _corrected(bench: Bench) -> None:
+    """One memory said before what is to be forgotten."""
+    before = next(memory for memory in await bench.memories() if "Kiki" in memory.content)
+    after = reworded(before, replace(before, id="corrected", content=REWORDED), by=Corrector.USER)
+    vectors = await HashingEmbedder().embed([REWORDED], is_urgent=False)
+    await bench.store.apply("ann", [Change(ChangeKind.CREATE, after)], vectors)
+
+
 async def recover(bench: Bench) -> dict[str, Any]:
     """Somebody else takes over, the model is back; what stands in the end, for comparison."""
     async with bench.deployment.start() as survivor:
@@ -194,6 +207,7 @@ async def outcome(bench: Bench, process: Process) -> dict[str, Any]:
                 memory.invalid_at,
                 round(memory.confidence, 6),
                 frozenset((e.turn_id, e.quote, e.role) for e in memory.evidence),
+                WORDINGS in memory.metadata,
             )
             for memory in memories
         )
@@ -256,6 +270,7 @@ async def test_the_quiet_run_is_what_it_is_meant_to_be(tmp_path: Path) -> None:
         [
             (BUDGET, "active"),
             (CAR, "active"),
+            (REWORDED, "active"),
             (DENTIST, "superseded"),
             (HOME, "superseded"),
             ("I sold the Golf.", "active"),

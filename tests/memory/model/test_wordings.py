@@ -73,6 +73,7 @@ def test_of_many_corrections_the_latest_are_kept() -> None:
         {"a": 1},
         [["content", "yesterday", "user"], ["content", 1.0], [1, 1.0, "user"], [" ", 1.0, "user"]],
         [["content", 1.0, "learning"], ["content", 1.0, "somebody"]],
+        [["content", 10**320, "user"], ["content", -1, "user"], ["content", float("nan"), "user"]],
     ],
 )
 def test_what_is_not_ours_is_no_wording(stored: object) -> None:

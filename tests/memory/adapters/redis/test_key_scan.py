@@ -16,8 +16,9 @@ from redis_server import RedisServer, own_redis_server, redis_server, valkey_ser
 
 from memory.adapters.redis import key_scan
 from memory.adapters.redis.deleted_keys import RedisDeletedKeys
-from memory.adapters.redis.key_scan import RedisKeyScan
+from memory.adapters.redis.key_scan import FOREIGN, RedisKeyScan
 from memory.adapters.redis.log_client import KEYS_IN_A_PAGE, Command, LogClient
+from memory.adapters.redis.log_keys import UserKeys, user_of_turn
 from memory.errors import Unavailable
 
 USER = "zoë-7f3a@example.com"
@@ -54,20 +55,23 @@ async def test_a_user_is_found_in_values_of_every_type(client: LogClient, where:
     assert (clean.found_in, clean.not_searched) == ((), ())
     assert clean.items >= len(others)
     await client.call(*HOLDING[where])
-    assert (await RedisKeyScan(client).scan([USER])).found_in == ("k",)
+    assert (await RedisKeyScan(client).scan([USER])).found_in == (FOREIGN,)
 
 
 @pytest.mark.parametrize("place", [key_scan.FIRST_BYTES, key_scan.FIRST_BYTES + key_scan.PIECE_BYTES])
 async def test_a_user_who_stands_between_two_pieces_of_a_value_is_found(client: LogClient, place: int) -> None:
     for shift in range(1, len(USER.encode())):
         await client.call("SET", "k", "x" * (place - shift) + USER + "y" * 9)
-        assert (await RedisKeyScan(client).scan([USER])).found_in == ("k",)
+        assert (await RedisKeyScan(client).scan([USER])).found_in == (FOREIGN,)
 
 
 async def test_the_report_names_no_user(client: LogClient) -> None:
+    """Nor a session, project or turn of another whose id holds theirs."""
+    await client.call("SET", UserKeys("bob").session(f"bob's and {USER}'s"), "tea")
+    await client.call("HSET", user_of_turn(f"turn of {USER}"), "a", "tea")
     await client.call("SET", f"session:{USER}:1", "tea")
     found = await RedisKeyScan(client).scan([USER])
-    assert found.found_in == ("session:...:1",)
+    assert set(found.found_in) == {"keys of the kind session", "keys of the kind turn", FOREIGN}
 
 
 async def test_types_that_cannot_be_read_and_replicas_are_named(
@@ -135,5 +139,5 @@ async def test_all_keys_of_a_cluster_are_read() -> None:
         for number in range(3 * KEYS_IN_A_PAGE):
             await client.call("SET", f"k:{number}", USER if number == 7 else "tea")
         found = await RedisKeyScan(client).scan([USER])
-    assert (found.found_in, found.not_searched) == (("k:7",), ())
+    assert (found.found_in, found.not_searched) == ((FOREIGN,), ())
     assert found.items >= 3 * KEYS_IN_A_PAGE
