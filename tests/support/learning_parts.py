@@ -10,7 +10,7 @@ import itertools
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -23,7 +23,8 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.working_set.corpus_memories import CorpusMemories
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
-from memory.model import Memory, MemoryStatus, Message, Scope, Turn, TurnStatus
+from memory.model import Change, ChangeKind, Memory, MemoryStatus, Message, Scope, Turn, TurnStatus
+from memory.model.wordings import Corrector, reworded
 from memory.ports import MemoryBank, MemoryFilter, RequestTraces, StatementReader, UserLedger
 from memory.recall.ranking.corpus import Corpus
 from memory.runtime.instruments import Instruments
@@ -207,6 +208,13 @@ class Bench:
         )
         await process.log.append(turn)
         return turn
+
+    async def correct(self, said: str, content: str) -> None:
+        """Another memory of ann's: it said the same as that one before, and then was corrected."""
+        before = next(memory for memory in await self.memories() if memory.content == said)
+        after = reworded(before, replace(before, id="corrected", content=content), by=Corrector.USER)
+        vectors = await HashingEmbedder().embed([content], is_urgent=False)
+        await self.store.apply("ann", [Change(ChangeKind.CREATE, after)], vectors)
 
     async def memories(self, user: str = "ann", *, project: str = "", status: Any = "any") -> list[Memory]:
         where = MemoryFilter(user, project_id=project, status=None if status == "any" else status)

@@ -14,13 +14,11 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from durable_state import durable_state
-from hashing_embedder import HashingEmbedder
 from learning_parts import Bench, Faults, Killed
 from plain_reader import PlainReader, by_words
 from suspensions import AROUND_THE_JOBS, LOCK_LOST, WRITTEN_TO, BrokenOff, awaits_of
@@ -29,8 +27,8 @@ from turn_logs import Process, sqlite_deployment
 from memory.errors import Unavailable, Unusable
 from memory.learn import neighbours, plan, plan_writer, stored_reading, trigger_scanner, window, window_reading, worker
 from memory.learn.worker import WorkerSettings
-from memory.model import CarriedNote, Change, ChangeKind, Claim, RecallStatus, Receipt, Turn
-from memory.model.wordings import WORDINGS, Corrector, reworded
+from memory.model import CarriedNote, Claim, RecallStatus, Receipt, Turn
+from memory.model.wordings import WORDINGS
 from memory.ports import LearnDue, PairRelation, PairVerdict, StatementPair
 
 KNOWN = "My sister lives in Oslo."
@@ -142,7 +140,7 @@ async def prepare(bench: Bench) -> None:
         await bench.tell(process, "Forget what I just said.", user="jack")
         await bench.tell(process, "My car is blue.", user="dora")
         process.receipts.keep(await _receipt_of_a_note(bench))
-        await _corrected(bench)
+        await bench.correct(FORGOTTEN, REWORDED)
         await bench.tell(process, "My boat is called Nereid.", session="s4", receipt_id="r-3")
         for session, message in TOLD:
             await bench.tell(process, message, session=session)
@@ -171,14 +169,6 @@ async def _receipt_of_a_note(bench: Bench) -> Receipt:
     told = next(memory for memory in await bench.memories() if "Golf" in memory.content)
     note = CarriedNote(None, (told.id,), 9, is_new=True)
     return Receipt("r-3", "ann", bench.deployment.clock(), RecallStatus.USED, "asked", notes=(note,))
-
-
-async def _corrected(bench: Bench) -> None:
-    """One memory said before what is to be forgotten."""
-    before = next(memory for memory in await bench.memories() if "Kiki" in memory.content)
-    after = reworded(before, replace(before, id="corrected", content=REWORDED), by=Corrector.USER)
-    vectors = await HashingEmbedder().embed([REWORDED], is_urgent=False)
-    await bench.store.apply("ann", [Change(ChangeKind.CREATE, after)], vectors)
 
 
 async def recover(bench: Bench) -> dict[str, Any]:
