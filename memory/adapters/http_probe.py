@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
-from typing import Self
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import aiohttp
 
@@ -13,34 +13,34 @@ ANSWER_BYTES_MAX = 1 << 22  # far above Envoy's /clusters with many endpoints
 
 
 class HttpProbe:
-    """Open with `async with`."""
+    """Asks over an open session."""
 
-    def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._session is not None:
-            await self._session.close()
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
 
     async def ask(self, url: str) -> tuple[int, bytes]:
-        """Status and body, as far as the limit; (0, b"") if nobody answers in time."""
-        assert self._session is not None, "open the probe with `async with`"
+        """Status and body, b"" for one that is too large; (0, b"") if nobody answers in time."""
         try:
             async with asyncio.timeout(PROBE_SECONDS), self._session.get(url, allow_redirects=False) as response:
-                body = bytearray()
-                async for piece in response.content.iter_any():
-                    body += piece
-                    if len(body) > ANSWER_BYTES_MAX:
-                        break
-                return response.status, bytes(body)
+                return response.status, await body_of(response, bytes_max=ANSWER_BYTES_MAX) or b""
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError):
             return 0, b""
 
 
-__all__ = ["HttpProbe"]
+@asynccontextmanager
+async def http_probe() -> AsyncIterator[HttpProbe]:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session:
+        yield HttpProbe(session)
+
+
+async def body_of(response: aiohttp.ClientResponse, *, bytes_max: int) -> bytes | None:
+    """None if it is larger; no more of it is read then."""
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > bytes_max:
+            return None
+    return bytes(body)
+
+
+__all__ = ["HttpProbe", "body_of", "http_probe"]

@@ -9,8 +9,7 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta
 
 from memory.errors import BadInput
-
-TIME_MAX = 253_402_300_799.0  # the last second of the year 9999, the limit of ISO 8601 with four digits
+from memory.model.memories import TIME_MAX
 
 TimeText: TypeAlias = Annotated[
     str, Meta(description="ISO 8601 in UTC, whole seconds.", examples=["2025-03-04T09:00:00Z"])

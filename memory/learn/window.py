@@ -205,7 +205,7 @@ class WindowLearning:
         """The plan, from the stored memories, under the lock; and the vectors found in the process."""
         forgotten = await self._forgotten(lease, held, read, vectors)
         gone = {memory_id for found in forgotten.values() for memory_id in (*found.gone, *found.raw)}
-        near = without_meant(seen.near, partial(forgetting.is_forgotten_later, forgetting.lasting(read.requests)))
+        near = without_meant(seen.near, read.forgets)
         left = [record for record in near if record.memory.id not in gone]
         known = [record.memory for record in left]
         places = new_claim_indexes(read.claims, known, read.turns)
@@ -239,8 +239,7 @@ class WindowLearning:
             if project_id not in stored:
                 where = MemoryFilter(lease.user_id, project_id=project_id, status=None)
                 known = await self._store.load(where, limit=forgetting.FORGET_MEMORIES_MAX)
-                means = partial(forgetting.is_forgotten_later, forgetting.lasting(read.requests))
-                stored[project_id] = await forget_wordings(self._store, held, lease.user_id, known, means)
+                stored[project_id] = await forget_wordings(self._store, held, lease.user_id, known, read.forgets)
                 of_project = {n: one for n, one in enumerate(read.requests) if one.turn.scope.project_id == project_id}
                 meant = {n: partial(forgetting.matching_ids, one, turns=read.turns) for n, one in of_project.items()}
                 words |= await self._raw_words.chosen(lease.user_id, meant, held, project_id=project_id)

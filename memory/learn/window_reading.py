@@ -45,6 +45,11 @@ class WindowClaims:
     raw: Sequence[Memory] = ()
 
     @property
+    def forgets(self) -> Callable[[Claim | Memory], bool]:
+        """Whether one of its requests that last means what was said before it."""
+        return partial(forgetting.is_forgotten_later, forgetting.lasting(self.requests))
+
+    @property
     def is_empty(self) -> bool:
         return not (self.claims or self.requests or self.confirmations or self.raw)
 

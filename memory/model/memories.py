@@ -18,6 +18,7 @@ from memory.model.identity import is_valid_owner
 
 CONFIDENCE_STEP = 0.3  # of what is missing to certainty: a repetition adds it, and loses it when it is forgotten
 CONTENT_CHARACTERS_MAX = 8_000  # of one memory as stored; the gate of learning is stricter (2,000)
+TIME_MAX = 253_402_300_799.0  # the last second of the year 9999, the limit of ISO 8601 with four digits
 
 
 Vector: TypeAlias = npt.NDArray[np.float32]

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from memory.model.memories import CONTENT_CHARACTERS_MAX, Memory
+from memory.model.memories import CONTENT_CHARACTERS_MAX, TIME_MAX, Memory
 from memory.model.recorded import shortened
 
 WORDINGS = "earlier_wordings"
 WORDINGS_MAX = 20  # of one memory; the oldest go first
 WORDINGS_BYTES_MAX = 12_288  # of JSON: metadata of 16 KiB and withdrawn evidence have room besides it in one row
-UNTIL_MAX = 253_402_300_799.0  # the end of the year 9999, as far as the API writes times
 LONG_CHARACTERS_MAX = 2_500  # to which a wording is shortened that alone would be larger
 
 
@@ -57,7 +56,7 @@ def wordings_of(memory: Memory) -> list[EarlierWording]:
 def _read(memory_id: str, stored: object, since: float) -> EarlierWording | None:
     match stored:
         case [str(content), float() | int() as until, str(by)] if (
-            content.strip() and by in _IN_PLACE and 0 <= until <= UNTIL_MAX
+            content.strip() and by in _IN_PLACE and 0 <= until <= TIME_MAX
         ):
             return EarlierWording(memory_id, content[:CONTENT_CHARACTERS_MAX], since, float(until), Corrector(by))
     return None

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvicorn
 
-from memory.adapters.http_probe import HttpProbe
+from memory.adapters.http_probe import http_probe
 from memory.api.mcp_on_demand import McpOnDemand, McpServer
 from memory.api.rest import create_app
 from memory.errors import Unavailable
@@ -116,7 +116,7 @@ async def _summarise(parts: Parts, readers: Readers, until: asyncio.Event) -> No
 
 async def run_api(settings: Settings, until: asyncio.Event) -> None:
     """Serve REST and MCP until told to stop."""
-    async with open_parts(settings, embeds_rarely=True, traced_as="api") as parts, HttpProbe() as probe:
+    async with open_parts(settings, embeds_rarely=True, traced_as="api") as parts, http_probe() as probe:
         seen = SeenParts(settings, probe, parts.state.introductions)
         library, instruments = parts.library(seen), parts.instruments
         mode, secret, rules = settings.identity, settings.edge_secret, caller_rules(settings)

@@ -56,15 +56,21 @@ class ErasureLooks:
         self, subject: str, erasure_id: str, look: Callable[[], Awaitable[Sequence[PlaceReport]]]
     ) -> ErasureStatus:
         """How far it is, after a look if one is due. A look without any place says nothing. Raises `NotFound`."""
-        async with self._one_at_a_time:
-            found = await self._record.get(subject, erasure_id) if is_valid_id(erasure_id) else None
-            if found is None:
-                raise NotFound("this user has no such erasure")
-            if _is_look_due(found, now=self._clock()) and (places := await look()):
-                report = ScanReport.of(places, at=self._clock())
-                await self._record.scanned(erasure_id, report)
-                found = ErasureRecord(found.request, found.rewritten_at, report)
-            return ErasureStatus.of(found)
+        found = await self._found(subject, erasure_id)
+        if _is_look_due(found, now=self._clock()):
+            async with self._one_at_a_time:
+                found = await self._found(subject, erasure_id)  # another call may have looked meanwhile
+                if _is_look_due(found, now=self._clock()) and (places := await look()):
+                    report = ScanReport.of(places, at=self._clock())
+                    await self._record.scanned(erasure_id, report)
+                    found = ErasureRecord(found.request, found.rewritten_at, report)
+        return ErasureStatus.of(found)
+
+    async def _found(self, subject: str, erasure_id: str) -> ErasureRecord:
+        found = await self._record.get(subject, erasure_id) if is_valid_id(erasure_id) else None
+        if found is None:
+            raise NotFound("this user has no such erasure")
+        return found
 
 
 def _state_of(record: ErasureRecord) -> ErasureState:

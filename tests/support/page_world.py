@@ -22,7 +22,7 @@ from api_parts import SECRET, service_token
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.http_probe import HttpProbe
+from memory.adapters.http_probe import http_probe
 from memory.api.callers import CallerRules
 from memory.api.rest import create_app
 from memory.model import Change, ChangeKind, Memory, Message, Scope, Turn, TurnStatus
@@ -128,7 +128,7 @@ def page_world(folder: Path, milvus: MilvusLiteServer, collection: str) -> Itera
     is_up, is_over = threading.Event(), asyncio.Event()
 
     async def serve(listeners: dict[str, socket.socket]) -> None:
-        async with composition.open_parts(settings) as parts, HttpProbe() as probe:
+        async with composition.open_parts(settings) as parts, http_probe() as probe:
             await parts.store.prepare()
             seen = SeenParts(settings, probe, parts.state.introductions)
             servers = [_server(parts, parts.library(seen), mode) for mode in listeners]

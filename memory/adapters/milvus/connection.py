@@ -14,7 +14,8 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import NoReturn, TypeAlias, TypeVar
+from types import TracebackType
+from typing import NoReturn, Self, TypeAlias, TypeVar
 
 from memory.adapters.breaker import Breaker
 from memory.adapters.milvus.capabilities import Capabilities, capabilities_of
@@ -203,6 +204,21 @@ class MilvusConnection:
         if self._library is None:
             return (OSError,)
         return (OSError, self._library.MilvusException, self._library.decorators.grpc.RpcError)
+
+
+class OpensConnection:
+    """Holds a connection, and closes it at the end of `async with`; nothing is connected before the first call."""
+
+    def __init__(self, connection: MilvusConnection) -> None:
+        self._connection = connection
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._connection.close()
 
 
 async def _check_database(client: Client, database: str) -> None:

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from memory.adapters import row_codec
 from memory.adapters.milvus import filters, ordered_rows, schema
 from memory.adapters.milvus.collections import LIBRARY_SECONDS, Collections
-from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection
+from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection, OpensConnection
 from memory.errors import Unavailable
 from memory.ports import MemoryFilter
 from memory.ports.erasures import WriteBarrier
@@ -32,7 +31,7 @@ CLOSED_SECONDS = 20.0  # writers wait no longer, whatever happens to this proces
 Result = TypeVar("Result")
 
 
-class MilvusDeletedRows:
+class MilvusDeletedRows(OpensConnection):
     """`memory.ports.erasures.FileRewriting` of a collection. Open with `async with`."""
 
     def __init__(
@@ -43,17 +42,9 @@ class MilvusDeletedRows:
         metrics: Metrics,
         compaction_seconds: float = COMPACTION_SECONDS_MAX,
     ) -> None:
-        self._connection = MilvusConnection(address, metrics=metrics, opening=_live)
+        super().__init__(MilvusConnection(address, metrics=metrics, opening=_live))
         self._barrier = barrier
         self._compaction_seconds = compaction_seconds
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._connection.close()
 
     async def refuse_in_vain(self) -> None:
         return None

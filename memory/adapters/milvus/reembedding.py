@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Self, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from memory.adapters import row_codec
 from memory.adapters.milvus import filters, ordered_rows, schema
 from memory.adapters.milvus.collections import LIBRARY_SECONDS, LIVE, Collections
-from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection
+from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection, OpensConnection
 from memory.errors import Unavailable
 from memory.model import Vector, VectorOrigin
 from memory.ports import ReembeddingStatus, StoredText
@@ -30,21 +29,13 @@ Result = TypeVar("Result")
 _Which: TypeAlias = Callable[[Link], str]
 
 
-class MilvusReembedding:
+class MilvusReembedding(OpensConnection):
     """`memory.ports.Reembedding` on a Milvus collection. Open with `async with`."""
 
     def __init__(self, address: MilvusAddress, *, wanted: VectorOrigin, metrics: Metrics) -> None:
         self._wanted = wanted
-        self._connection = MilvusConnection(address, metrics=metrics, opening=self._opened)
+        super().__init__(MilvusConnection(address, metrics=metrics, opening=self._opened))
         self._target = ""  # the generation that `begin` created or found
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._connection.close()
 
     async def status(self) -> ReembeddingStatus:
         status = await self.status_without_copies()

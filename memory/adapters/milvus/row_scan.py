@@ -11,13 +11,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from memory.adapters.file_scan import forms_of
 from memory.adapters.milvus import filters
 from memory.adapters.milvus.collections import LIBRARY_SECONDS, Collections
-from memory.adapters.milvus.connection import Link, MilvusAddress, MilvusConnection
+from memory.adapters.milvus.connection import Link, MilvusAddress, MilvusConnection, OpensConnection
 from memory.errors import Unavailable
 from memory.ports.erasures import PlaceReport
 from memory.runtime.metrics import Metrics
@@ -70,7 +69,7 @@ class _Look:
             self.found_in[f"rows of {collection}"] = None
 
 
-class MilvusRowScan:
+class MilvusRowScan(OpensConnection):
     """`memory.ports.erasures.PlaceScan`. Open with `async with`; nothing is connected before the first look."""
 
     def __init__(
@@ -82,17 +81,9 @@ class MilvusRowScan:
         seconds_max: float = SCAN_SECONDS_MAX,
     ) -> None:
         """`lite_files_are_read`: if it is Milvus Lite, somebody else looks into its files."""
-        self._connection = MilvusConnection(address, metrics=metrics, opening=_live)
+        super().__init__(MilvusConnection(address, metrics=metrics, opening=_live))
         self._lite_files_are_read = lite_files_are_read
         self._seconds_max = seconds_max
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._connection.close()
 
     async def scan(self, wanted: Sequence[str]) -> PlaceReport | None:
         is_lite = await self._call(_is_lite)

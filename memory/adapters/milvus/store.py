@@ -12,15 +12,14 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from memory.adapters import pages, row_codec
 from memory.adapters.milvus import filters, schema
 from memory.adapters.milvus.collections import LIBRARY_SECONDS
-from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection
+from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection, OpensConnection
 from memory.errors import BadSetting, Unavailable
 from memory.model import Candidate, Change, Memory, Record, Vector, is_valid_id
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
@@ -62,23 +61,15 @@ class _Rows:
     consistency: str = BOUNDED
 
 
-class MilvusStore:
+class MilvusStore(OpensConnection):
     """`memory.ports.MemoryStore` on a Milvus collection. Needs no running server at its start, and reconnects."""
 
     def __init__(self, address: MilvusAddress, *, metrics: Metrics, timeouts: MilvusTimeouts | None = None) -> None:
         self._address = address
         self._timeouts = timeouts or MilvusTimeouts()
-        self._connection = MilvusConnection(address, metrics=metrics)
+        super().__init__(MilvusConnection(address, metrics=metrics))
         self._anywhere = np.full((1, address.dimension), address.dimension**-0.5, dtype=np.float32)
         self._unflushed_rows = FLUSH_AFTER_ROWS  # rows replayed by a restarted server are unflushed as well
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._connection.close()
 
     async def prepare(self) -> None:
         """Connect and check the collection. Raises `BadSetting` if it cannot hold our rows, and `Unavailable`."""

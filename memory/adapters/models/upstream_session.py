@@ -12,6 +12,8 @@ from typing import Final, Self, TypeVar
 import aiohttp
 import msgspec
 
+from memory.adapters.http_probe import body_of
+
 ANSWER_BYTES_MAX: Final = 1 << 20  # a list of hundreds of models
 OK: Final = 200
 
@@ -60,13 +62,11 @@ class UpstreamSession:
 
 async def _decoded(response: aiohttp.ClientResponse, kind: type[Answer]) -> Answer | None:
     """The body, as far as the limit, as a value of this type; None if it is none."""
-    body = bytearray()
-    async for piece in response.content.iter_any():
-        body += piece
-        if len(body) > ANSWER_BYTES_MAX:
-            return None
+    body = await body_of(response, bytes_max=ANSWER_BYTES_MAX)
+    if body is None:
+        return None
     try:
-        return msgspec.json.decode(bytes(body), type=kind)
+        return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 

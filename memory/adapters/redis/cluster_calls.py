@@ -16,17 +16,12 @@ from redis import exceptions
 from redis.asyncio.cluster import ClusterNode, PipelineCommand, RedisCluster
 from redis.cluster import PRIMARY
 
+from memory.adapters.redis.failure_reasons import OF_A_CHANGING_CLUSTER
+
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.005, 0.3  # before a call is sent again, doubling
 SENT_AGAIN_MAX = 6  # over a connection that was lost: half a second, in which a server starts again
 
-_PASSING: Final = (
-    exceptions.MovedError,
-    exceptions.AskError,
-    exceptions.TryAgainError,
-    exceptions.ClusterDownError,
-    exceptions.ConnectionError,
-    exceptions.TimeoutError,
-)
+_PASSING: Final = (*OF_A_CHANGING_CLUSTER, exceptions.ConnectionError, exceptions.TimeoutError)
 
 
 class ClusterCalls:

@@ -7,9 +7,9 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import OutOfMemoryError
+from redis import exceptions
 
+OF_A_CHANGING_CLUSTER = (exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError)  # and MovedError
 CLOSED = "Connection closed by server"  # how redis-py words it
 
 
@@ -27,14 +27,21 @@ def reason_of(error: BaseException) -> str:
 
 def is_full(error: BaseException | None) -> bool:
     """Whether the server refused a write at its `maxmemory`. Of a script, nothing was executed then."""
-    return any(isinstance(cause, OutOfMemoryError) for cause in _causes(error))
+    return any(isinstance(cause, exceptions.OutOfMemoryError) for cause in _causes(error))
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether a server refuses the command, rather than being away, full, or not the one that serves the key now."""
+    passing = (*OF_A_CHANGING_CLUSTER, exceptions.ReadOnlyError, exceptions.OutOfMemoryError)
+    cause = error.__context__
+    return isinstance(cause, exceptions.ResponseError) and not isinstance(cause, passing)
 
 
 def was_closed(error: BaseException) -> bool:
     """Whether the server closed the connection, as a port for TLS does with one without."""
     return any(
-        isinstance(cause, ConnectionResetError) or (isinstance(cause, RedisConnectionError) and CLOSED in str(cause))
-        for cause in _causes(error)
+        isinstance(one, ConnectionResetError) or (isinstance(one, exceptions.ConnectionError) and CLOSED in str(one))
+        for one in _causes(error)
     )
 
 

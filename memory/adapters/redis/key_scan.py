@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from memory.adapters.file_scan import forms_of
-from memory.adapters.redis.log_client import Command, LogClient, Reply, is_refused
+from memory.adapters.redis.failure_reasons import is_refused
+from memory.adapters.redis.log_client import Command, LogClient, Reply
 from memory.errors import Unavailable
 from memory.ports.erasures import PlaceReport
 

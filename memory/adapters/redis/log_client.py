@@ -10,27 +10,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from redis import exceptions
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
-from redis.exceptions import RedisClusterException, RedisError, ResponseError
+from redis.exceptions import RedisClusterException, RedisError
 
 from memory.adapters.redis.cluster_calls import ClusterCalls
-from memory.adapters.redis.failure_reasons import is_full, reason_of
+from memory.adapters.redis.failure_reasons import is_full, is_refused, reason_of
 from memory.errors import Unavailable
 
 CALL_SECONDS_MAX = 5.0  # one round trip: with `appendfsync always` a write waits for the disk
 KEYS_IN_A_PAGE = 100
 CALLS_AT_ONCE_MAX = 32  # of one process, each on a connection of its own; the others wait for their turn
 ROOM_TRIES_MAX = 10  # of one call, on a server without memory; each may delete what gives way
-
-_PASSING = (
-    exceptions.AskError,  # and MovedError
-    exceptions.TryAgainError,
-    exceptions.ClusterDownError,
-    exceptions.ReadOnlyError,
-    exceptions.OutOfMemoryError,
-)
 
 Command: TypeAlias = tuple[str | bytes | int | float, ...]
 Reply: TypeAlias = Any  # bytes, a number, a list of replies, or None
@@ -126,11 +117,6 @@ class LogClient:
             return [await to_its_end(_unless_refused(asking))]
         nodes = await to_its_end(_answered(self._cluster.nodes()))
         return [await to_its_end(_unless_refused(node.execute_command(*command))) for node in nodes]
-
-
-def is_refused(error: Unavailable) -> bool:
-    """Whether a server refuses the command, rather than being away, full, or not the one that serves the key now."""
-    return isinstance(error.__context__, ResponseError) and not isinstance(error.__context__, _PASSING)
 
 
 async def _unless_refused(awaitable: Awaitable[Result]) -> Result | None:

@@ -13,7 +13,8 @@ from functools import partial
 
 from memory.adapters.redis import log_keys
 from memory.adapters.redis.background import RedisBackground
-from memory.adapters.redis.log_client import LogClient, is_refused
+from memory.adapters.redis.failure_reasons import is_refused
+from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.errors import Unavailable
 from memory.ports import Clock

@@ -12,6 +12,7 @@ from api_parts import BOB, add_one, assert_refused
 from library_parts import NOW, Parts
 from project_world import ProjectWorld, project_world
 
+from memory.errors import Unavailable
 from memory.model import Memory, MemoryStatus, RecallStatus, Receipt
 
 RED = {"project_id": "red"}
@@ -132,6 +133,20 @@ async def test_deleting_a_shared_project_has_its_files_rewritten_and_only_its_ow
     [waiting] = await parts.erasures.pending()
     assert waiting.deleted == {"shared_projects": 1}
     assert_refused(await api.delete("/v1/memory/projects/red"), 404)
+
+
+async def test_files_are_rewritten_also_if_deleting_a_shared_project_was_broken_off(
+    api: httpx.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await api.post("/v1/memory/projects", json=RED)).is_success
+
+    async def broken_off(*_: str) -> None:
+        raise Unavailable("store", "away")
+
+    monkeypatch.setattr(parts.library.projects.membership, "delete", broken_off)
+    assert_refused(await api.delete("/v1/memory/projects/red"), 503)
+    [waiting] = await parts.erasures.pending()
+    assert waiting.deleted == {"shared_projects": 0}
 
 
 @pytest.fixture

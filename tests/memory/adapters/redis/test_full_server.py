@@ -7,11 +7,14 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from redis import exceptions
 from redis_server import RedisServer, own_redis_server
 from turn_logs import START, a_turn, ids_of, lease_at
 
+from memory.adapters.redis import log_client
 from memory.adapters.redis.background import RedisBackground
 from memory.adapters.redis.connecting import RedisAddress, connected
+from memory.adapters.redis.failure_reasons import is_refused
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.snapshots import RedisSnapshots
@@ -127,3 +130,32 @@ async def test_many_calls_at_once_delete_no_more_than_they_need(
         *(log.append(a_turn(f"of-{user}", user=user, status=TurnStatus.CLOSED)) for user in USERS[:20])
     )
     assert len(await there(snapshots)) >= len(USERS) // 2
+
+
+async def test_where_room_is_never_made_the_turn_waits_as_in_any_outage(
+    server: RedisServer, client: LogClient, log: TurnLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes catches `Unavailable`; anything else would end the part."""
+    monkeypatch.setattr(log_client, "CALL_SECONDS_MAX", 0.5)
+    client.give_way(asyncio.Event().wait)
+    limit(server, 0)
+    refusals = await asyncio.gather(*(refusal_of(log, f"turn-{number}") for number in range(3)))
+    assert ["made no room" in one for one in refusals] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("cause", "is_so"),
+    [
+        (exceptions.NoPermissionError(), True),
+        (exceptions.MovedError("1 127.0.0.1:7000"), False),
+        (exceptions.ClusterDownError("CLUSTERDOWN"), False),
+        (exceptions.OutOfMemoryError(), False),
+        (exceptions.ReadOnlyError(), False),
+        (exceptions.ConnectionError(), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_only_what_a_server_will_never_do_counts_as_refused(cause: Exception, *, is_so: bool) -> None:
+    error = Unavailable("turn_log", "Redis failed")
+    error.__context__ = cause  # as it is when the one is raised for the other
+    assert is_refused(error) is is_so
