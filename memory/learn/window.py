@@ -218,9 +218,7 @@ class WindowLearning:
         revision = (await self._ledger.revision(lease.user_id)).number
         inputs = plan_inputs.inputs_of(claims, read.confirmations, verdicts, known, changes, revision=revision)
         raw = raw_words.without_quoted(read.raw, changes)
-        return Plan(changes, tuple(gone), outcomes, inputs, raw), {
-            record.memory.content: record.vector for record in left
-        }
+        return Plan(changes, tuple(gone), outcomes, inputs, raw), {one.memory.content: one.vector for one in left}
 
     async def _forgotten(
         self, lease: Lease, held: LedgerWrite, read: WindowClaims, vectors: Mapping[str, Vector]
