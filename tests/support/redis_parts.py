@@ -26,8 +26,8 @@ async def shared_client(folder: Path, *, is_cluster: bool = False) -> AsyncItera
         begun.touch()
         server.empty()
     connecting = RedisCluster("127.0.0.1", server.port) if is_cluster else Redis(port=server.port)
-    async with connecting as connected:
-        yield LogClient(connected)
+    async with connecting as connected, LogClient(connected) as client:
+        yield client
 
 
 class MortalClient(LogClient):

@@ -163,22 +163,20 @@ def _deployment_on(server: RedisServer | RedisNodes) -> Deployment:
     async def open_process(clock: ManualClock) -> AsyncIterator[Process]:
         is_cluster = isinstance(server, RedisNodes)
         connecting = RedisCluster("127.0.0.1", server.port) if is_cluster else Redis(port=server.port)
-        async with connecting as connected:
-            client = LogClient(connected)
-            async with (
-                RedisOwners(client) as owners,
-                RedisBackground() as background,
-                RedisUsageCounts(client, background) as usage_counts,
-            ):
-                ledger = RedisUserLedger(
-                    client, owners, clock=clock, lock_seconds=30.0, wait_seconds=REDIS_WAIT_SECONDS
-                )
-                log = RedisTurnLog(client, owners, clock=clock)
-                profiles, barrier = RedisProfiles(client), RedisWriteBarrier(client, owners, clock=clock)
-                notes, receipts = RedisNoteBook(client), RedisReceipts(client, background, clock=clock, redact=str)
-                others = (RedisOptOuts(client), barrier, RedisProjects(client), RedisErasures(client))
-                summaries = RedisSummaries(client, origin="a model")
-                yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, *others)
+        async with (
+            connecting as connected,
+            LogClient(connected) as client,
+            RedisOwners(client) as owners,
+            RedisBackground() as background,
+            RedisUsageCounts(client, background) as usage_counts,
+        ):
+            ledger = RedisUserLedger(client, owners, clock=clock, lock_seconds=30.0, wait_seconds=REDIS_WAIT_SECONDS)
+            log = RedisTurnLog(client, owners, clock=clock)
+            profiles, barrier = RedisProfiles(client), RedisWriteBarrier(client, owners, clock=clock)
+            notes, receipts = RedisNoteBook(client), RedisReceipts(client, background, clock=clock, redact=str)
+            others = (RedisOptOuts(client), barrier, RedisProjects(client), RedisErasures(client))
+            summaries = RedisSummaries(client, origin="a model")
+            yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, *others)
 
     return Deployment(open_process, server.folder, server.keys_with)
 

@@ -47,11 +47,11 @@ async def connected(address: RedisAddress) -> AsyncIterator[LogClient]:
     url = f"{scheme.removesuffix(CLUSTER)}://{rest}"
     if scheme.endswith(CLUSTER):
         cluster = RedisCluster.from_url(url, **options)
-        async with aclosing(ClusterCalls(cluster)):
-            yield LogClient(cluster)
+        async with aclosing(ClusterCalls(cluster)), LogClient(cluster) as client:
+            yield client
     else:
-        async with aclosing(Redis.from_url(url, **options)) as server:
-            yield LogClient(server)
+        async with aclosing(Redis.from_url(url, **options)) as server, LogClient(server) as client:
+            yield client
 
 
 __all__ = ["RedisAddress", "connected"]

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeAlias, TypeVar
 
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
@@ -29,7 +30,11 @@ Result = TypeVar("Result")
 
 
 class LogClient:
-    """Of an open client, which may be shared. Replies are bytes."""
+    """Of an open client, which may be shared. Replies are bytes.
+
+    With `async with`, calls whose callers were cancelled have ended on exit, and the client may be closed: redis-py 8.1
+    leaves a connection open that is still being made then.
+    """
 
     def __init__(self, client: Redis | RedisCluster) -> None:
         self._client = client
@@ -38,6 +43,16 @@ class LogClient:
         self._delete_some: Callable[[], Awaitable[bool]] | None = None
         self._making_room = asyncio.Lock()
         self._times_room_made = 0
+        self._running: set[asyncio.Future[list[Reply]]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._running:
+            await asyncio.wait(self._running, timeout=CALL_SECONDS_MAX)
 
     async def call(self, *command: str | bytes | float) -> Reply:
         (reply,) = await self.calls([command])
@@ -73,7 +88,16 @@ class LogClient:
             raise Unavailable("turn_log", f"Redis is full, and made no room in {CALL_SECONDS_MAX:.0f} s") from error
 
     async def _called(self, commands: Sequence[Command]) -> list[Reply]:
-        return await abandoned_if_cancelled(_answered(self._in_place(partial(self._executed, commands))))
+        """A cancelled caller is free at once; the call runs to its end without it, and nobody sees what it answers.
+
+        redis-py 8.1 must not be cancelled within a call: while it connects, it swallows that, and its client of a
+        cluster keeps a connection on which the answer is still to come.
+        """
+        calling = _answered(self._in_place(partial(self._executed, commands)))
+        running = asyncio.ensure_future(calling)  # noqa: TID251  # no group of its caller may end it
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+        return await asyncio.shield(running)
 
     async def _executed(self, commands: Sequence[Command]) -> list[Reply]:
         if self._cluster is not None:
@@ -137,19 +161,6 @@ async def _answered(awaitable: Awaitable[Result]) -> Result:
         raise Unavailable("turn_log", f"Redis did not answer within {CALL_SECONDS_MAX:.0f} s") from error
     except (RedisError, RedisClusterException, OSError) as error:  # the cluster's is no RedisError
         raise Unavailable("turn_log", f"Redis failed: {reason_of(error)}") from None
-
-
-async def abandoned_if_cancelled(awaitable: Awaitable[Result]) -> Result:
-    """A cancelled caller is free at once; the call runs to its end without it, and nobody sees what it answers.
-
-    redis-py 8.1 must not be cancelled within a call: while it connects, it swallows that, and its client of a cluster
-    keeps a connection on which the answer is still to come.
-    """
-    return await asyncio.shield(_run(awaitable))
-
-
-async def _run(awaitable: Awaitable[Result]) -> Result:
-    return await awaitable
 
 
 async def to_its_end(awaitable: Awaitable[Result]) -> Result:

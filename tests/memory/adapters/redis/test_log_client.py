@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -25,19 +26,31 @@ async def connected() -> AsyncIterator[Redis]:
 
 async def test_a_cancelled_call_ends_whatever_it_was_doing(connected: Redis) -> None:
     """Also while the library connects, which it does for each call here."""
-    client = LogClient(connected)
+    async with LogClient(connected) as client:
+        for moment in range(40):
+            await connected.connection_pool.disconnect()
+            await cancelled_after(moment * 0.0001, client)
 
+
+async def cancelled_after(seconds: float, client: LogClient) -> None:
     async def ask_for_long() -> None:
         await client.call("GET", "a")
         await asyncio.sleep(60)
 
-    for moment in range(40):
-        await connected.connection_pool.disconnect()
-        asking = asyncio.ensure_future(ask_for_long())  # noqa: TID251  # the task is what gets cancelled
-        await asyncio.sleep(moment * 0.0001)
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(asking, timeout=5)
+    asking = asyncio.ensure_future(ask_for_long())  # noqa: TID251  # the task is what gets cancelled
+    await asyncio.sleep(seconds)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(asking, timeout=5)
+
+
+async def test_a_client_that_is_closed_right_after_a_cancelled_call_leaves_no_connection_open() -> None:
+    with redis_server().client() as looking:
+        open_before = len(looking.client_list())
+        for moment in range(40):
+            async with aclosing(Redis(port=redis_server().port)) as closed, LogClient(closed) as client:
+                await cancelled_after(moment * 0.0001, client)
+            assert len(looking.client_list()) == open_before, f"cancelled after {moment * 0.1:.1f} ms"
 
 
 async def test_a_cancelled_caller_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> None:
