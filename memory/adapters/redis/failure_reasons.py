@@ -6,11 +6,22 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from typing import Final
 
 from redis import exceptions
 
 OF_A_CHANGING_CLUSTER = (exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError)  # and MovedError
 CLOSED = "Connection closed by server"  # how redis-py words it
+IS_NO_CLUSTER: Final = "redis_url: this is a single server, no cluster: leave out +cluster, as in redis://HOST:PORT"
+IS_A_CLUSTER: Final = (
+    "redis_url: this server is a node of a cluster: write redis+cluster://HOST:PORT, without a database"
+)
+NO_DATABASE: Final = "redis_url: the server has no database of that number: leave it out (a cluster has 0 only)"
+MISTAKES_IN_URLS: Final = {  # by how Redis and Valkey word that they refuse it
+    "cluster support disabled": IS_NO_CLUSTER,
+    "SELECT is not allowed in cluster mode": IS_A_CLUSTER,
+    "DB index is out of range": NO_DATABASE,
+}
 
 
 def reason_of(error: BaseException) -> str:
@@ -31,10 +42,22 @@ def is_full(error: BaseException | None) -> bool:
 
 
 def is_refused(error: BaseException) -> bool:
-    """Whether a server refuses the command, rather than being away, full, or not the one that serves the key now."""
+    """Whether a server refuses the command, rather than being away, full, not what `redis_url` says, or not the one
+    that serves the key now.
+    """
     passing = (*OF_A_CHANGING_CLUSTER, exceptions.ReadOnlyError, exceptions.OutOfMemoryError)
     cause = error.__context__
-    return isinstance(cause, exceptions.ResponseError) and not isinstance(cause, passing)
+    is_response = isinstance(cause, exceptions.ResponseError) and not isinstance(cause, passing)
+    return is_response and not mistake_in_url(error)
+
+
+def mistake_in_url(error: BaseException) -> str:
+    """What to change in `redis_url`; empty where that is not why the call failed."""
+    for cause in _causes(error):
+        for words, mistake in MISTAKES_IN_URLS.items():
+            if words in str(cause):
+                return mistake
+    return ""
 
 
 def was_closed(error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""Whether Redis servers keep what they acknowledge, checked once at the start.
+"""Whether Redis servers are what the setting says and keep what they acknowledge, checked once at the start.
 
 A turn that was recorded has to survive. Servers that evict keys, or have no append-only file, lose turns; with
 `appendfsync everysec` the last second is lost when the machine of the server dies, not when the server does.
@@ -10,22 +10,25 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from memory.adapters.redis.failure_reasons import was_closed
+from memory.adapters.redis.failure_reasons import IS_A_CLUSTER, mistake_in_url, was_closed
 from memory.adapters.redis.log_client import LogClient
 from memory.errors import BadSetting, Unavailable
 
 OLDEST_MAJOR_VERSION = 7
+MODES = ("redis_mode", "server_mode")  # as Redis calls it, and Valkey
 
 _log = structlog.get_logger(__name__)
 
 
 async def check_servers(client: LogClient, *, survives_power_failure: bool) -> None:
-    """Raises `BadSetting` for a server that would lose turns. `survives_power_failure`: also that of its machine.
+    """Raises `BadSetting` for a server that would lose turns, and where one node of a cluster is taken for all of it or
+    a single server for a cluster. `survives_power_failure`: also that of its machine.
 
     Where `CONFIG` is forbidden, as on many hosted servers, a warning says what could not be checked.
     """
     for info in await _introductions(client):
         check_version(info)
+        _check_mode(info, is_cluster=client.is_cluster)
     wanted = _wanted(survives_power_failure=survives_power_failure)
     settings = await configured(client, *wanted)
     if None in settings:
@@ -47,6 +50,8 @@ async def _introductions(client: LogClient) -> Sequence[Mapping[str, object] | N
             raise Unavailable(
                 "turn_log", "Redis closes the connection: a port for TLS needs rediss:// in redis_url"
             ) from error
+        if mistake := mistake_in_url(error):
+            raise BadSetting(mistake) from None
         raise
 
 
@@ -81,6 +86,12 @@ def check_version(info: Mapping[str, object] | None) -> None:
     major = version.partition(".")[0]
     if major.isdigit() and int(major) < OLDEST_MAJOR_VERSION:
         raise BadSetting(f"Redis {OLDEST_MAJOR_VERSION} or later is needed, or Valkey; this server is {version}")
+
+
+def _check_mode(info: Mapping[str, object] | None, *, is_cluster: bool) -> None:
+    """Such a node answers what it is asked about itself, and refuses the keys of the other nodes."""
+    if not is_cluster and any((info or {}).get(name) == "cluster" for name in MODES):
+        raise BadSetting(IS_A_CLUSTER)
 
 
 def _wanted(*, survives_power_failure: bool) -> dict[str, tuple[str, ...]]:

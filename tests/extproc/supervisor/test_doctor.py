@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
+from redis_nodes import redis_nodes
 from redis_server import own_redis_server
 from served_app import served
 from starlette.applications import Starlette
@@ -149,6 +150,15 @@ def redis_forgets(broken: SetUp) -> None:
     broken.settings["redis_url"] = server.url
 
 
+def redis_is_no_cluster(broken: SetUp) -> None:
+    server = broken.stack.enter_context(own_redis_server(broken.folder))
+    broken.settings["redis_url"] = server.url.replace("://", "+cluster://", 1)
+
+
+def redis_is_a_cluster(broken: SetUp) -> None:
+    broken.settings["redis_url"] = redis_nodes().servers[1].url
+
+
 def the_clock_went_back(broken: SetUp) -> None:
     async def an_hour_ahead() -> None:
         async with SqliteDatabase(broken.turn_log) as database:
@@ -236,6 +246,8 @@ BROKEN = [
     (the_collection_has_another_dimension, "milvus", "fail", ["8 numbers", "makes 384", "reembed"]),
     (redis_is_away, "turn log", "fail", ["Redis failed", "can be reached"]),
     (redis_forgets, "turn log", "fail", ["would lose turns", "appendonly must be yes"]),
+    (redis_is_no_cluster, "turn log", "fail", ["redis_url", "leave out +cluster"]),
+    (redis_is_a_cluster, "turn log", "fail", ["redis_url", "write redis+cluster://"]),
     (the_clock_went_back, "clock", "warn", ["went back", "correct the clock"]),
     (the_upstreams_clock_differs, "clock", "warn", ["behind", "synchronise"]),
     (the_disk_is_in_memory, "data directory", "warn", ["tmpfs", "restarts"]),

@@ -17,6 +17,7 @@ import httpx
 import msgspec
 import pytest
 from product import READY_SECONDS_MAX, Product, command_line, eventually, listening, running_product
+from redis_server import redis_server
 from upstream import RecordingUpstream
 
 from extproc.supervisor.locks_and_ports import CannotStart
@@ -310,6 +311,14 @@ def test_a_part_that_cannot_start_is_quoted(tmp_path: Path) -> None:
     said = refused("--data-dir", str(tmp_path / "data"), "--upstream=http://127.0.0.1:9", *FREE_PORTS)
     assert "Its last lines:" in said
     assert "turns.sqlite" in said
+
+
+def test_a_redis_url_that_takes_a_single_server_for_a_cluster_ends_the_start_with_what_to_write(tmp_path: Path) -> None:
+    url = redis_server().url.replace("://", "+cluster://", 1)
+    said = refused(
+        "--data-dir", str(tmp_path / "data"), "--upstream=http://127.0.0.1:9", "--redis-url", url, *FREE_PORTS
+    )
+    assert "redis_url: this is a single server, no cluster: leave out +cluster" in said.splitlines()[-1]
 
 
 def test_a_ports_file_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:

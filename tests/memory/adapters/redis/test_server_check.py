@@ -1,4 +1,4 @@
-"""A server that would lose what it acknowledged is refused at the start."""
+"""A server that would lose what it acknowledged is refused at the start, and one that is not what the URL says."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import structlog
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
 from redis_nodes import redis_nodes
-from redis_server import RedisServer, own_redis_server
+from redis_server import RedisServer, free_port, own_redis_server, valkey_server
 
+from memory.adapters.redis.connecting import RedisAddress
+from memory.adapters.redis.connecting import connected as connected_to
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.server_check import check_servers, check_version
 from memory.errors import BadSetting
@@ -73,6 +75,38 @@ async def test_one_that_does_not_tell_its_settings_is_accepted_with_one_warning(
             await check(hosted)
     assert [one["event"] for one in logs] == ["redis.not_checked"]
     assert (logs[0]["appendonly"], logs[0]["appendfsync"]) == ("yes", "always")
+
+
+async def advice(url: str) -> str:
+    """What a start with this setting ends with."""
+    async with connected_to(RedisAddress(url)) as client:
+        with pytest.raises(BadSetting) as refused:
+            await check_servers(client, survives_power_failure=True)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("is_valkey", [False, True], ids=["redis", "valkey"])
+async def test_a_single_server_that_is_taken_for_a_cluster_and_a_missing_database_are_told(
+    server: RedisServer, *, is_valkey: bool
+) -> None:
+    url = valkey_server().url if is_valkey else server.url
+    assert "leave out +cluster, as in redis://" in await advice(url.replace("://", "+cluster://", 1))
+    assert "no database of that number" in await advice(f"{url}/4711")
+
+
+@pytest.mark.parametrize("is_valkey", [False, True], ids=["redis", "valkey"])
+async def test_a_node_of_a_cluster_that_is_taken_for_a_single_server_is_told(
+    tmp_path: Path, *, is_valkey: bool
+) -> None:
+    program = valkey_server().program if is_valkey else "redis-server"
+    node = RedisServer(free_port(), tmp_path, ("--cluster-enabled", "yes"), program)
+    node.start()
+    try:
+        assert "write redis+cluster://HOST:PORT" in await advice(node.url)
+        other = await advice(f"{node.url}/3")  # refused before anything else
+        assert ("leave it out (a cluster has 0 only)" if is_valkey else "write redis+cluster://HOST:PORT") in other
+    finally:
+        node.kill()
 
 
 @pytest.mark.parametrize(
