@@ -83,11 +83,17 @@ def test_every_service_of_compose_says_when_it_works_and_what_it_may_use() -> No
         assert set(service.get("depends_on", {})) <= set(services)
 
 
+def of_gpu() -> dict[str, str]:
+    """The variables that go with the profile `gpu`."""
+    lines = (ROOT / "deploy" / "compose" / "gpu.env").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
 def test_vllm_caches_prefixes_and_serves_learning_behind_chats() -> None:
-    assert {"--enable-prefix-caching", "--scheduling-policy", "priority"} <= set(
-        compose()["services"]["vllm"]["command"]
-    )
-    assert "MEMPROXY_MEMORY_EXTRACTION_PRIORITY" in ours()["worker-0"]["environment"]
+    vllm = compose()["services"]["vllm"]
+    assert {"--enable-prefix-caching", "--scheduling-policy", "priority"} <= set(vllm["command"])
+    assert of_gpu()["MEMPROXY_UPSTREAM"] == f"http://vllm:{vllm['expose'][0]}"
+    assert int(of_gpu()["MEMPROXY_MEMORY_EXTRACTION_PRIORITY"]) > 0, "chats have 0, and higher is later"
 
 
 @pytest.mark.parametrize("name", sorted(ours()))
@@ -162,6 +168,16 @@ def test_compose_itself_understands_the_file() -> None:
         env={"PATH": environment["PATH"]},
     )
     assert "MEMPROXY_EDGE_SECRET" in without.stderr, "a secret that is not set is found at the start"
+
+
+@pytest.mark.skipif(shutil.which("docker-compose") is None, reason="docker-compose is not installed: apt install it")
+def test_with_the_variables_of_gpu_all_parts_use_vllm_and_learn_behind_chats() -> None:
+    words = ["docker-compose", "--env-file", "deploy/compose/gpu.env", "--profile", "gpu", "config"]
+    environment = {"PATH": os.environ["PATH"], "MEMPROXY_EDGE_SECRET": "x"}  # noqa: TID251
+    shown = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
+    services = yaml.safe_load(shown.stdout)["services"]
+    for name in ours().keys() - {"model"}:
+        assert of_gpu().items() <= services[name]["environment"].items(), name
 
 
 def test_compose_mounts_files_that_are_there_and_volumes_that_it_declares() -> None:
