@@ -52,6 +52,10 @@ class ClusterCalls:
                 raise command.result
         return [command.result for command in sent]
 
+    def node_of(self, key: str) -> str:
+        """The name of the node that serves it, as far as is known after a call."""
+        return str(self._manager.get_node_from_slot(self._client.keyslot(key)).name)
+
     async def nodes(self) -> list[ClusterNode]:
         """All servers as they are now, replicas with them."""
         await self._manager.initialize()

@@ -59,7 +59,10 @@ class LogClient:
         return reply
 
     async def calls(self, commands: Sequence[Command]) -> list[Reply]:
-        """Replies in order, of one round trip; not a transaction."""
+        """Replies in order, of one round trip; not a transaction.
+
+        On a server that was full, or a node that failed, some are executed twice, the others between: only what may be.
+        """
         if not commands:
             return []
         for _ in range(ROOM_TRIES_MAX):
@@ -118,6 +121,10 @@ class LogClient:
     @property
     def is_cluster(self) -> bool:
         return self._cluster is not None
+
+    def node_of(self, key: str) -> str:
+        """The server that holds it, as far as is known after a call; empty where there is only one."""
+        return "" if self._cluster is None else self._cluster.node_of(key)
 
     async def keys(self) -> AsyncIterator[Sequence[bytes]]:
         """The names of all keys that are there throughout, in pages, some of them several times."""

@@ -22,6 +22,7 @@ from memory.ports import Clock
 SNAPSHOT_BYTES_MAX = 128 << 20  # Redis takes 512 MiB in one value; it blocks everybody while it copies a large one
 USED_AGAIN_SECONDS = 60.0  # precision of the time of last use: each update is a write
 GONE_AT_ONCE = 20  # they may have 30 MB each
+LOOKED_AT_ONCE, LOOKED_AT_MAX = 200, 10_000  # for some on the full nodes of a cluster; the next call looks again
 KEPT_FREE = 0.1  # of a server's `maxmemory`: snapshots leave it to what must not be lost
 
 _MEMORY = "local node_of = KEYS[1]; return redis.call('INFO', 'memory')"
@@ -89,7 +90,7 @@ class RedisSnapshots:
     async def write(self, user_id: str, snapshot: bytes) -> None:
         keys = UserKeys(user_id)
         is_small = len(snapshot) <= min(self._bytes_max, SNAPSHOT_BYTES_MAX)
-        if not is_small or not await self._has_room(keys, len(snapshot)):
+        if not is_small or not await self._has_room(keys.snapshot, len(snapshot), where_hidden=True):
             await self.erase(user_id)  # otherwise an old one would remain
             return
         arguments = (keys.digest, len(snapshot), repr(self._clock()), self._bytes_max, GONE_AT_ONCE)
@@ -99,18 +100,32 @@ class RedisSnapshots:
         await self._note_used(keys, snapshot)
 
     async def delete_least_used(self) -> bool:
-        """For what must be kept, on a server that is full. False if there was none."""
-        users = await self._client.call("ZRANGE", self._index[0], 0, GONE_AT_ONCE - 1)
-        await self._delete([word for user in users for word in (user, b"")])
-        return bool(users)
+        """For what must be kept, on a server that is full; of a cluster on its full nodes. False if there was none."""
+        for first in range(0, LOOKED_AT_MAX, LOOKED_AT_ONCE):
+            found = await self._client.call("ZRANGE", self._index[0], first, first + LOOKED_AT_ONCE - 1)
+            users = await self._without_room(found) if self._client.is_cluster else found
+            if users or not found:
+                await self._delete([word for user in users[:GONE_AT_ONCE] for word in (user, b"")])
+                return bool(users)
+        return False
 
-    async def _has_room(self, keys: UserKeys, size: int) -> bool:
-        """On the user's node: what is kept free there is for turns."""
+    async def _without_room(self, users: Sequence[bytes]) -> list[bytes]:
+        """Those of them whose node is full, or hides how full it is."""
+        keys = [UserKeys.of_digest(user.decode()).snapshot for user in users]
+        nodes = [self._client.node_of(key) for key in keys]
+        key_on = dict(zip(nodes, keys, strict=True))
+        full = {node for node, key in key_on.items() if not await self._has_room(key, 0, where_hidden=False)}
+        return [user for user, node in zip(users, nodes, strict=True) if node in full]
+
+    async def _has_room(self, key: str, size: int, *, where_hidden: bool) -> bool:
+        """On the node of this key: what is kept free there is for turns. `where_hidden`: the answer for a hosted server
+        that shows nothing: it is as large as it says it is, until it refuses a write.
+        """
         try:
-            report = await self._client.run(_MEMORY, [keys.snapshot], [])
+            report = await self._client.run(_MEMORY, [key], [])
         except Unavailable as error:
-            if is_refused(error):  # as on hosted servers: they are as large as they say they are
-                return True
+            if is_refused(error):
+                return where_hidden
             raise
         used, limit = (
             int(found[1]) if (found := re.search(name, report)) else 0 for name in (_USED_BYTES, _LIMIT_BYTES)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from redis import exceptions
+from redis_nodes import own_redis_nodes
 from redis_server import RedisServer, own_redis_server
 from turn_logs import START, a_turn, ids_of, lease_at
 
@@ -16,6 +17,7 @@ from memory.adapters.redis.background import RedisBackground
 from memory.adapters.redis.connecting import RedisAddress, connected
 from memory.adapters.redis.failure_reasons import is_refused
 from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.snapshots import RedisSnapshots
 from memory.adapters.redis.whole_log import RedisTurnLog
@@ -141,6 +143,28 @@ async def test_where_room_is_never_made_the_turn_waits_as_in_any_outage(
     limit(server, 0)
     refusals = await asyncio.gather(*(refusal_of(log, f"turn-{number}") for number in range(3)))
     assert ["made no room" in one for one in refusals] == [True] * 3
+
+
+async def test_on_a_cluster_only_full_nodes_lose_snapshots(tmp_path: Path) -> None:
+    """Those of the others would be lost in vain."""
+    with own_redis_nodes(tmp_path) as nodes:
+        async with (
+            connected(RedisAddress(nodes.url)) as client,
+            RedisOwners(client) as owners,
+            RedisBackground() as background,
+        ):
+            snapshots = RedisSnapshots(client, background, bytes_max=1 << 30, clock=lambda: START)
+            client.give_way(snapshots.delete_least_used)
+            for user in USERS:
+                await snapshots.write(user, SNAPSHOT)
+            full = nodes.master_of(UserKeys(USERS[-1]).snapshot)
+            on_it = {user for user in USERS if nodes.master_of(UserKeys(user).snapshot) is full}
+            limit(full, 0)
+            turn = a_turn("of-last", user=USERS[-1], status=TurnStatus.CLOSED, text=WORDS)
+            await RedisTurnLog(client, owners, clock=lambda: START).append(turn)
+            gone = set(USERS) - set(await there(snapshots))
+            assert gone
+            assert gone <= on_it
 
 
 @pytest.mark.parametrize(
