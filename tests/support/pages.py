@@ -23,6 +23,21 @@ window.policyViolations = [];
 addEventListener("securitypolicyviolation", (event) =>
   policyViolations.push(event.violatedDirective + " " + event.blockedURI));
 """
+# What a screen reader would say of live regions and alerts, and whether anything but keys was used.
+OF_WHAT_IS_SAID = """{
+  const live = "[aria-live], [role=status], [role=alert]";
+  window.said = [];
+  window.pointed = 0;
+  for (const kind of ["pointerdown", "mousedown", "touchstart"]) addEventListener(kind, () => (pointed += 1), true);
+  const around = (node) => (node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement)?.closest(live);
+  const within = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.querySelectorAll(live) : []);
+  new MutationObserver((changes) => {
+    const nodes = changes.flatMap((one) => [one.target, ...one.addedNodes]);
+    const added = changes.flatMap((one) => [...one.addedNodes].flatMap((node) => [...within(node)]));
+    const changed = new Set([...nodes.map(around), ...added]);
+    for (const one of changed) if (one?.isConnected && one.textContent) said.push(one.textContent);
+  }).observe(document, {subtree: true, childList: true, characterData: true});
+}"""
 
 
 class Opener(Protocol):
@@ -68,6 +83,7 @@ def watched(
     context: BrowserContext = browser.new_context(**{"locale": "en-GB", "timezone_id": "UTC", **options})
     context.set_default_timeout(SECONDS_MAX * 1_000)
     context.add_init_script(OF_VIOLATIONS)
+    context.add_init_script(OF_WHAT_IS_SAID)
     if user:
         context.add_init_script(f"sessionStorage['memory.caller'] ??= JSON.stringify({{user: {user!r}}})")
     if has_clock:
@@ -116,10 +132,10 @@ FOCUSED = """() => {
 }"""
 
 
-def tab_to(page: Page, name: str, *, limit: int = 60) -> None:
+def tab_to(page: Page, name: str, *, key: str = "Tab", limit: int = 60) -> None:
     """Goes on by Tab until the control of that name has the focus, which must be seen at every step."""
     for _ in range(limit):
-        page.keyboard.press("Tab")
+        page.keyboard.press(key)
         found, outline, is_outside = page.evaluate(FOCUSED)
         assert is_outside or outline >= 2, f"the focus on {found!r} cannot be seen"
         if found == name:

@@ -1,7 +1,7 @@
 // One use of a memory: the chat that it was used in, and the receipt that says why.
 
 import { ApiError, call } from "./api.js";
-import { button, element } from "./dom.js";
+import { button, element, replace } from "./dom.js";
 import { failure, loading } from "./shell.js";
 import { dateTime, named, number, t } from "./words.js";
 
@@ -29,13 +29,13 @@ function toggle(opener, place, open) {
 }
 
 async function show(place, receiptId, memoryId) {
-  place.replaceChildren(loading());
+  replace(place, loading());
   const path = `receipts/${encodeURIComponent(receiptId)}`;
   try {
     const [messages, receipt] = await Promise.all([messagesOf(path), call("GET", path)]);
-    place.replaceChildren(chat(messages), explained(receipt, memoryId));
+    replace(place, chat(messages), explained(receipt, memoryId));
   } catch (error) {
-    place.replaceChildren(failure(error, () => show(place, receiptId, memoryId)));
+    replace(place, failure(error, () => show(place, receiptId, memoryId)));
   }
 }
 

@@ -16,6 +16,15 @@ export function button(label, onclick, attributes = {}) {
   return element("button", { type: "button", onclick, ...attributes }, label);
 }
 
+/** Replaces what a place shows. A focus in it moves to the place: lost, it would start again at the top of the page. */
+export function replace(place, ...children) {
+  const isFocused = place.contains(document.activeElement);
+  place.replaceChildren(...children);
+  if (!isFocused) return;
+  place.tabIndex = -1;
+  place.focus();
+}
+
 /** A label with its field, which gets an id of its own. */
 let fields = 0;
 export function labelled(label, field, attributes = {}) {

@@ -1,7 +1,7 @@
 // The members of a shared project: who they are, and what the caller may change about them.
 
 import { call, projectPath } from "./api.js";
-import { button, confirmed, element, labelled, select } from "./dom.js";
+import { button, confirmed, element, labelled, replace, select } from "./dom.js";
 import { announce, failure, failureText, loading, pressed } from "./shell.js";
 import { date, t } from "./words.js";
 
@@ -33,9 +33,9 @@ class Members {
       const { members } = await call("GET", this.path());
       this.users = new Set(members.map((one) => one.user_id));
       const lines = members.map((one) => this.line(one));
-      this.place.replaceChildren(element("ul", { class: "people" }, lines), ...(this.given.length ? [this.adding()] : []));
+      replace(this.place, element("ul", { class: "people" }, lines), ...(this.given.length ? [this.adding()] : []));
     } catch (error) {
-      this.place.replaceChildren(failure(error, () => this.show()));
+      replace(this.place, failure(error, () => this.show()));
     }
   }
 

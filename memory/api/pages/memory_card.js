@@ -2,7 +2,7 @@
 
 import { useLine } from "./answer_view.js";
 import { answerOf, call, memoryPath } from "./api.js";
-import { button, confirmed, element, labelled } from "./dom.js";
+import { button, confirmed, element, labelled, replace } from "./dom.js";
 import { announce, failure, failureText, loading, pressed } from "./shell.js";
 import { date, dateTime, named, number, t } from "./words.js";
 
@@ -12,7 +12,8 @@ const TRIES = 3; // of a change, while chats use the memory
 let cards = 0;
 
 /**
- * The card. `removed()` is called after it was taken out, its memory forgotten; `hasReceipts`: the caller may list them.
+ * The card. `forgotten(item)` has to take its list item out, `restored()` is called when its memory is current again;
+ * `hasReceipts`: the caller may list them.
  * In a shared project, `author` is named if it is somebody else, and `mayChange` what the caller's role permits.
  */
 export function memoryCard(memory, options) {
@@ -20,8 +21,9 @@ export function memoryCard(memory, options) {
 }
 
 class Card {
-  constructor(memory, { removed, hasReceipts, author = "", mayChange = true }) {
-    this.removed = removed;
+  constructor(memory, { forgotten, restored, hasReceipts, author = "", mayChange = true }) {
+    this.forgotten = forgotten;
+    this.restored = restored;
     this.hasReceipts = hasReceipts;
     this.author = author;
     this.mayChange = mayChange;
@@ -61,10 +63,10 @@ class Card {
       "aria-controls": this.details.id,
       "aria-describedby": about,
     });
-    const correct = button(t("correct"), () => this.edit(), { class: "quiet", "aria-describedby": about });
+    this.correcting = button(t("correct"), () => this.edit(), { class: "quiet", "aria-describedby": about });
     const restore = button(t("restore"), () => pressed(restore, () => this.restore()), { class: "quiet", "aria-describedby": about });
     const forget = button(t("forget"), () => pressed(forget, () => this.forget()), { class: "quiet danger", "aria-describedby": about });
-    const changes = [memory.status === "active" && correct, memory.status === "archived" && restore, forget];
+    const changes = [memory.status === "active" && this.correcting, memory.status === "archived" && restore, forget];
     return element("div", { class: "actions" }, this.opener, this.mayChange && changes);
   }
 
@@ -76,15 +78,15 @@ class Card {
 
   async explain() {
     const { memory } = this;
-    this.details.replaceChildren(loading());
+    replace(this.details, loading());
     try {
       const [used, history] = await Promise.all([
         this.hasReceipts && call("GET", "receipts", { parameters: { memory_id: memory.id, limit: RECEIPTS } }),
         call("GET", memoryPath(memory.id, "/history")),
       ]);
-      this.details.replaceChildren(...(this.author ? [] : [this.evidence()]), ...(used ? [uses(used, memory.id)] : []), this.history(history.earlier), this.facts());
+      replace(this.details, ...(this.author ? [] : [this.evidence()]), ...(used ? [uses(used, memory.id)] : []), this.history(history.earlier), this.facts());
     } catch (error) {
-      this.details.replaceChildren(failure(error, () => this.explain()));
+      replace(this.details, failure(error, () => this.explain()));
     }
   }
 
@@ -158,7 +160,7 @@ class Card {
     const save = element("button", { type: "submit", class: "primary" }, t("save"));
     const leave = () => {
       this.draw(this.memory);
-      this.root.querySelector(".actions button:nth-child(2)")?.focus();
+      (this.correcting.isConnected ? this.correcting : this.opener).focus(); // it may have been replaced meanwhile
     };
     const form = element(
       "form",
@@ -218,6 +220,7 @@ class Card {
     }
     this.opener.focus();
     announce(t("restored"));
+    await this.restored();
   }
 
   async forget() {
@@ -235,9 +238,7 @@ class Card {
       if (error.status !== 412) throw error;
       return this.showChanged();
     }
-    this.root.closest("li").remove();
-    announce(t("forgotten"));
-    await this.removed();
+    await this.forgotten(this.root.closest("li"));
   }
 }
 

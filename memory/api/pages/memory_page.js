@@ -1,7 +1,7 @@
 // "My memory": what is remembered about the caller, from which words, and when it was used.
 
 import { answerOf, call, projectPath } from "./api.js";
-import { button, confirmed, element, labelled, select } from "./dom.js";
+import { button, confirmed, element, labelled, replace, select } from "./dom.js";
 import { membersOf } from "./members.js";
 import { memoryCard } from "./memory_card.js";
 import { announce, failure, loading, openPage, pressed } from "./shell.js";
@@ -23,7 +23,7 @@ class Timeline {
     this.ask = ask;
     this.filter = { status: "active", type: "", query: "" };
     this.asked = 0; // answers to earlier questions are dropped
-    this.list = element("div", { id: "list" });
+    this.list = element("div", { id: "list", tabindex: "-1" });
     this.more = element("div", { class: "more" });
     this.summary = element("p", { id: "summary", class: "summary" }, " ");
     this.pausing = button("", () => pressed(this.pausing, () => this.pause()), { hidden: true });
@@ -41,11 +41,12 @@ class Timeline {
       this.filter.project = this.caller.projects?.[0] ?? "";
       this.projects = (await call("GET", "projects")).projects;
     } catch (error) {
-      if (error.status === 401) return this.ask();
-      this.main.replaceChildren(element("h1", {}, t("memory.title")), failure(error, () => this.open()));
+      if (error.status === 401) return this.ask(error);
+      replace(this.main, element("h1", {}, t("memory.title")), failure(error, () => this.open()));
       return;
     }
-    this.main.replaceChildren(
+    replace(
+      this.main,
       element("div", { class: "heading" }, element("div", {}, element("h1", {}, t("memory.title")), this.summary), this.everything()),
       this.notice,
       this.places(),
@@ -114,24 +115,25 @@ class Timeline {
     Object.assign(this.filter, changed);
     this.query.value = this.filter.query;
     this.clear.hidden = !this.filter.query;
-    return this.show();
+    return this.show({ isTold: true });
   }
 
-  async show() {
+  /** `isTold`: the number of memories is announced, as the reader has asked for others. */
+  async show({ isTold = false } = {}) {
     const number = (this.asked += 1);
-    this.list.replaceChildren(loading());
+    replace(this.list, loading());
     this.more.replaceChildren();
     this.list.setAttribute("aria-busy", "true");
     try {
       const [found] = await Promise.all([this.load(), this.count()]);
       if (number !== this.asked) return;
-      this.list.replaceChildren();
+      replace(this.list);
       this.day = null;
       this.append(found);
-      if (this.filter.query) announce(t("search.found", { count: found.memories.length }));
+      if (isTold) announce(t(this.filter.query ? "search.found" : "shown", { count: found.memories.length }));
     } catch (error) {
       if (number !== this.asked) return;
-      this.list.replaceChildren(failure(error, () => this.show()));
+      replace(this.list, failure(error, () => this.show({ isTold: true })));
     } finally {
       if (number === this.asked) this.list.removeAttribute("aria-busy");
     }
@@ -161,7 +163,7 @@ class Timeline {
     const isSearch = Boolean(this.filter.query);
     for (const memory of found.memories) {
       const day = isSearch ? null : date(memory.said_at);
-      if (day !== this.day || !this.items) {
+      if (day !== this.day || !this.items?.isConnected) {
         this.day = day;
         this.items = element("ol", { class: "memories" });
         const title = isSearch ? t("search.results") : day;
@@ -175,12 +177,12 @@ class Timeline {
   }
 
   cardOptions(memory) {
-    const removed = () => this.removed();
-    if (!this.shared) return { removed, hasReceipts: !this.isBounded };
+    const after = { forgotten: (item) => this.forgotten(item), restored: () => this.count() };
+    if (!this.shared) return { ...after, hasReceipts: !this.isBounded };
     const { role } = this.shared;
     const isOwn = memory.user_id === this.caller.shown_as;
     const mayChange = role === "owner" || role === "admin" || (role === "editor" && isOwn);
-    return { removed, hasReceipts: false, author: isOwn ? "" : memory.user_id, mayChange };
+    return { ...after, hasReceipts: false, author: isOwn ? "" : memory.user_id, mayChange };
   }
 
   next(cursor) {
@@ -188,15 +190,27 @@ class Timeline {
     if (!cursor) return;
     const control = button(t("load_more"), () =>
       pressed(control, async () => {
-        const last = this.list.querySelector(".day:last-child li:last-child");
+        const number = this.asked;
         const found = await this.load(cursor);
+        if (number !== this.asked) return;
+        const last = this.shown().at(-1);
         this.append(found);
+        const shown = this.shown();
+        this.goTo(shown[shown.indexOf(last) + 1] ?? last); // the control may be gone: reading goes on where it ended
         announce(t("loaded", { count: found.memories.length }));
-        const first = last.nextElementSibling ?? last.closest(".day").nextElementSibling;
-        first?.querySelector("button")?.focus(); // the control may be gone: reading goes on where it ended
       }),
     );
     this.more.append(control);
+  }
+
+  /** The items of the list, as they are read. */
+  shown() {
+    return [...this.list.querySelectorAll(".memories > li")];
+  }
+
+  /** Moves the focus to an item; to the list if there is none. */
+  goTo(item) {
+    (item?.querySelector("button") ?? this.list).focus();
   }
 
   nothing() {
@@ -205,11 +219,17 @@ class Timeline {
     return element("div", { class: "notice" }, element("p", {}, t(`empty.${kind}`)), element("p", { class: "hint" }, t(`empty.${kind}.hint`)));
   }
 
-  async removed() {
+  /** Takes an item out, whose memory is forgotten. Reading goes on at the next one, or at the last that is left. */
+  async forgotten(item) {
+    const shown = this.shown();
+    const at = shown.indexOf(item);
+    item.remove();
     for (const day of this.list.querySelectorAll(".day")) if (!day.querySelector("li")) day.remove();
-    if (!this.list.children.length) this.list.append(this.nothing());
-    document.getElementById("main").focus();
-    await this.count();
+    const isEmpty = !this.list.children.length;
+    if (isEmpty) this.list.append(this.nothing());
+    this.goTo(shown[at + 1] ?? shown[at - 1]);
+    announce(t("forgotten"));
+    await (isEmpty && this.more.children.length ? this.show() : this.count());
   }
 
   /** An API without opt-outs says nothing about them; then there is nothing to press. */

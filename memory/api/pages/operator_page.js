@@ -1,8 +1,8 @@
 // "Operator": health, queue, dead letters and requests of all users. It shows ids, counts and times, never a text.
 
 import { call } from "./api.js";
-import { button, confirmed, element } from "./dom.js";
-import { announce, failure, loading, openPage, pressed } from "./shell.js";
+import { button, confirmed, element, replace } from "./dom.js";
+import { announce, failure, failureText, loading, openPage, pressed } from "./shell.js";
 import { clock, dateTime, duration, named, number, t } from "./words.js";
 
 const EVERY_MS = 5_000;
@@ -27,20 +27,20 @@ class Operator {
       requests: { load: () => call("GET", "operator/requests", { parameters: { limit: REQUESTS } }), draw: (found) => this.requests(found) },
     };
     for (const [name, part] of Object.entries(this.parts)) {
-      part.place = element("div", { class: "place" }, loading());
+      Object.assign(part, { asked: 0, drawn: 0, changed: Infinity });
+      part.place = element("div", { class: "place", tabindex: "-1" }, loading());
       part.section = element("section", { class: `part ${name}`, "aria-labelledby": `part-${name}` }, element("h2", { id: `part-${name}` }, t(`part.${name}`)), part.place);
     }
   }
 
   async open() {
     const { health, queue, letters, reports, requests } = this.parts;
-    const live = button(t("live.pause"), () => {
-      this.isLive = !this.isLive;
-      live.textContent = t(this.isLive ? "live.pause" : "live.resume");
+    this.live = button(t("live.pause"), () => {
+      this.setLive(!this.isLive);
       announce(t(this.isLive ? "live.resumed" : "live.paused"));
     });
     this.main.replaceChildren(
-      element("div", { class: "heading" }, element("div", {}, element("h1", {}, t("operator.title")), element("p", { class: "summary" }, t("operator.summary"))), element("div", { class: "actions" }, live)),
+      element("div", { class: "heading" }, element("div", {}, element("h1", {}, t("operator.title")), element("p", { class: "summary" }, t("operator.summary"))), element("div", { class: "actions" }, this.live)),
       element("div", { class: "columns" }, health.section, queue.section),
       letters.section,
       requests.section,
@@ -50,79 +50,106 @@ class Operator {
     setInterval(() => this.isLive && !document.hidden && this.refresh(), EVERY_MS);
   }
 
+  setLive(isLive) {
+    this.isLive = isLive;
+    this.live.textContent = t(isLive ? "live.pause" : "live.resume");
+  }
+
   refresh() {
     return Promise.all(Object.keys(this.parts).map((name) => this.show(name)));
   }
 
-  /** Draws a part again if its content has changed, so that nothing moves under a reader's hand. */
+  /**
+   * Draws a part again if its content has changed, but not under a reader's hand, unless the reader has changed it:
+   * `changed` is the number of the first call after that. What comes later than the answer to a later call is dropped.
+   */
   async show(name) {
     const part = this.parts[name];
+    const number = (part.asked += 1);
+    let found;
     try {
-      const found = await part.load();
-      const content = JSON.stringify(found);
-      if (part.content === content || part.place.contains(document.activeElement) && part.content !== undefined && !part.isForced) return;
-      part.content = content;
-      part.isForced = false;
-      part.place.replaceChildren(part.draw(found));
+      found = await part.load();
     } catch (error) {
       if (error.status === 401 || error.status === 403) return this.refused(error);
-      part.content = undefined;
-      part.place.replaceChildren(failure(error, () => this.show(name)));
+      if (number > part.drawn) this.fail(part, name, error);
+      return;
     }
+    const content = JSON.stringify(found);
+    const at = document.activeElement;
+    const isRead = at !== part.place && part.place.contains(at) && part.content !== undefined && number < part.changed;
+    if (number < part.drawn || part.content === content || isRead) return;
+    if (number >= part.changed) part.changed = Infinity;
+    Object.assign(part, { content, drawn: number, failed: "" });
+    replace(part.place, part.draw(found));
+  }
+
+  /** A failure is told once, not every five seconds. */
+  fail(part, name, error) {
+    const text = failureText(error);
+    if (part.failed === text) return;
+    Object.assign(part, { content: undefined, failed: text });
+    const retry = () => {
+      part.failed = "";
+      return this.show(name);
+    };
+    replace(part.place, failure(error, retry));
   }
 
   /** Each part is refused by itself; what comes late must not replace what another token shows by then. */
   refused(error) {
     this.isLive = false;
     if (!this.parts.health.section.isConnected) return;
-    this.ask();
-    this.main.prepend(failure(error));
+    this.ask(error);
   }
 
   letters(letters) {
     if (!letters.length) return element("p", { class: "hint" }, t("letters.none"));
     const all = button(t("replay_all", { count: letters.length }), () => pressed(all, () => this.replay(letters)));
-    const rows = letters.map((one) => {
-      const control = button(t("replay"), () => pressed(control, () => this.replay([one])), { class: "quiet", "aria-label": t("replay.one", { id: one.id }) });
+    const rows = letters.map((one, row) => {
+      const control = button(t("replay"), () => pressed(control, () => this.replay([one], row)), { class: "quiet", "aria-label": t("replay.one", { id: one.id }) });
       return [
         element("time", { datetime: one.buried_at }, dateTime(one.buried_at)),
         element("code", {}, one.user_id),
         element("span", { class: "reason" }, one.reason),
         number(one.turns),
         number(one.attempts),
-        element("div", { class: "actions" }, control, this.dropping(one)),
+        element("div", { class: "actions" }, control, this.dropping(one, row)),
       ];
     });
     return element("div", {}, table("letters", ["time", "user", "reason", "turns:number", "attempts:number", "action"], rows), element("div", { class: "actions" }, all));
   }
 
-  async replay(letters) {
+  async replay(letters, row = 0) {
     if (letters.length > 1) {
       const isSure = await confirmed({ title: t("replay.title"), text: t("replay.text", { count: letters.length }), action: t("replay.action"), cancel: t("cancel") });
       if (!isSure) return;
     }
     const { replayed } = await call("POST", "operator/dead-letters/replay", { body: { ids: letters.map((one) => one.id) } });
+    await this.redrawLetters(row, 0);
     announce(t("replayed", { count: replayed }));
-    await this.redrawLetters();
   }
 
-  dropping(letter) {
-    const control = button(t("drop"), () => pressed(control, () => this.drop(letter)), { class: "quiet", "aria-label": t("drop.one", { id: letter.id }) });
+  dropping(letter, row) {
+    const control = button(t("drop"), () => pressed(control, () => this.drop(letter, row)), { class: "quiet", "aria-label": t("drop.one", { id: letter.id }) });
     return control;
   }
 
-  async drop(letter) {
+  async drop(letter, row) {
     const isSure = await confirmed({ title: t("drop.title"), text: t("drop.text", { count: letter.turns }), action: t("drop.action"), cancel: t("cancel") });
     if (!isSure) return;
     const { dropped } = await call("POST", "operator/dead-letters/drop", { body: { ids: [letter.id] } });
+    await this.redrawLetters(row, 1);
     announce(t("dropped", { count: dropped }));
-    await this.redrawLetters();
   }
 
-  async redrawLetters() {
-    this.parts.letters.isForced = true;
+  /** After the letter in `row` is gone. The focus goes to the same control of the one that stands there now. */
+  async redrawLetters(row, control) {
+    const part = this.parts.letters;
+    part.changed = part.asked + 1;
     await Promise.all([this.show("letters"), this.show("queue")]);
-    document.getElementById("part-letters").closest("section").querySelector("button")?.focus();
+    const rows = part.place.querySelectorAll("tbody tr");
+    const next = rows[Math.min(row, rows.length - 1)]?.querySelectorAll("button")[control];
+    (next ?? part.place).focus();
   }
 
   reports(found) {
@@ -137,7 +164,9 @@ class Operator {
     const control = button(t("load_older_reports"), () =>
       pressed(control, async () => {
         const found = await call("GET", "operator/reports", { parameters: { cursor } });
-        place.append(reportTable(found.reports, true));
+        const added = reportTable(found.reports, true);
+        place.append(added);
+        added.focus(); // the control goes
         holder.replaceWith(this.olderReports(found.next_cursor, place));
         announce(t("loaded_reports", { count: found.reports.length }));
       }),
@@ -157,9 +186,11 @@ class Operator {
     if (!cursor) return holder;
     const control = button(t("load_older"), () =>
       pressed(control, async () => {
-        this.isLive = false;
+        this.setLive(false);
         const found = await call("GET", "operator/requests", { parameters: { limit: REQUESTS, cursor } });
-        place.append(requestTable(found.requests, true));
+        const added = requestTable(found.requests, true);
+        place.append(added);
+        added.focus(); // the control goes
         holder.replaceWith(this.older(found.next_cursor, place));
         announce(t("loaded_requests", { count: found.requests.length }));
       }),
@@ -229,9 +260,9 @@ function reportDetails(report) {
   const load = async () => {
     try {
       const { tables } = await call("GET", `operator/reports/${encodeURIComponent(report.name)}`);
-      place.replaceChildren(element("p", {}, element("code", {}, report.name)), ...tables.map((one) => figures(report.name, one)));
+      replace(place, element("p", {}, element("code", {}, report.name)), ...tables.map((one) => figures(report.name, one)));
     } catch (error) {
-      place.replaceChildren(failure(error, load));
+      replace(place, failure(error, load));
     }
   };
   details.addEventListener("toggle", () => details.open && load(), { once: true });

@@ -2,9 +2,10 @@
 
 import { ApiError, identity, identityMode, setIdentity } from "./api.js";
 import { button, element, labelled, select } from "./dom.js";
-import { language, loadWords, remember, setLanguage, t } from "./words.js";
+import { language, loadWords, remember, t } from "./words.js";
 
 const THEMES = ["auto", "light", "dark"];
+const FOCUS = "memory.focus"; // the id of what gets the focus once the page is loaded again
 let live;
 
 /** Says a result to those who do not see it, and shows it for a while to those who do. */
@@ -37,23 +38,42 @@ export const failure = (error, retry) =>
 
 export const loading = () => element("p", { class: "loading", role: "status" }, t("loading"));
 
-/** Runs `work` with the button switched off; failures are announced. The button keeps the focus if nothing takes it. */
+/** Runs `work`; until it ends the button does nothing, but keeps the focus. Failures are announced. */
 export async function pressed(control, work) {
-  const isFocused = document.activeElement === control;
-  control.disabled = true;
+  if (control.hasAttribute("aria-disabled")) return;
+  control.setAttribute("aria-disabled", "true");
   try {
     await work();
   } catch (error) {
     announce(failureText(error));
   } finally {
-    control.disabled = false;
-    if (isFocused && document.activeElement === document.body) control.focus();
+    control.removeAttribute("aria-disabled");
   }
+}
+
+function canStore() {
+  try {
+    return Boolean(sessionStorage);
+  } catch {
+    return false; // switched off
+  }
+}
+
+/** Loads the page again. `id`: of the element that gets the focus then, unless something else has it. */
+function reload(id) {
+  if (canStore()) sessionStorage.setItem(FOCUS, id);
+  location.reload();
+}
+
+function restoreFocus() {
+  const id = sessionStorage.getItem(FOCUS);
+  sessionStorage.removeItem(FOCUS);
+  if (id && document.activeElement === document.body) document.getElementById(id)?.focus();
 }
 
 /**
  * Builds the page around `start(main, askAgain)`. `identifiedBy(mode)`: what the page sends to say who calls, "" where
- * a proxy says it. In development it is asked for at once; elsewhere a proxy may add it, and `askAgain` asks for it.
+ * a proxy says it. In development it is asked for at once; elsewhere a proxy may add it, and `askAgain(refusal)` asks.
  */
 export async function openPage({ page, identifiedBy, start }) {
   await loadWords();
@@ -64,9 +84,13 @@ export async function openPage({ page, identifiedBy, start }) {
   const kind = identifiedBy(mode);
   const signOut = () => {
     setIdentity({ user: "", token: "", operator: "" });
-    location.reload();
+    reload("main");
   };
-  const ask = () => main.replaceChildren(signIn(kind, show));
+  const ask = (refusal) => {
+    const isRefused = refusal && (identity()[kind] || refusal.status === 403);
+    main.replaceChildren(...(isRefused ? [failure(refusal)] : []), signIn(kind, show));
+    main.querySelector("input")?.focus();
+  };
   const show = () => {
     const isKnown = Boolean(identity()[kind]);
     main.replaceChildren();
@@ -78,6 +102,7 @@ export async function openPage({ page, identifiedBy, start }) {
     element("a", { href: "#main", class: "skip" }, t("skip")), element("header"), main, live,
   );
   show();
+  if (canStore()) restoreFocus();
 }
 
 function banner(page, signOut) {
@@ -89,6 +114,12 @@ function banner(page, signOut) {
     if (chosen === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = chosen;
   };
+  const chooseLanguage = (chosen) => {
+    remember("memory.language", chosen);
+    reload("language");
+  };
+  const languages = select([["en", "English"], ["zh", "中文"]], language(), chooseLanguage);
+  languages.id = "language";
   const who = identity().user;
   return element(
     "header",
@@ -100,7 +131,7 @@ function banner(page, signOut) {
       element(
         "div",
         { class: "preferences" },
-        labelled(t("language"), select([["en", "English"], ["zh", "中文"]], language(), setLanguage), { class: "field small" }),
+        labelled(t("language"), languages, { class: "field small" }),
         labelled(t("theme"), select(THEMES.map((one) => [one, t(`theme.${one}`)]), theme, chooseTheme), { class: "field small" }),
         signOut &&
           element(

@@ -10,11 +10,6 @@ export async function loadWords() {
   strings = await answer.json();
 }
 
-export function setLanguage(chosen) {
-  remember("memory.language", chosen);
-  location.reload();
-}
-
 /** The text of that key, with `{name}` replaced. Counts choose between `key.one` and `key.other`. */
 export function t(key, values = {}) {
   const plural = "count" in values ? `.${new Intl.PluralRules(LOCALES[language()]).select(values.count)}` : "";

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from milvus_lite_server import MilvusLiteServer
+from page_users import fill
 from page_world import PageWorld, page_world
 from pages import MY_PAGE, Opener, Watched, chromium, watched
 from playwright.sync_api import Browser, expect
@@ -44,3 +45,18 @@ def open_page(browser: Browser, world: PageWorld) -> Opener:
         return watched(browser, world.urls[mode] + path, **options)
 
     return opened
+
+
+@pytest.fixture
+def user(request: pytest.FixtureRequest, world: PageWorld) -> str:
+    """Somebody whom no other test knows, with what `fill` gives."""
+    name = f"{request.node.path.stem.removeprefix('test_')}-{request.node.name}"[:60].partition("[")[0]
+    fill(world, name)
+    return name
+
+
+@pytest.fixture
+def no_dead_letters_of_others(world: PageWorld) -> None:
+    log = world.parts.state.turn_log
+    letters = world.run(log.dead_letters(limit=100))
+    world.run(log.drop([one.window_id for one in letters]))

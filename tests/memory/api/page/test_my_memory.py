@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from page_users import QUESTION, fill, memory, receipt
+from page_users import QUESTION, memory, receipt
 from page_world import PageWorld, many
 from pages import OPERATORS_PAGE, Opener, card, press, tab_to
 from playwright.sync_api import expect
@@ -16,14 +16,6 @@ from memory.model import Scope
 from memory.service.requests import MemoryEdit
 
 pytestmark = pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model")
-
-
-@pytest.fixture
-def user(request: pytest.FixtureRequest, world: PageWorld) -> str:
-    """Somebody whom no other test knows."""
-    name = request.node.name[:60].partition("[")[0]
-    fill(world, name)
-    return name
 
 
 def test_a_memory_shows_its_words_its_uses_and_what_it_replaced(open_page: Opener, user: str) -> None:

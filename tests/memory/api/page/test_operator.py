@@ -11,14 +11,10 @@ from playwright.sync_api import Page, expect
 
 from memory.adapters.evaluation_reports import FolderOfReports
 
-pytestmark = pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model")
-
-
-@pytest.fixture(autouse=True)
-def _no_dead_letters_of_others(world: PageWorld) -> None:
-    log = world.parts.state.turn_log
-    letters = world.run(log.dead_letters(limit=100))
-    world.run(log.drop([one.window_id for one in letters]))
+pytestmark = [
+    pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model"),
+    pytest.mark.usefixtures("no_dead_letters_of_others"),
+]
 
 
 def number_of(page: Page, name: str) -> str:
@@ -97,8 +93,10 @@ def test_reports_are_listed_and_their_figures_opened(open_page: Opener, world: P
         page.keyboard.press("Enter")
         figures = page.get_by_role("group", name="Figures of recall-20")
         expect(figures.locator("td")).to_have_text(["all", "0.20", "(none)", ""])
-        press(page, "Load older reports")
+        tab_to(page, "Load older reports")
+        page.keyboard.press("Enter")
         expect(part.get_by_label("Show figures of recall-00")).to_be_visible()
+        expect(page.get_by_role("group", name="Older evaluation reports")).to_be_focused()
         opened.assert_clean()
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from keyboard import Keys, by_keys
 from page_users import fill
 from page_world import PageWorld
-from pages import Opener, accessibility_faults, press, tab_to
+from pages import Opener, accessibility_faults, press
 from playwright.sync_api import Page, expect
 
 from memory.model import Scope
@@ -147,28 +148,64 @@ def test_what_the_api_refuses_is_told_where_it_was_asked(open_page: Opener, proj
 
 
 def test_the_keyboard_alone_is_enough_for_a_project(open_page: Opener, project: str) -> None:
-    with open_page(user=f"{project}-owner") as opened:
-        page = opened.page
-        expect(page.get_by_label("Whose memories")).to_be_visible()
-        tab_to(page, "Whose memories")
-        page.keyboard.press("ArrowDown")
-        members = page.get_by_role("region", name="Members")
-        expect(members.get_by_role("listitem")).to_have_count(3)
-        tab_to(page, "User id")
-        page.keyboard.type("eve")
-        page.keyboard.press("Enter")
-        tab_to(page, "Add")
-        page.keyboard.press("Enter")
+    with by_keys(open_page(user=f"{project}-owner")) as keys:
+        members = keys.page.get_by_role("region", name="Members")
+        name = members.get_by_label("User id")
+        chosen_by_keys(keys)
+        keys.go("User id")
+        keys.type("eve")
+        keys.press("Enter")
+        keys.is_at_button("Cancel")
+        keys.press("Escape")
+        keys.is_at(name)
+        keys.press("Enter")
+        keys.is_at_button("Cancel")
+        keys.go("Add")
+        keys.press("Enter")
+        keys.hears("eve: Viewer")
+        keys.is_at(name)
         expect(members.get_by_role("listitem")).to_have_count(4)
-        expect(members.get_by_label("User id")).to_be_focused()
-        for _ in range(4):  # back over the members
-            page.keyboard.press("Shift+Tab")
-        tab_to(page, "Remove eve")
-        page.keyboard.press("Enter")
-        tab_to(page, "Remove")
-        page.keyboard.press("Enter")
+        keys.go("Remove eve", backward=True)
+        keys.press("Space")
+        keys.is_at_button("Cancel")
+        keys.press("Enter")
+        keys.is_at_button("Remove eve")
+        keys.press("Enter")
+        keys.is_at_button("Cancel")
+        keys.go("Remove")
+        keys.press("Enter")
+        keys.hears("eve was removed.")
+        keys.is_at(name)
         expect(members.get_by_role("listitem")).to_have_count(3)
-        opened.assert_clean()
+
+
+def test_a_project_is_left_by_keys(open_page: Opener, project: str) -> None:
+    with by_keys(open_page(user=f"{project}-viewer")) as keys:
+        leave = keys.page.get_by_role("region", name="Members").get_by_role("button")
+        chosen_by_keys(keys)
+        keys.go("Leave the project")
+        keys.press("Enter")
+        keys.is_at_button("Cancel")
+        keys.press("Escape")
+        keys.is_at(leave)
+        keys.press("Space")
+        keys.is_at_button("Cancel")
+        keys.go("Leave the project")
+        keys.press("Enter")
+        keys.hears("You have left the project.")
+        keys.is_at(keys.page.get_by_role("main"))
+        expect(keys.page.get_by_label("Whose memories")).to_be_hidden()
+
+
+def chosen_by_keys(keys: Keys) -> None:
+    """The only project that there is."""
+    place = keys.page.get_by_label("Whose memories")
+    expect(place).to_be_visible()
+    keys.go("Whose memories")
+    keys.press("ArrowDown")
+    keys.hears("1 memory shown.")
+    keys.is_at(place)
+    expect(keys.page.get_by_role("region", name="Members").get_by_role("listitem")).to_have_count(3)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from page_users import QUESTION, fill
+from page_users import QUESTION
 from page_world import PageWorld
 from pages import Opener, accessibility_faults, card
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model")
-
-
-@pytest.fixture
-def user(request: pytest.FixtureRequest, world: PageWorld) -> str:
-    """Somebody whom no other test knows."""
-    name = request.node.name[:60]
-    fill(world, name)
-    return name
 
 
 def test_a_use_leads_to_its_answer_and_to_its_receipt(open_page: Opener, user: str, world: PageWorld) -> None:

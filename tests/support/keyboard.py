@@ -1,0 +1,60 @@
+"""Somebody without a mouse, who hears what is announced: keys, the focus, and words of live regions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from pages import SECONDS_MAX, Watched, tab_to
+from playwright.sync_api import Locator, Page, expect
+
+POLL_MS = 20
+
+
+class Keys:
+    """Steps of a reader, in their order."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self._heard = 0
+
+    def go(self, name: str, *, backward: bool = False, limit: int = 60) -> None:
+        """By Tab to the control of that name, the next one if there are several."""
+        tab_to(self.page, name, key="Shift+Tab" if backward else "Tab", limit=limit)
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def type(self, text: str) -> None:
+        self.page.keyboard.type(text)
+
+    def hears(self, text: str) -> None:
+        """It is announced, after what was heard last."""
+        until = time.monotonic() + SECONDS_MAX
+        while not (found := [place for place, one in enumerate(self.said) if text in one and place >= self._heard]):
+            assert time.monotonic() < until, f"{text!r} is not announced, but {self.said[self._heard :]}"
+            self.page.wait_for_timeout(POLL_MS)
+        self._heard = found[0] + 1
+
+    @property
+    def said(self) -> list[str]:
+        """Everything that was announced since the page was loaded."""
+        said: list[str] = self.page.evaluate("said")
+        return said
+
+    def is_at(self, place: Locator) -> None:
+        expect(place).to_be_focused()
+
+    def is_at_button(self, name: str) -> None:
+        self.is_at(self.page.get_by_role("button", name=name, exact=True))
+
+
+@contextmanager
+def by_keys(opening: AbstractContextManager[Watched], *, expected: tuple[str, ...] = ()) -> Iterator[Keys]:
+    """A page that is used without a mouse. `expected`: parts of errors to ignore."""
+    with opening as opened:
+        yield Keys(opened.page)
+        assert opened.page.evaluate("pointed") == 0, "a mouse was used"
+        opened.assert_clean(expected=expected)
