@@ -99,8 +99,14 @@ class LogClient:
         calling = _answered(self._in_place(partial(self._executed, commands)))
         running = asyncio.ensure_future(calling)  # noqa: TID251  # no group of its caller may end it
         self._running.add(running)
-        running.add_done_callback(self._running.discard)
+        running.add_done_callback(self._ended)
         return await asyncio.shield(running)
+
+    def _ended(self, call: asyncio.Future[list[Reply]]) -> None:
+        """Of a caller that is gone, nobody asks for the error; the event loop would log each, with its traceback."""
+        self._running.discard(call)
+        if not call.cancelled():
+            call.exception()
 
     async def _executed(self, commands: Sequence[Command]) -> list[Reply]:
         if self._cluster is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -12,6 +13,7 @@ import pytest
 from redis.asyncio import Redis
 from redis_server import own_redis_server, redis_server
 
+from memory.adapters.redis import log_client
 from memory.adapters.redis.log_client import LogClient
 from memory.errors import Unavailable
 
@@ -70,6 +72,25 @@ async def test_a_cancelled_caller_does_not_wait_for_a_server_that_hangs(tmp_path
             finally:
                 server.process.send_signal(signal.SIGCONT)
             assert await client.call("GET", "a") == b"1"
+
+
+async def test_a_call_that_fails_after_its_caller_is_gone_is_not_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a server is slow there is one for each chat, and of each the traceback of all layers would be logged."""
+    reported: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    monkeypatch.setattr(log_client, "CALL_SECONDS_MAX", 0.2)
+    with own_redis_server(tmp_path) as server:
+        async with Redis(port=server.port) as connected, LogClient(connected) as client:
+            await client.call("SET", "a", 1)
+            with server.client() as blocking:
+                blocking.client_pause(1_000)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await client.call("GET", "a")
+        gc.collect()
+    assert reported == []
 
 
 async def test_what_is_appended_survives_the_death_of_the_server_and_calls_resume_by_themselves(
