@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from svg_pictures import Picture
 
 BENCH = Path(__file__).parent.parent / "bench"
 sys.path.insert(0, str(BENCH))
@@ -223,8 +224,13 @@ def test_figures_of_returning_users_need_enough_of_them(changed: dict[str, float
 
 def test_curves_stand_in_the_picture_with_their_names_and_values() -> None:
     panel = CurvePanel("users < all", ["1", "20"], [Curve("chats", [3.0, 40.0]), Curve("turns", [0.0, 7.0])])
-    drawn = drawn_curves("Scale", [panel])
-    assert all(f">{word}<" in drawn for word in ("users &lt; all", "20", "chats", "turns", "40", "7"))
+    picture = Picture(drawn_curves("Scale & more", [panel, panel]))
+    assert (picture.title, picture.foreign_parts) == ("Scale & more", [])
+    for frame in picture.frames:
+        texts = [text for text in picture.texts if frame.holds(text)]
+        assert (texts[0].words, texts[0].is_bold) == ("users < all", True)
+        assert {"1", "20", "chats", "turns", "3", "40", "0", "7"} <= {text.words for text in texts}
+    assert len(picture.frames) == 2
     assert [top_of_axis(value) for value in (0.0, 40.0, 41.0, 1_300.0)] == [1.0, 40.0, 60.0, 1_600.0]
 
 
@@ -244,4 +250,7 @@ def test_the_table_of_the_scaling_page_is_replaced_and_nothing_else(
     assert text.endswith("after\n")
     assert "old" not in text
     assert text.count("| 1 | 20 | 5,000 | 120 | 1.00 | 120 | 2.5 ms | 2.5 ms | 60 | 14 ms |") == 1
-    assert image.read_text().startswith("<svg")
+    picture = Picture(image.read_text())
+    assert picture.title == "Chats and learning a second, on one machine"
+    assert len(picture.frames) == 3
+    assert "120" in {text.words for text in picture.texts if picture.frames[0].holds(text)}

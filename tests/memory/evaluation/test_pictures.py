@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from drawn_lines import drawn_lines
+from svg_pictures import texts_of
 
 from memory.evaluation.pictures import recall_by_tokens, shares_by_language
 
@@ -37,10 +38,6 @@ LEARNT: dict[str, Any] = {
 }
 
 
-def texts(document: str) -> list[str]:
-    return [element.text or "" for element in ET.fromstring(document).iter() if element.tag.endswith("}text")]
-
-
 def bars(document: str) -> list[tuple[float, float]]:
     """Top and width of each, from top to bottom."""
     found = [element for element in ET.fromstring(document).iter() if element.get("clip-path")]
@@ -60,7 +57,7 @@ def test_equal_results_give_equal_documents_which_run_and_load_nothing(draw: Cal
 def test_every_method_is_a_line_over_every_budget_and_is_named_with_its_last_share() -> None:
     document = recall_by_tokens(TALKS)
     assert [len(line) for line in drawn_lines(document)] == [len(BUDGETS)] * len(SHARES)
-    shown = texts(document)
+    shown = texts_of(document)
     assert {"0.40 BM25 <words> & more", "0.60 cosine", "0.91 memproxy"} <= set(shown)
     assert {"110", "210", "410", "1,610", "tokens of memories", "0.0", "1.0"} <= set(shown)
     assert any("questions: 12, talks: 2" in text for text in shown)
@@ -84,7 +81,7 @@ def test_the_line_of_our_own_method_is_the_only_bold_one() -> None:
 
 def test_every_share_has_a_bar_per_language_from_top_to_bottom_and_other_figures_have_none() -> None:
     document = shares_by_language("extraction", LEARNT)
-    shown = texts(document)
+    shown = texts_of(document)
     assert {"extraction: 40 records", "recall", "junk rate", "all", "en", "zh"} <= set(shown)
     assert not any("memories" in text or "seconds" in text for text in shown)
     widths = [width for _, width in bars(document)]
