@@ -22,6 +22,7 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.model import Message, MessageFilter, Scope, Turn, TurnStatus
 from memory.ports import RecordedMessages
+from memory.ports.paging import all_pages
 
 TURNS = 10_000
 TURNS_PER_SESSION = 20
@@ -82,11 +83,9 @@ async def measured(record: RecordedMessages) -> dict[str, float]:
 
 
 async def searched(record: RecordedMessages, word: str) -> None:
-    where, cursor, is_first = MessageFilter("ann", words=(word,)), "", True
-    while cursor or is_first:
-        page = await record.page(where, limit=PAGE, cursor=cursor)
+    where = MessageFilter("ann", words=(word,))
+    async for page in all_pages(lambda cursor: record.page(where, limit=PAGE, cursor=cursor)):
         assert not page.messages, "nobody said this"
-        cursor, is_first = page.next_cursor, False
 
 
 async def milliseconds(call: Callable[[], Awaitable[object]]) -> float:

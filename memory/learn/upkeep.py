@@ -19,6 +19,7 @@ from memory.learn.reflection import Reflector, grounds_of, stale
 from memory.learn.retention import RetentionRules, RetentionStep
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector
 from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RequestTraces, UsageCount
+from memory.ports.paging import all_pages
 from memory.runtime.instruments import Instruments
 from memory.service.locked_writes import write_rows
 
@@ -104,13 +105,10 @@ class Upkeep:
 
     async def _rows(self, user_id: str) -> dict[str, Memory]:
         """All rows of the user by id, newest first."""
-        rows: dict[str, Memory] = {}
-        where, cursor = MemoryFilter(user_id, status=None), ""
-        while len(rows) < ROWS_MAX:
-            page = await self._store.page(where, limit=ROWS_PER_PAGE, cursor=cursor)
+        rows, where = dict[str, Memory](), MemoryFilter(user_id, status=None)
+        async for page in all_pages(lambda cursor: self._store.page(where, limit=ROWS_PER_PAGE, cursor=cursor)):
             rows |= {memory.id: memory for memory in page.memories}
-            cursor = page.next_cursor
-            if not cursor:
+            if len(rows) >= ROWS_MAX:
                 break
         return rows
 

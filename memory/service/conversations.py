@@ -24,6 +24,7 @@ from memory.model import (
 )
 from memory.model.recorded import ID_OF_TURN, TRACE_CHARACTERS_MAX
 from memory.ports import MemoryStore, MessagePage, RecordedMessages, RequestTraces, SessionPage, Trimming
+from memory.ports.paging import all_pages
 from memory.runtime.offload import run_offloaded
 from memory.service.erasure import Erasure
 from memory.service.requests import Intake, time_said
@@ -161,12 +162,9 @@ class Conversations:
 
     async def export(self, where: MessageFilter) -> AsyncIterator[RecordedMessage]:
         """All messages, in the order of the record."""
-        cursor, is_first = "", True
-        while cursor or is_first:
-            page = await self.page(where, limit=MESSAGES_PER_PAGE_MAX, cursor=cursor)
+        async for page in all_pages(lambda cursor: self.page(where, limit=MESSAGES_PER_PAGE_MAX, cursor=cursor)):
             for message in page.messages:
                 yield message
-            cursor, is_first = page.next_cursor, False
 
     async def sessions(self, user_id: str, *, limit: int, cursor: str = "") -> SessionPage:
         return await self._record.sessions(user_id, limit=limit, cursor=cursor)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from memory.errors import BadInput, NotFound
 from memory.model import Evidence, Memory, Profile, ProfileLine, Scope
 from memory.ports import Clock, MemoryBank, MemoryFilter, NoteBook, Profiles, RequestTraces, Revision, Tokens
+from memory.ports.paging import all_pages
 from memory.service.profile_layout import (
     LINE_TOKENS_MAX,
     PINNED_LINES_MAX,
@@ -66,13 +67,13 @@ class ProfileBuilder:
         records = await local.load_few(where, most=MEMORIES_MAX) if local is not None else None
         if records is not None:
             return [record.memory for record in records]
-        found: dict[str, Memory] = {}
-        cursor, is_begun = "", False
-        while (cursor or not is_begun) and len(found) < MEMORIES_MAX:
-            page = await self._memories.store.page(where, limit=PAGE_MEMORIES, cursor=cursor)
+        found, store, has_more = dict[str, Memory](), self._memories.store, False
+        async for page in all_pages(lambda cursor: store.page(where, limit=PAGE_MEMORIES, cursor=cursor)):
             found |= {memory.id: memory for memory in page.memories}
-            cursor, is_begun = page.next_cursor, True
-        if cursor:  # older memories stay in a profile that holds them
+            has_more = bool(page.next_cursor)
+            if len(found) >= MEMORIES_MAX:
+                break
+        if has_more:  # older memories stay in a profile that holds them
             shown = await self._profiles.get(user_id, [""])
             ids = [line.memory_id for one in shown.values() for line in one.lines if line.memory_id not in found]
             found |= {record.memory.id: record.memory for record in await self._memories.store.get(user_id, ids)}

@@ -25,6 +25,7 @@ from memory.model.projects import (
 from memory.model.versions import refuse_changed
 from memory.model.wordings import Corrector
 from memory.ports import MemoryBank, MemoryFilter, Page
+from memory.ports.paging import all_pages
 from memory.service.erasure import Erasure
 from memory.service.idempotency import NewId
 from memory.service.project_members import ProjectParts, RightMissing
@@ -116,11 +117,8 @@ class ProjectMemories:
         access = await self._parts.any_access(user_id, project_id)
         if access is None or access.role is None:
             return
-        cursor, is_first = "", True
-        while cursor or is_first:
-            where = MemoryFilter(access.project.owner_id, status=None)
-            page = await self._store.page(where, limit=ROWS_AT_ONCE, cursor=cursor)
-            cursor, is_first = page.next_cursor, False
+        where = MemoryFilter(access.project.owner_id, status=None)
+        async for page in all_pages(lambda cursor: self._store.page(where, limit=ROWS_AT_ONCE, cursor=cursor)):
             entries = await self._projects.entries([row.id for row in page.memories])
             for row in page.memories:
                 entry = entries.get(row.id)

@@ -20,6 +20,7 @@ from memory.errors import BadInput, MemoryRefused
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Scope, is_valid_id
 from memory.model.wordings import plain_metadata_of, with_wordings, wordings_of
 from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RecordCopies
+from memory.ports.paging import all_pages
 from memory.service import imported_ids
 from memory.service.locked_writes import write_rows
 from memory.service.opt_outs import OptedOut
@@ -171,10 +172,7 @@ class MemoryTransfers:
 
     async def _rows(self, user_id: str, project_id: str, status: MemoryStatus | None) -> AsyncIterator[Memory]:
         where = MemoryFilter(user_id, project_id, status=status, exact_project=bool(project_id))
-        cursor, is_first = "", True
-        while cursor or is_first:
-            page = await self._store.page(where, limit=PAGE, cursor=cursor)
-            cursor, is_first = page.next_cursor, False
+        async for page in all_pages(lambda cursor: self._store.page(where, limit=PAGE, cursor=cursor)):
             for memory in page.memories:
                 yield memory
 

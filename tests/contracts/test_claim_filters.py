@@ -20,6 +20,7 @@ from memory.errors import BadInput
 from memory.model import Memory, MemoryStatus
 from memory.model.claim_filters import FILTER_CHARACTERS_MAX, ClaimFilter
 from memory.ports import MemoryFilter, MemoryStore
+from memory.ports.paging import all_pages
 from memory.runtime.metrics import Metrics
 
 HOSTILE = [
@@ -54,12 +55,10 @@ CLAIMS = st.fixed_dictionaries(
 
 async def ids(store: MemoryStore, where: MemoryFilter = OF_ANN, **claim: str) -> list[str]:
     """All pages of two."""
-    found, cursor, is_first = list[str](), "", True
-    while cursor or is_first:
-        page = await store.page(where, limit=2, cursor=cursor, claim=ClaimFilter(**claim))
+    found, wanted = list[str](), ClaimFilter(**claim)
+    async for page in all_pages(lambda cursor: store.page(where, limit=2, cursor=cursor, claim=wanted)):
         found += [one.id for one in page.memories]
-        cursor, is_first = page.next_cursor, False
-        assert not cursor or len(page.memories) == 2
+        assert not page.next_cursor or len(page.memories) == 2
     return found
 
 

@@ -13,6 +13,7 @@ from memory.model import (
     Visibility,
 )
 from memory.ports import RecordedMessages, TurnLog
+from memory.ports.paging import all_pages
 
 ADA, AGENT, OTHER = Party(PartyType.USER, "ann"), Party(PartyType.AGENT, "planner"), Party(PartyType.AGENT, "critic")
 
@@ -35,12 +36,9 @@ def added(
 
 async def all_of(record: RecordedMessages, where: MessageFilter, *, limit: int = 100) -> list[RecordedMessage]:
     found: list[RecordedMessage] = []
-    cursor, is_first = "", True
-    while cursor or is_first:
-        page = await record.page(where, limit=limit, cursor=cursor)
+    async for page in all_pages(lambda cursor: record.page(where, limit=limit, cursor=cursor)):
         assert len(page.messages) <= limit
         found += page.messages
-        cursor, is_first = page.next_cursor, False
     return found
 
 
