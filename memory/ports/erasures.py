@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 FILES = "files"  # the place that is on this machine
+ERASURES_PER_USER_MAX = 100  # recorded, those of projects with them: a project's name may be any word
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class PlaceReport:
 class ScanReport:
     """Looks into all places. `files`, `bytes`: numbers of files, and of their bytes; `found_in`: of all places.
 
-    Without `places`: of a release that looked into files only.
+    Without `places`: of a release that looked into files only. `looks`: how many there were, one soon after the other,
+    with this one.
     """
 
     scanned_at: float
@@ -48,12 +50,13 @@ class ScanReport:
     bytes: int
     found_in: tuple[str, ...] = ()
     places: tuple[PlaceReport, ...] = ()
+    looks: int = 1
 
     @classmethod
-    def of(cls, places: Sequence[PlaceReport], *, at: float) -> Self:
+    def of(cls, places: Sequence[PlaceReport], *, at: float, looks: int = 1) -> Self:
         files = [one for one in places if one.place == FILES]
         found = tuple(name for one in places for name in one.found_in)
-        return cls(at, sum(one.items for one in files), sum(one.bytes for one in files), found, tuple(places))
+        return cls(at, sum(one.items for one in files), sum(one.bytes for one in files), found, tuple(places), looks)
 
     @property
     def is_complete(self) -> bool:
@@ -71,14 +74,23 @@ class ErasureRecord:
 
 
 class Erasures(Protocol):
-    """Erasures of users, by a digest of their ids, durable. Raises `Unavailable`."""
+    """Erasures of users, by a digest of their ids, durable. `part`: what of the user was erased; "" for everything.
 
-    async def begun(self, user_id: str, request: ErasureRequest) -> None:
+    The latest `ERASURES_PER_USER_MAX` of a user are kept, of whatever parts, also where files wait: what is written for
+    the latest is written for all before it. So is the one of everything for which the last look was. Raises
+    `Unavailable`.
+    """
+
+    async def begun(self, user_id: str, request: ErasureRequest, *, part: str = "") -> None:
         """Rows are deleted; the files wait to be rewritten. Called again with the same id, they wait again."""
         ...
 
-    async def get(self, user_id: str, erasure_id: str) -> ErasureRecord | None:
-        """None if there is none, or it is somebody else's."""
+    async def get(self, user_id: str, erasure_id: str, *, part: str = "") -> ErasureRecord | None:
+        """None if there is none, or it is somebody else's, or of another part."""
+        ...
+
+    async def last_scan(self, user_id: str, *, part: str = "") -> ScanReport | None:
+        """The latest for any erasure of that part of the user."""
         ...
 
     async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
@@ -95,6 +107,10 @@ class Erasures(Protocol):
 
     async def scanned(self, erasure_id: str, report: ScanReport) -> None:
         """Replaces an earlier report."""
+        ...
+
+    async def expire(self, *, before: float) -> None:
+        """Delete those whose files were rewritten before that time."""
         ...
 
 
@@ -148,10 +164,13 @@ class PlaceScan(Protocol):
 class NoErasures:
     """`Erasures` where none are recorded."""
 
-    async def begun(self, user_id: str, request: ErasureRequest) -> None:
+    async def begun(self, user_id: str, request: ErasureRequest, *, part: str = "") -> None:
         return None
 
-    async def get(self, user_id: str, erasure_id: str) -> ErasureRecord | None:
+    async def get(self, user_id: str, erasure_id: str, *, part: str = "") -> ErasureRecord | None:
+        return None
+
+    async def last_scan(self, user_id: str, *, part: str = "") -> ScanReport | None:
         return None
 
     async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
@@ -166,6 +185,9 @@ class NoErasures:
     async def scanned(self, erasure_id: str, report: ScanReport) -> None:
         return None
 
+    async def expire(self, *, before: float) -> None:
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class ErasureProof:
@@ -176,6 +198,7 @@ class ErasureProof:
 
 
 __all__ = [
+    "ERASURES_PER_USER_MAX",
     "FILES",
     "ErasureProof",
     "ErasureRecord",

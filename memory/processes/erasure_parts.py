@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memory.adapters.file_scan import FolderScan
+from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.deleted_rows import MilvusDeletedRows
 from memory.adapters.milvus.row_scan import MilvusRowScan
 from memory.adapters.milvus.store import MilvusStore
@@ -16,16 +17,27 @@ from memory.ports.erasures import ErasureProof, FileRewriting, PlaceScan
 from memory.processes.from_settings import milvus_address
 from memory.processes.kept_state import KeptState, Process
 from memory.runtime.instruments import Instruments
+from memory.runtime.metrics import Metrics
 from memory.service.user_erasures import FileRewriter
+from memory.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureParts:
+    """`keep_days`: how long the record of an erasure is kept."""
+
     proof: ErasureProof
     rewriting: tuple[FileRewriting, ...]
+    keep_days: int
 
     def rewriter(self, instruments: Instruments) -> FileRewriter:
-        return FileRewriter(self.proof.record, self.rewriting, clock=instruments.clock, metrics=instruments.metrics)
+        return FileRewriter(
+            self.proof.record,
+            self.rewriting,
+            clock=instruments.clock,
+            metrics=instruments.metrics,
+            keep_days=self.keep_days,
+        )
 
 
 async def open_erasure(
@@ -45,10 +57,22 @@ async def open_erasure(
         address = milvus_address(settings, origin)
         rows = MilvusDeletedRows(address, barrier=state.barrier, metrics=instruments.metrics)
         rewriting.insert(0, await stack.enter_async_context(rows))
-        is_ours = settings.milvus_dir.is_dir()
-        scan = MilvusRowScan(address, lite_files_are_read=is_ours, metrics=instruments.metrics)
-        places.append(await stack.enter_async_context(scan))
-    return ErasureParts(ErasureProof(state.erasures, tuple(places)), tuple(rewriting))
+        places.append(await stack.enter_async_context(row_scan(settings, address, instruments.metrics)))
+    proof = ErasureProof(state.erasures, tuple(places))
+    return ErasureParts(proof, tuple(rewriting), settings.memory.erase.keep_days)
 
 
-__all__ = ["ErasureParts", "open_erasure"]
+def row_scan(settings: Settings, address: MilvusAddress, metrics: Metrics) -> MilvusRowScan:
+    """Of the store. Rows are not read if it is the Milvus Lite that `up` runs on the data directory, whose files are.
+
+    Any other keeps its files elsewhere, though the data directory may have such files of earlier runs.
+    """
+    try:
+        own = settings.milvus_uri_file.read_text(encoding="ascii").strip()
+    except OSError:
+        own = ""
+    is_own = settings.milvus_dir.is_dir() and own == address.uri
+    return MilvusRowScan(address, lite_files_are_read=is_own, metrics=metrics)
+
+
+__all__ = ["ErasureParts", "open_erasure", "row_scan"]

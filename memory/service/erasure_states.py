@@ -2,23 +2,34 @@
 
 A state says no more than the last look: `proven` that nothing is left anywhere, `partly_proven` that nothing was found
 and something could not be searched, which the report names.
+
+A look reads everything that the deployment keeps, and any user can ask for one. So looks take a fifth of the time at
+most, whoever asks and for however many erasures, and the time between two looks for one user doubles with each of them,
+whichever of their erasures it is for. Whoever asks earlier gets what the last look found.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 from memory.errors import NotFound
 from memory.model import is_valid_id
 from memory.ports import Clock
 from memory.ports.erasures import ErasureRecord, Erasures, PlaceReport, ScanReport
 
-LOOK_AGAIN_SECONDS = 10.0  # after a look that found something: each reads everything
+LOOK_AGAIN_SECONDS = 10.0  # after the first look for a user; twice as long after each further one …
+LOOK_AGAIN_SECONDS_MAX = 3_600.0  # … and never longer
+DOUBLINGS_MAX = 10  # past them it is longer anyway
+LOOKS_COUNT_SECONDS = 86_400.0  # so long after the last look, the next one is the first again
 PARTLY_AGAIN_SECONDS = 3_600.0  # after one that found nothing, and could not look everywhere: seldom would the next one
+REST_PER_SECOND = 4.0  # seconds without a look per second of the last one
+
+Look: TypeAlias = Callable[[ErasureRecord], Awaitable[Sequence[PlaceReport]]]
+"""Looks for what is left of an erasure."""
 
 
 class ErasureState(StrEnum):
@@ -45,32 +56,53 @@ class ErasureStatus:
 
 
 class ErasureLooks:
-    """Looks for the rest of erasures when somebody asks, one at a time. `subject`: by what the erasure was recorded."""
+    """Looks for the rest of erasures when somebody asks, one at a time. One per process, for all erasures."""
 
     def __init__(self, record: Erasures, *, clock: Clock) -> None:
         self._record = record
         self._clock = clock
         self._one_at_a_time = asyncio.Lock()
+        self._rests_from, self._rests_until = 0.0, 0.0
 
-    async def status(
-        self, subject: str, erasure_id: str, look: Callable[[], Awaitable[Sequence[PlaceReport]]]
-    ) -> ErasureStatus:
-        """How far it is, after a look if one is due. A look without any place says nothing. Raises `NotFound`."""
-        found = await self._found(subject, erasure_id)
-        if _is_look_due(found, now=self._clock()):
+    async def status(self, user_id: str, erasure_id: str, look: Look, *, part: str = "") -> ErasureStatus:
+        """How far it is, after a look if one is due. A look without any place says nothing. Raises `NotFound`.
+
+        `part`: by which the erasure was recorded.
+        """
+        found = await self._found(user_id, erasure_id, part)
+        if await self._is_due(user_id, found, part):
             async with self._one_at_a_time:
-                found = await self._found(subject, erasure_id)  # another call may have looked meanwhile
-                if _is_look_due(found, now=self._clock()) and (places := await look()):
-                    report = ScanReport.of(places, at=self._clock())
-                    await self._record.scanned(erasure_id, report)
-                    found = ErasureRecord(found.request, found.rewritten_at, report)
+                found = await self._found(user_id, erasure_id, part)  # another call may have looked meanwhile
+                if await self._is_due(user_id, found, part):
+                    found = await self._looked(user_id, found, look, part)
         return ErasureStatus.of(found)
 
-    async def _found(self, subject: str, erasure_id: str) -> ErasureRecord:
-        found = await self._record.get(subject, erasure_id) if is_valid_id(erasure_id) else None
+    async def _found(self, user_id: str, erasure_id: str, part: str) -> ErasureRecord:
+        found = await self._record.get(user_id, erasure_id, part=part) if is_valid_id(erasure_id) else None
         if found is None:
             raise NotFound("this user has no such erasure")
         return found
+
+    async def _is_due(self, user_id: str, found: ErasureRecord, part: str) -> bool:
+        now = self._clock()
+        if self._rests_from <= now < self._rests_until or not _wants_a_look(found, now=now):
+            return False
+        last = await self._record.last_scan(user_id, part=part)
+        return last is None or not last.places or now - last.scanned_at >= _seconds_after(last)
+
+    async def _looked(self, user_id: str, found: ErasureRecord, look: Look, part: str) -> ErasureRecord:
+        last, began_at = await self._record.last_scan(user_id, part=part), self._clock()
+        try:
+            places = await look(found)
+        finally:
+            self._rests_from = self._clock()
+            self._rests_until = self._rests_from + (self._rests_from - began_at) * REST_PER_SECOND
+        if not places:
+            return found
+        is_first = last is None or not last.places or began_at - last.scanned_at >= LOOKS_COUNT_SECONDS
+        report = ScanReport.of(places, at=self._clock(), looks=1 if last is None or is_first else last.looks + 1)
+        await self._record.scanned(found.request.id, report)
+        return ErasureRecord(found.request, found.rewritten_at, report)
 
 
 def _state_of(record: ErasureRecord) -> ErasureState:
@@ -83,16 +115,29 @@ def _state_of(record: ErasureRecord) -> ErasureState:
     return ErasureState.PROVEN if record.scan.is_complete else ErasureState.PARTLY_PROVEN
 
 
-def _is_look_due(record: ErasureRecord, *, now: float) -> bool:
-    since = math.inf if record.scan is None else now - record.scan.scanned_at
+def _wants_a_look(record: ErasureRecord, *, now: float) -> bool:
+    """Whether another look could say more."""
     match _state_of(record):
-        case ErasureState.REWRITTEN:
+        case ErasureState.REWRITTEN | ErasureState.REMAINS:
             return True
-        case ErasureState.REMAINS:
-            return since >= LOOK_AGAIN_SECONDS
         case ErasureState.PARTLY_PROVEN:
-            return since >= PARTLY_AGAIN_SECONDS
+            return record.scan is not None and now - record.scan.scanned_at >= PARTLY_AGAIN_SECONDS
     return False
 
 
-__all__ = ["LOOK_AGAIN_SECONDS", "PARTLY_AGAIN_SECONDS", "ErasureLooks", "ErasureState", "ErasureStatus"]
+def _seconds_after(last: ScanReport) -> float:
+    """Until the next look for the same user."""
+    doublings = min(last.looks - 1, DOUBLINGS_MAX)
+    return min(LOOK_AGAIN_SECONDS * 2.0**doublings, LOOK_AGAIN_SECONDS_MAX)
+
+
+__all__ = [
+    "LOOKS_COUNT_SECONDS",
+    "LOOK_AGAIN_SECONDS",
+    "LOOK_AGAIN_SECONDS_MAX",
+    "PARTLY_AGAIN_SECONDS",
+    "REST_PER_SECOND",
+    "ErasureLooks",
+    "ErasureState",
+    "ErasureStatus",
+]

@@ -42,7 +42,7 @@ from memory.ports import (
 from memory.runtime.tracing import SpanName
 from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
-from memory.service.erasure_states import ErasureStatus
+from memory.service.erasure_states import ErasureLooks, ErasureStatus
 from memory.service.idempotency import NewId, RepeatableCalls
 from memory.service.imported_turns import imported_turn
 from memory.service.locked_writes import write_rows
@@ -51,6 +51,7 @@ from memory.service.operator import OperatorService, OperatorSources
 from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
 from memory.service.project_erasures import ProjectErasures
+from memory.service.project_remains import ProjectRemains
 from memory.service.requests import (
     Deleted,
     ExplainedReceipt,
@@ -118,13 +119,21 @@ class Library:
         self._receipts = traces.receipts
         self._summaries = traces.summaries
         self._erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=intake.clock)
-        self.erasures = UserErasures(self._erasure, traces.erasures, clock=intake.clock, new_id=intake.new_id)
+        looks = ErasureLooks(traces.erasures.record, clock=intake.clock)
+        self.erasures = UserErasures(
+            *(self._erasure, traces.erasures), looks=looks, clock=intake.clock, new_id=intake.new_id
+        )
         self._edits = MemoryEdits(memories, erasure=self._erasure, clock=intake.clock)
         self.opt_outs = OptOutService(opt_outs=traces.opt_outs, ledger=memories.ledger, clock=intake.clock)
         self._writes = UserWrites(memories.ledger, self.opt_outs)
         self.projects = SharedProjects(memories, traces, erasure=self._erasure, writes=self._writes, intake=intake)
         self.project_erasures = ProjectErasures(
-            *(memories, turn_log, traces), erasure=self._erasure, shared=self.projects, intake=intake
+            traces.erasures.record,
+            ProjectRemains(memories.store, turn_log, traces, self.projects.rows),
+            looks=looks,
+            erasure=self._erasure,
+            shared=self.projects,
+            intake=intake,
         )
         self.conversations = Conversations(
             turn_log.messages,

@@ -1,14 +1,15 @@
 """Erases everything of a user, with proof: the rows at once, the bytes in files soon after, then a look for the rest.
 
 `UserErasures` deletes the rows and records the erasure by a digest of the user's id. `FileRewriter`, which the worker
-runs, writes the files anew that still hold deleted bytes; several erasures share one rewriting, and one that was broken
-off is repeated. Who asks for the proof names the user again: only then can anybody look for the user's id. It is a
-partial one where a server keeps files that nobody here can read; the report names them.
+runs, writes the files anew that still hold deleted bytes; erasures that happen close together share one rewriting, and
+one that was broken off is repeated. Who asks for the proof names the user again: only then can anybody look for the
+user's id. It is a partial one where a server keeps files that nobody here can read; the report names them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -32,8 +33,12 @@ from memory.service.idempotency import NewId
 
 ATTEMPTS_MAX = 5  # a user who goes on chatting while being erased
 LOOK_SECONDS = 1.0  # between two looks for erasures whose files wait
-REST_PER_SECOND = 4.0  # seconds of pause per second of rewriting: it takes a fifth of the time at most
-RETRY_SECONDS = 10.0
+REST_PER_SECOND = 4.0  # seconds of pause per second of rewriting: it takes a fifth of the time at most …
+SHARED_SECONDS = 30.0  # … and erasures of so many seconds after it share the next one
+RETRY_SECONDS = 10.0  # after the first attempt that failed; twice as long after each further one …
+RETRY_SECONDS_MAX = 600.0  # … and never longer: parts before the one that refuses were rewritten in vain
+EXPIRY_SECONDS = 3_600.0  # between two looks for records that are older than they are kept
+DAY = 86_400.0
 
 log = structlog.get_logger(__name__)
 
@@ -41,12 +46,14 @@ log = structlog.get_logger(__name__)
 class UserErasures:
     """Methods raise `BadInput` (`NotFound`), `Unavailable` or `Conflict`; each may be repeated."""
 
-    def __init__(self, erasure: Erasure, proof: ErasureProof, *, clock: Clock, new_id: NewId) -> None:
+    def __init__(
+        self, erasure: Erasure, proof: ErasureProof, *, looks: ErasureLooks, clock: Clock, new_id: NewId
+    ) -> None:
         self._erasure = erasure
         self._proof = proof
+        self._looks = looks
         self._clock = clock
         self._new_id = new_id
-        self._looks = ErasureLooks(proof.record, clock=clock)
 
     async def everything(self, user_id: str, *, shared: int = 0) -> ErasureStatus:
         """On return nothing finds anything of the user, and nothing that was under way brings it back.
@@ -77,9 +84,11 @@ class UserErasures:
         return list(map(ErasureStatus.of, found))
 
     async def status(self, user_id: str, erasure_id: str) -> ErasureStatus:
-        """How far it is. Looks for the user's id everywhere once files are rewritten, until a look found nothing."""
+        """How far it is. Looks for the user's id everywhere once files are rewritten, until a look found nothing; not
+        often, however often it is called (`ErasureLooks`).
+        """
 
-        async def look() -> list[PlaceReport]:
+        async def look(_: ErasureRecord) -> list[PlaceReport]:
             looks = [await place.scan([user_id]) for place in self._proof.places]
             return [one for one in looks if one is not None]
 
@@ -89,20 +98,32 @@ class UserErasures:
 class FileRewriter:
     """Rewrites the files of all parts after erasures. One per deployment: the worker runs it."""
 
-    def __init__(self, erasures: Erasures, parts: Sequence[FileRewriting], *, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        erasures: Erasures,
+        parts: Sequence[FileRewriting],
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        keep_days: int,
+    ) -> None:
+        """`keep_days`: how long after the rewriting the record of an erasure is kept."""
         self._erasures = erasures
         self._parts = tuple(parts)
         self._clock = clock
         self._metrics = metrics
+        self._keep_seconds = keep_days * DAY
+        self._expires_from = -math.inf
 
     async def run(self, until: asyncio.Event) -> None:
         """Until told to stop. Never raises `Unavailable`: what was impossible is tried again."""
+        retry = RETRY_SECONDS
         while not until.is_set():
-            pause = LOOK_SECONDS
             try:
-                pause += await self.run_once() * REST_PER_SECOND
+                await self._expire()
+                pause, retry = pause_after(await self.run_once()), RETRY_SECONDS
             except (Unavailable, Conflict, BadInput) as error:
-                pause = RETRY_SECONDS
+                pause, retry = retry, min(2 * retry, RETRY_SECONDS_MAX)
                 log.warning("files are not rewritten after an erasure: trying again", reason=str(error))
             try:
                 async with asyncio.timeout(pause):
@@ -110,13 +131,13 @@ class FileRewriter:
             except TimeoutError:
                 continue
 
-    async def run_once(self) -> float:
-        """Seconds that it took to rewrite the files; 0 if no erasure waits for it."""
+    async def run_once(self) -> float | None:
+        """Seconds that it took to rewrite the files; None if no erasure waits for it."""
         waiting = await self._erasures.pending()
         oldest = min((one.deleted_at for one in waiting), default=self._clock())
         self._metrics.erasures_waiting_seconds.set(max(0.0, self._clock() - oldest))
         if not waiting:
-            return 0.0
+            return None
         began_at = self._clock()
         for part in self._parts:
             await part.refuse_in_vain()
@@ -126,5 +147,16 @@ class FileRewriter:
         self._metrics.erasures_waiting_seconds.set(0.0)
         return max(0.0, self._clock() - began_at)
 
+    async def _expire(self) -> None:
+        now = self._clock()
+        if now >= self._expires_from:
+            await self._erasures.expire(before=now - self._keep_seconds)
+            self._expires_from = now + EXPIRY_SECONDS
 
-__all__ = ["FileRewriter", "UserErasures"]
+
+def pause_after(seconds: float | None) -> float:
+    """Seconds until the next look for erasures, after a rewriting that took so long; None: there was none."""
+    return LOOK_SECONDS if seconds is None else max(SHARED_SECONDS, seconds * REST_PER_SECOND)
+
+
+__all__ = ["FileRewriter", "UserErasures", "pause_after"]

@@ -1,4 +1,4 @@
-"""How files are rewritten after a user was erased."""
+"""How files are rewritten after a user was erased, and how long an erasure is on record."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ class EraseSettings(msgspec.Struct, frozen=True, kw_only=True):
             description="Largest turns.sqlite that is written anew while memproxy runs, in MiB; writers wait meanwhile."
         ),
     ] = 256
+    keep_days: Annotated[
+        Annotated[int, Meta(ge=1, le=36_500)],
+        Meta(
+            description="Days for which an erasure is on record after its files were rewritten; nobody can ask for its "
+            "proof later."
+        ),
+    ] = 90
 
 
 __all__ = ["EraseSettings"]

@@ -128,7 +128,7 @@ async def test_a_user_who_is_erased_again_has_both(process: Opened) -> None:
 async def test_many_wait_at_once(process: Opened) -> None:
     async with process() as erasures:
         for number in range(230):
-            await erasures.begun(ANN, asked(f"e{number}"))
+            await erasures.begun(f"user {number}", asked(f"e{number}"))
         assert [one.id for one in await erasures.pending()] == [f"e{number}" for number in range(230)]
 
 
@@ -156,10 +156,74 @@ async def test_one_that_is_begun_again_while_files_are_rewritten_waits_on(proces
         assert await erasures.get(ANN, "e1") == ErasureRecord(again)
 
 
+async def test_an_erased_part_of_a_user_is_known_by_its_name_alone(process: Opened) -> None:
+    async with process() as erasures:
+        await erasures.begun(ANN, asked("e1"), part="project red")
+        await erasures.begun(ANN, asked("e2"))
+        assert await erasures.get(ANN, "e1", part="project red") == ErasureRecord(asked("e1"))
+        assert await erasures.get(ANN, "e2") == ErasureRecord(asked("e2"))
+        wrong = ((ANN, "e1", ""), (ANN, "e1", "project blue"), ("bob", "e1", "project red"), (ANN, "e2", "project red"))
+        for user, erasure_id, part in wrong:
+            assert await erasures.get(user, erasure_id, part=part) is None
+        assert [one.id for one in await erasures.pending()] == ["e1", "e2"]
+
+
+async def test_the_last_look_for_a_part_of_a_user_is_found_whichever_erasure_it_was_for(process: Opened) -> None:
+    async with process() as erasures:
+        for erasure_id, user, part in (("e1", ANN, ""), ("e2", ANN, ""), ("e3", ANN, "red"), ("e4", "bob", "")):
+            await erasures.begun(user, asked(erasure_id), part=part)
+        assert await erasures.last_scan(ANN) is None
+        reports = {f"e{number}": ScanReport(NOW - number, number, 0, looks=number) for number in range(1, 5)}
+        for erasure_id, report in reports.items():
+            await erasures.scanned(erasure_id, report)
+        assert await erasures.last_scan(ANN) == reports["e1"]
+        assert await erasures.last_scan(ANN, part="red") == reports["e3"]
+        assert await erasures.last_scan("bob") == reports["e4"]
+        assert await erasures.last_scan("bob", part="red") is None
+
+
+async def test_the_latest_of_a_user_are_kept_and_the_last_look_for_everything_of_them(
+    process: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for adapter in (sqlite_erasures, redis_erasures):
+        monkeypatch.setattr(adapter, "ERASURES_PER_USER_MAX", 3)
+    async with process() as erasures:
+        await erasures.begun("bob", asked("of bob"))
+        for number in range(3):
+            await erasures.begun(ANN, asked(f"looked at {number}"))
+            await erasures.scanned(f"looked at {number}", ScanReport(NOW + (9, 99, 9)[number], 1, 1, looks=7))
+        for number in range(8):
+            await erasures.begun(ANN, asked(f"e{number}"), part=f"project {number}")
+        names = ["e7", "e6", "e5", "looked at 1", "of bob"]
+        assert [one.request.id for one in await erasures.latest(limit=99)] == names
+        assert [one.id for one in await erasures.pending()] == names[::-1]
+        assert await erasures.get(ANN, "e4", part="project 4") is None
+        last = await erasures.last_scan(ANN)
+        assert last is not None
+        assert (last.scanned_at, last.looks) == (NOW + 99, 7)
+
+
+async def test_those_that_were_rewritten_long_ago_expire(process: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_erasures, "PAGE", 4)
+    async with process() as erasures:
+        for number in range(30):
+            await erasures.begun(f"user {number % 7}", asked(f"e{number}"), part="red" if number % 2 else "")
+            if number % 3:
+                await erasures.rewritten([asked(f"e{number}")], at=NOW + number)
+        await erasures.expire(before=NOW + 24)
+        left = [one.request.id for one in await erasures.latest(limit=99)]
+        assert left == [f"e{n}" for n in reversed(range(30)) if n >= 24 or not n % 3]
+        assert await erasures.get("user 0", "e7", part="red") is None
+        assert len(await erasures.pending()) == 10
+        await erasures.begun("user 0", asked("e7"), part="red")
+        assert await erasures.get("user 0", "e7", part="red") == ErasureRecord(asked("e7"))
+
+
 async def test_no_file_holds_the_user_s_id(process: Opened, deployment: Deployment) -> None:
     user, erasure_id = f"{uuid.uuid4().hex}@example.com", uuid.uuid4().hex  # files may hold those of earlier tests
     async with process() as erasures:
         await erasures.begun(user, asked(erasure_id))
+        await erasures.begun(user, asked(f"{erasure_id}-2"), part=f"project of {user}")
         await erasures.rewritten([asked(erasure_id)], at=NOW)
         files = [path for path in deployment.folder.rglob("*") if path.is_file()]
         assert any(erasure_id.encode() in path.read_bytes() for path in files)
@@ -171,4 +235,6 @@ async def test_where_none_are_recorded_none_waits() -> None:
     await erasures.begun(ANN, asked("e1"))
     await erasures.rewritten([asked("e1")], at=NOW)
     await erasures.scanned("e1", ScanReport(NOW, 1, 1))
+    await erasures.expire(before=NOW)
+    assert await erasures.last_scan(ANN) is None
     assert (await erasures.pending(), await erasures.latest(limit=9), await erasures.get(ANN, "e1")) == ((), (), None)

@@ -1,4 +1,7 @@
-"""Erasures on Redis, by the digest of the user's id, each under a key of its own."""
+"""Erasures on Redis, by the digest of the user's id, each under a key of its own.
+
+That of an erased part of a user begins with the same digest. Ids are listed twice, of all and of each user.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,17 @@ from memory.adapters.redis import log_keys
 from memory.adapters.redis.log_client import Command, LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.user_index import Look, Marked, UserIndex
-from memory.ports.erasures import ErasureRecord, ErasureRequest, ScanReport
+from memory.ports.erasures import ERASURES_PER_USER_MAX, ErasureRecord, ErasureRequest, ScanReport
 
 PENDING_MAX = 500
-FIELDS = ("u", "r", "w", "s")  # the user's digest, what was deleted, when the files were rewritten, what a scan found
+PAGE = 200
+PART = "."  # between the digests of a user and of an erased part
+FIELDS = (
+    "u",
+    "r",
+    "w",
+    "s",
+)  # digests of user and part, what was deleted, when files were rewritten, what a scan found
 
 
 class RedisErasures:
@@ -23,18 +33,28 @@ class RedisErasures:
         self._client = client
         self._pending = UserIndex(client, log_keys.PENDING_ERASURES)
 
-    async def begun(self, user_id: str, request: ErasureRequest) -> None:
-        marking = self._pending.marking(request.id)
-        listing = ("EVAL", _LIST, 2, *log_keys.ERASURES, request.id)
-        await self._client.calls([marking, listing])
-        fields = ("u", UserKeys(user_id).digest, "r", _ENCODER.encode(request))
+    async def begun(self, user_id: str, request: ErasureRequest, *, part: str = "") -> None:
+        user, marking = UserKeys(user_id).digest, self._pending.marking(request.id)
+        lists = (*log_keys.ERASURES, log_keys.erasures_of(user))
+        listing = ("EVAL", _LIST, len(lists), *lists, request.id, ERASURES_PER_USER_MAX)
+        _, too_many = await self._client.calls([marking, listing])
+        fields = ("u", _subject(user_id, part), "r", _ENCODER.encode(request))
         key = log_keys.erasure(request.id)
         await self._client.calls([("HDEL", key, "w"), ("HSET", key, *fields)])
         await self._client.calls([marking])
+        if too_many:
+            looks = {one: report for one, subject, report in await self._scans(user) if subject == user}
+            kept = max(looks, key=lambda one: looks[one].scanned_at, default="")
+            await self._delete([(one.decode(), user) for one in too_many if one.decode() != kept])
 
-    async def get(self, user_id: str, erasure_id: str) -> ErasureRecord | None:
-        user, *fields = await self._client.call("HMGET", log_keys.erasure(erasure_id), *FIELDS)
-        return _record(*fields) if user == UserKeys(user_id).digest.encode() else None
+    async def get(self, user_id: str, erasure_id: str, *, part: str = "") -> ErasureRecord | None:
+        subject, *fields = await self._client.call("HMGET", log_keys.erasure(erasure_id), *FIELDS)
+        return _record(*fields) if subject == _subject(user_id, part).encode() else None
+
+    async def last_scan(self, user_id: str, *, part: str = "") -> ScanReport | None:
+        subject = _subject(user_id, part)
+        reports = [report for _, found, report in await self._scans(UserKeys(user_id).digest) if found == subject]
+        return max(reports, key=lambda report: report.scanned_at, default=None)
 
     async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
         ids = await self._client.call("ZRANGE", log_keys.ERASURES[0], 0, limit - 1, "REV")
@@ -52,12 +72,45 @@ class RedisErasures:
         words = (log_keys.erasure(erasure_id), _ENCODER.encode(report))
         await self._client.call("EVAL", _IF_KNOWN, 1, *words)
 
+    async def expire(self, *, before: float) -> None:
+        passed = 0
+        while ids := await self._client.call("ZRANGE", log_keys.ERASURES[0], passed, passed + PAGE - 1):
+            keys = [log_keys.erasure(one.decode()) for one in ids]
+            rows = await self._client.calls([("HMGET", key, "u", "w") for key in keys])
+            ended = [
+                (one.decode(), subject.decode().partition(PART)[0])
+                for one, (subject, rewritten) in zip(ids, rows, strict=True)
+                if rewritten is not None and float(rewritten) < before
+            ]
+            await self._delete(ended)
+            passed += len(ids) - len(ended)
+
+    async def _scans(self, user: str) -> list[tuple[str, str, ScanReport]]:
+        """Of one user by digest: the erasures that have one, with the digests of their subjects."""
+        ids = [one.decode() for one in await self._client.call("ZRANGE", log_keys.erasures_of(user), 0, -1)]
+        rows = await self._client.calls([("HMGET", log_keys.erasure(one), "u", "s") for one in ids])
+        pairs = zip(ids, rows, strict=True)
+        return [(one, subject.decode(), _SCANS.decode(scan)) for one, (subject, scan) in pairs if subject and scan]
+
+    async def _delete(self, erasures: Sequence[tuple[str, str]]) -> None:
+        """By id and digest of the user. Their lists come last: what is broken off is repeated."""
+        if erasures:
+            await self._client.calls([("DEL", log_keys.erasure(one)) for one, _ in erasures])
+            places = log_keys.ERASURES[0]
+            await self._client.calls([("ZREM", places, one) for one, _ in erasures])
+            await self._client.calls([("ZREM", log_keys.erasures_of(user), one) for one, user in erasures])
+
     async def _look(self, page: Sequence[Marked]) -> list[Look[ErasureRequest]]:
         replies = await self._client.calls([("HMGET", log_keys.erasure(marked.member), "r", "w") for marked in page])
         return [
             Look(_REQUESTS.decode(request), marked.place) if request and not rewritten else Look(None, None)
             for marked, (request, rewritten) in zip(page, replies, strict=True)
         ]
+
+
+def _subject(user_id: str, part: str) -> str:
+    user = UserKeys(user_id).digest
+    return f"{user}{PART}{log_keys.digest_of(part)}" if part else user
 
 
 def _record(request: bytes, rewritten: bytes | None, scan: bytes | None) -> ErasureRecord:
@@ -78,10 +131,15 @@ _IF_UNCHANGED = """
 if redis.call('HGET', KEYS[1], 'r') ~= ARGV[1] then return 0 end
 return redis.call('HSETNX', KEYS[1], 'w', ARGV[2])
 """
-# KEYS: erasures by number, the last number. One that is begun again keeps its place.
+# KEYS: erasures by number, the last number, those of the user by number. ARGV: an erasure, and how many a user may
+# have. One that is begun again keeps its place. Returns those of the user that are too many.
 _LIST = """
-if redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end
-return redis.call('ZADD', KEYS[1], redis.call('INCR', KEYS[2]), ARGV[1])
+if not redis.call('ZSCORE', KEYS[1], ARGV[1]) then
+  local number = redis.call('INCR', KEYS[2])
+  redis.call('ZADD', KEYS[3], number, ARGV[1])
+  redis.call('ZADD', KEYS[1], number, ARGV[1])
+end
+return redis.call('ZRANGE', KEYS[3], 0, -1 - tonumber(ARGV[2]))
 """
 _ENCODER = msgspec.msgpack.Encoder()
 _REQUESTS = msgspec.msgpack.Decoder(ErasureRequest)

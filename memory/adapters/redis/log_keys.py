@@ -60,6 +60,11 @@ def erasure(erasure_id: str) -> str:
     return f"memproxy:erasure:{erasure_id}"
 
 
+def erasures_of(digest: str) -> str:
+    """Sorted set: ids of the erasures of one user, in the order of their beginning. On the node of those of all."""
+    return f"memproxy:{{erasures}}:of_user:{digest}"
+
+
 def digest_of(text: str) -> str:
     """As much of SHA-256 as no two ids have in common by chance."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

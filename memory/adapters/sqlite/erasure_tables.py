@@ -14,7 +14,8 @@ ERASURE_TABLES = (
         revision INTEGER NOT NULL
     ) WITHOUT ROWID
     """,
-    # `deleted` and `scan` are JSON. `rewritten_at`: NULL while files may hold deleted bytes.
+    # `deleted` and `scan` are JSON. `rewritten_at`: NULL while files may hold deleted bytes. `user_hash` is followed by
+    # the digest of what of the user was erased, unless that is everything.
     """
     CREATE TABLE erasures (
         position INTEGER PRIMARY KEY,
@@ -39,6 +40,7 @@ ERASURE_TABLES = (
     # Users whose locks were held while one process is alone at its work.
     "CREATE TABLE written_meanwhile (user_id TEXT PRIMARY KEY) WITHOUT ROWID",
     "CREATE INDEX erasures_pending ON erasures (position) WHERE rewritten_at IS NULL",
+    "CREATE INDEX erasures_of_user ON erasures (user_hash)",
 )
 
 __all__ = ["ERASURE_TABLES"]

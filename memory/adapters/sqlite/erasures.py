@@ -1,4 +1,7 @@
-"""Erasures on SQLite, in the turn log's database, by the digest of the user's id."""
+"""Erasures on SQLite, in the turn log's database, by the digest of the user's id.
+
+That of an erased part of a user begins with the same digest, so that all of a user are found by it.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,19 @@ import msgspec
 
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.user_digests import user_hash
-from memory.ports.erasures import ErasureRecord, ErasureRequest, ScanReport
+from memory.ports.erasures import ERASURES_PER_USER_MAX, ErasureRecord, ErasureRequest, ScanReport
 
 PENDING_MAX = 500
+_LAST = "\U0010ffff"  # after every digest of a part
 _COLUMNS = "id, asked_at, deleted_at, deleted, rewritten_at, scan"
+_DELETE_TOO_MANY = """
+DELETE FROM erasures WHERE position IN (
+    SELECT position FROM erasures WHERE user_hash BETWEEN ? AND ? ORDER BY position DESC LIMIT -1 OFFSET ?
+) AND position NOT IN (
+    SELECT position FROM erasures WHERE user_hash = ? AND scan IS NOT NULL
+    ORDER BY json_extract(CAST(scan AS TEXT), '$.scanned_at') DESC LIMIT 1
+)
+"""
 _COUNTS = msgspec.json.Decoder(dict[str, int])
 _SCAN = msgspec.json.Decoder(ScanReport)
 
@@ -24,11 +36,16 @@ class SqliteErasures:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def begun(self, user_id: str, request: ErasureRequest) -> None:
-        await self._database.write(partial(_begun, user=user_hash(user_id), request=request))
+    async def begun(self, user_id: str, request: ErasureRequest, *, part: str = "") -> None:
+        user, subject = user_hash(user_id), _subject(user_id, part)
+        await self._database.write(partial(_begun, user=user, subject=subject, request=request))
 
-    async def get(self, user_id: str, erasure_id: str) -> ErasureRecord | None:
-        return await self._database.read(partial(_got, user=user_hash(user_id), erasure_id=erasure_id))
+    async def get(self, user_id: str, erasure_id: str, *, part: str = "") -> ErasureRecord | None:
+        return await self._database.read(partial(_got, subject=_subject(user_id, part), erasure_id=erasure_id))
+
+    async def last_scan(self, user_id: str, *, part: str = "") -> ScanReport | None:
+        reports = await self._database.read(partial(_scans, subject=_subject(user_id, part)))
+        return max(reports, key=lambda report: report.scanned_at, default=None)
 
     async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
         return await self._database.read(partial(_latest, limit=limit))
@@ -42,20 +59,33 @@ class SqliteErasures:
     async def scanned(self, erasure_id: str, report: ScanReport) -> None:
         await self._database.write(partial(_scanned, erasure_id=erasure_id, report=msgspec.json.encode(report)))
 
+    async def expire(self, *, before: float) -> None:
+        await self._database.write(partial(_expired, before=before))
 
-def _begun(connection: sqlite3.Connection, *, user: str, request: ErasureRequest) -> None:
+
+def _subject(user_id: str, part: str) -> str:
+    return f"{user_hash(user_id)}.{user_hash(part)}" if part else user_hash(user_id)
+
+
+def _begun(connection: sqlite3.Connection, *, user: str, subject: str, request: ErasureRequest) -> None:
     connection.execute(
         "INSERT INTO erasures (id, user_hash, asked_at, deleted_at, deleted) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT (id) DO UPDATE "
         "SET deleted_at = excluded.deleted_at, deleted = excluded.deleted, rewritten_at = NULL",
-        (request.id, user, request.asked_at, request.deleted_at, msgspec.json.encode(request.deleted)),
+        (request.id, subject, request.asked_at, request.deleted_at, msgspec.json.encode(request.deleted)),
     )
+    connection.execute(_DELETE_TOO_MANY, (user, user + _LAST, ERASURES_PER_USER_MAX, user))
 
 
-def _got(connection: sqlite3.Connection, *, user: str, erasure_id: str) -> ErasureRecord | None:
+def _scans(connection: sqlite3.Connection, *, subject: str) -> list[ScanReport]:
+    rows = connection.execute("SELECT scan FROM erasures WHERE user_hash = ? AND scan IS NOT NULL", (subject,))
+    return [_SCAN.decode(scan) for (scan,) in rows]
+
+
+def _got(connection: sqlite3.Connection, *, subject: str, erasure_id: str) -> ErasureRecord | None:
     row = connection.execute(
         f"SELECT {_COLUMNS} FROM erasures WHERE id = ? AND user_hash = ?",  # noqa: S608 - our own constant
-        (erasure_id, user),
+        (erasure_id, subject),
     ).fetchone()
     return None if row is None else _record(row)
 
@@ -87,6 +117,10 @@ def _rewritten(connection: sqlite3.Connection, *, erasures: Sequence[ErasureRequ
 
 def _scanned(connection: sqlite3.Connection, *, erasure_id: str, report: bytes) -> None:
     connection.execute("UPDATE erasures SET scan = ? WHERE id = ?", (report, erasure_id))
+
+
+def _expired(connection: sqlite3.Connection, *, before: float) -> None:
+    connection.execute("DELETE FROM erasures WHERE rewritten_at < ?", (before,))
 
 
 __all__ = ["SqliteErasures"]

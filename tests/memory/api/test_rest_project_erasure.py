@@ -14,6 +14,7 @@ from project_world import ProjectWorld, project_world
 
 from memory.errors import Unavailable
 from memory.model import Memory, MemoryStatus, RecallStatus, Receipt
+from memory.service.erasure_states import LOOK_AGAIN_SECONDS
 
 RED = {"project_id": "red"}
 
@@ -93,10 +94,39 @@ async def test_what_is_left_of_it_is_named_until_it_is_gone(
     path = f"/v1/memory/erasures/{erasure_id}"
     shown = (await api.get(path, params=RED)).json()
     assert (shown["state"], shown["scan"]["found_in"]) == ("remains", named)
-    parts.now += 11
+    parts.now += LOOK_AGAIN_SECONDS
     again = await erased(api, parts)
     assert (await api.get(f"/v1/memory/erasures/{again}", params=RED)).json()["state"] == "partly_proven"
+    parts.now += 2 * LOOK_AGAIN_SECONDS
     assert (await api.get(path, params=RED)).json()["state"] == "partly_proven"
+
+
+async def test_what_was_said_after_the_erasure_does_not_remain_of_it(api: httpx.AsyncClient, parts: Parts) -> None:
+    erasure_id = await erased(api, parts)
+    parts.now += 60
+    for row in (
+        Memory("m1", "ann", "I like tea", parts.now, parts.now, parts.now, project_id="red"),
+        Memory("m2", "ann", "Tea", parts.now, parts.now, parts.now, project_id="red", status=MemoryStatus.RAW),
+    ):
+        await parts.put(row)
+    turn = {"session_id": "s", "messages": [{"role": "user", "content": "Hello"}], **RED}
+    assert (await api.post("/v1/memory/turns", json=turn)).is_success
+    await api.put("/v1/profile", params=RED, json={"pinned": ["Be brief"]})
+    await add_one(api, "The office is green", project_id="red")
+    parts.receipts.keep(Receipt("r1", "ann", parts.now, RecallStatus.EMPTY, "nothing_relevant", project_id="red"))
+    await parts.receipts.amend("ann", "another", {})  # written after it
+    shown = (await api.get(f"/v1/memory/erasures/{erasure_id}", params=RED)).json()
+    assert (shown["state"], shown["scan"]["found_in"]) == ("partly_proven", [])
+    assert shown["scan"]["places"][0]["items"] >= 5
+
+
+async def test_what_was_said_before_and_is_learnt_after_it_remains(api: httpx.AsyncClient, parts: Parts) -> None:
+    erasure_id = await erased(api, parts)
+    later = NOW + 60
+    await parts.put(Memory("m1", "ann", "I like tea", later, later, NOW - 60, project_id="red"))
+    await parts.put(Memory("m2", "ann", "I like milk", NOW - 60, later, later, project_id="red"))
+    shown = (await api.get(f"/v1/memory/erasures/{erasure_id}", params=RED)).json()
+    assert (shown["state"], shown["scan"]["found_in"]) == ("remains", ["memories: 2"])
 
 
 async def test_it_is_known_to_its_user_alone_who_names_the_project(api: httpx.AsyncClient, parts: Parts) -> None:

@@ -19,6 +19,7 @@ from memory.learn.worker import WorkerSettings
 from memory.ports import MemoryBank
 from memory.ports.erasures import ErasureProof
 from memory.service.erasure import Erasure
+from memory.service.erasure_states import ErasureLooks
 from memory.service.user_erasures import UserErasures
 
 USER = "ann-7f3a"
@@ -47,7 +48,9 @@ def erasures(bench: Bench, process: Process) -> UserErasures:
     bank = MemoryBank(bench.store, process.ledger, bench.embedder)
     clock = bench.deployment.clock
     erasure = Erasure(memories=bank, turn_log=process.log, traces=process.traces, clock=clock)  # type: ignore[arg-type]
-    return UserErasures(erasure, ErasureProof(), clock=clock, new_id=lambda: "e1")
+    proof = ErasureProof()
+    looks = ErasureLooks(proof.record, clock=clock)
+    return UserErasures(erasure, proof, looks=looks, clock=clock, new_id=lambda: "e1")
 
 
 async def erased(bench: Bench, process: Process) -> None:

@@ -1,12 +1,10 @@
-"""Files after erasures: they are rewritten, all parts or none, and looked through once for all who ask."""
+"""Files after erasures: they are rewritten, all parts or none, for all erasures of a while at once."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import cast
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -15,25 +13,33 @@ from turn_logs import ManualClock
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.erasures import SqliteErasures
 from memory.errors import Unavailable
-from memory.ports.erasures import ErasureProof, ErasureRequest, PlaceReport, ScanReport
+from memory.ports.erasures import ErasureRequest, Erasures, FileRewriting
 from memory.runtime.metrics import Metrics
-from memory.service.erasure import Erasure
-from memory.service.erasure_states import LOOK_AGAIN_SECONDS, PARTLY_AGAIN_SECONDS, ErasureState
-from memory.service.user_erasures import FileRewriter, UserErasures
+from memory.service import user_erasures
+from memory.service.user_erasures import DAY, FileRewriter, pause_after
 
 USER = "ann-7f3a"
 
 
-class CountedStore:
-    """A store whose rows would all be copied."""
+async def nothing() -> None: ...
 
-    def __init__(self) -> None:
+
+class CountedStore:
+    """A store whose rows would all be copied. `then`: what happens meanwhile."""
+
+    def __init__(self, then: Callable[[], Awaitable[None]] = nothing) -> None:
         self.rewritings = 0
+        self._then = then
 
     async def refuse_in_vain(self) -> None: ...
 
     async def rewrite(self) -> None:
         self.rewritings += 1
+        await self._then()
+
+
+def rewriter_of(erasures: Erasures, *parts: FileRewriting, clock: ManualClock, keep_days: int = 9) -> FileRewriter:
+    return FileRewriter(erasures, parts, clock=clock, metrics=Metrics(CollectorRegistry()), keep_days=keep_days)
 
 
 @pytest.mark.parametrize(("bytes_max", "rewritings"), [(1_000, 0), (1 << 30, 1)])
@@ -43,8 +49,8 @@ async def test_the_store_is_not_copied_again_and_again_for_a_turn_log_that_is_to
     store, clock = CountedStore(), ManualClock()
     async with SqliteDatabase(tmp_path / "turns.sqlite", rewrite_bytes_max=bytes_max) as database:
         erasures = SqliteErasures(database)
-        rewriter = FileRewriter(erasures, [store, database], clock=clock, metrics=Metrics(CollectorRegistry()))
-        await rewriter.run_once()
+        rewriter = rewriter_of(erasures, store, database, clock=clock)
+        assert await rewriter.run_once() is None
         assert store.rewritings == 0  # nobody waits
         await erasures.begun(USER, ErasureRequest("e1", clock(), clock(), {}))
         if not rewritings:
@@ -58,86 +64,77 @@ async def test_the_store_is_not_copied_again_and_again_for_a_turn_log_that_is_to
         assert (found.rewritten_at is not None) == bool(rewritings)
 
 
-class CountedScan:
-    """Each look takes a moment, and has this result."""
-
-    def __init__(self, report: PlaceReport | None) -> None:
-        self.looks = 0
-        self._report = report
-
-    async def scan(self, wanted: Sequence[str]) -> PlaceReport | None:
-        assert wanted == [USER]
-        self.looks += 1
-        await asyncio.sleep(0.01)
-        return self._report
+def test_rewriting_takes_a_fifth_of_the_time_at_most_and_erasures_of_half_a_minute_share_one() -> None:
+    assert pause_after(None) == 1.0
+    assert pause_after(0.0) == pause_after(2.0) == 30.0
+    assert pause_after(60.0) == 240.0
 
 
-CLEAN = PlaceReport("files", "every file", 3, 30)
-FOUND = PlaceReport("redis", "every key", 9, 90, found_in=("a key",))
-UNREAD = PlaceReport("milvus", "every row", 5, 50, not_searched=("files of the server",))
+async def rewritten(erasures: Erasures, *erasure_ids: str) -> None:
+    """Once all of these are."""
+    async with asyncio.timeout(60):
+        while any(one.id in erasure_ids for one in await erasures.pending()):
+            await asyncio.sleep(0.005)
 
 
-@asynccontextmanager
-async def looked_for(
-    folder: Path, clock: ManualClock, *places: PlaceReport | None
-) -> AsyncIterator[tuple[UserErasures, SqliteErasures, list[CountedScan]]]:
-    """An erasure `e1` of rewritten files, and looks that have these results."""
-    async with SqliteDatabase(folder / "turns.sqlite") as database:
-        record, scans = SqliteErasures(database), [CountedScan(one) for one in places]
-        await record.begun(USER, ErasureRequest("e1", clock(), clock(), {}))
-        await record.rewritten(await record.pending(), at=clock())
-        proof = ErasureProof(record, tuple(scans))
-        yield UserErasures(cast(Erasure, None), proof, clock=clock, new_id=lambda: "e2"), record, scans
-
-
-@pytest.mark.parametrize(
-    ("places", "state"),
-    [
-        ([CLEAN], ErasureState.PROVEN),
-        ([CLEAN, None], ErasureState.PROVEN),
-        ([CLEAN, UNREAD], ErasureState.PARTLY_PROVEN),
-        ([CLEAN, FOUND, UNREAD], ErasureState.REMAINS),
-    ],
-    ids=["nothing anywhere", "a place that another covers", "one that cannot be read", "one that holds them"],
-)
-async def test_an_erasure_is_proven_by_looks_into_all_places(
-    tmp_path: Path, places: list[PlaceReport | None], state: ErasureState
+async def test_erasures_that_happen_close_together_share_a_rewriting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = ManualClock()
-    async with looked_for(tmp_path, clock, *places) as (erasures, record, _):
-        found = await erasures.status(USER, "e1")
-        assert found.state == state
-        report = ScanReport.of([one for one in places if one is not None], at=clock())
-        assert (report.files, report.bytes) == (3, 30)
-        assert found.record.scan == report
-        assert await record.get(USER, "e1") == found.record
+    monkeypatch.setattr(user_erasures, "SHARED_SECONDS", 1.0)
+    monkeypatch.setattr(user_erasures, "LOOK_SECONDS", 0.01)
+    clock, until = ManualClock(), asyncio.Event()
+    async with SqliteDatabase(tmp_path / "turns.sqlite") as database, asyncio.TaskGroup() as group:
+        erasures = SqliteErasures(database)
+        first = asyncio.Event()
+
+        async def is_begun() -> None:
+            first.set()
+
+        store = CountedStore(is_begun)
+        await erasures.begun(USER, ErasureRequest("e0", clock(), clock(), {}))
+        group.create_task(rewriter_of(erasures, store, clock=clock).run(until))
+        await first.wait()
+        for number in range(1, 30):
+            await erasures.begun(USER, ErasureRequest(f"e{number}", clock(), clock(), {}), part=f"project {number}")
+        await rewritten(erasures, *(f"e{number}" for number in range(30)))
+        until.set()
+    assert store.rewritings < 5, "29 erasures took milliseconds each, and the pause is a second"
 
 
-async def test_a_proof_of_files_alone_by_an_earlier_release_is_made_again(tmp_path: Path) -> None:
-    clock = ManualClock()
-    async with looked_for(tmp_path, clock, CLEAN, UNREAD) as (erasures, record, _):
-        await record.scanned("e1", ScanReport(clock(), 3, 30))
-        [before] = await erasures.latest(limit=9)
-        assert before.state == ErasureState.REWRITTEN
-        assert (await erasures.status(USER, "e1")).state == ErasureState.PARTLY_PROVEN
-
-
-async def test_after_a_partial_proof_there_is_seldom_another_look(tmp_path: Path) -> None:
-    clock = ManualClock()
-    async with looked_for(tmp_path, clock, UNREAD) as (erasures, _, [scan]):
-        for seconds, looks in ((0.0, 1), (PARTLY_AGAIN_SECONDS - 1, 1), (1.0, 2)):
-            clock.now += seconds
-            await erasures.status(USER, "e1")
-            assert scan.looks == looks
-
-
-async def test_whoever_asks_for_the_proof_at_once_shares_one_look_and_soon_after_there_is_no_other(
-    tmp_path: Path,
+async def test_what_cannot_be_rewritten_is_tried_less_and_less_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = ManualClock()
-    async with looked_for(tmp_path, clock, FOUND) as (erasures, _, [scan]):
-        for seconds, looks in ((0.0, 1), (LOOK_AGAIN_SECONDS - 1, 1), (1.0, 2)):
-            clock.now += seconds
-            found = await asyncio.gather(*(erasures.status(USER, "e1") for _ in range(5)))
-            assert {one.state for one in found} == {ErasureState.REMAINS}
-            assert scan.looks == looks
+    """A part before the one that refuses is rewritten each time."""
+    monkeypatch.setattr(user_erasures, "RETRY_SECONDS", 0.01)
+    clock, until = ManualClock(), asyncio.Event()
+
+    async def refuses() -> None:
+        raise Unavailable("turn_log", "Redis refuses BGREWRITEAOF")
+
+    async with SqliteDatabase(tmp_path / "turns.sqlite") as database, asyncio.TaskGroup() as group:
+        erasures, store = SqliteErasures(database), CountedStore()
+        await erasures.begun(USER, ErasureRequest("e1", clock(), clock(), {}))
+        group.create_task(rewriter_of(erasures, store, CountedStore(refuses), clock=clock).run(until))
+        await asyncio.sleep(1.0)  # 0.01 + 0.02 + … + 0.32 s, and the seventh attempt is in 0.64 s
+        until.set()
+    assert 1 <= store.rewritings <= 7
+
+
+async def test_the_record_of_an_erasure_ends_with_the_days_for_which_it_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_erasures, "LOOK_SECONDS", 0.01)
+    clock, until = ManualClock(), asyncio.Event()
+    async with SqliteDatabase(tmp_path / "turns.sqlite") as database, asyncio.TaskGroup() as group:
+        erasures = SqliteErasures(database)
+        await erasures.begun(USER, ErasureRequest("e1", clock(), clock(), {}))
+        await erasures.rewritten(await erasures.pending(), at=clock())
+        group.create_task(rewriter_of(erasures, clock=clock, keep_days=2).run(until))
+        clock.now += 2 * DAY - 1
+        await asyncio.sleep(0.1)
+        assert await erasures.get(USER, "e1") is not None
+        clock.now += DAY / 24 + 2
+        async with asyncio.timeout(60):
+            while await erasures.get(USER, "e1") is not None:
+                await asyncio.sleep(0.01)
+        until.set()
