@@ -92,6 +92,7 @@ def claimed(settings: Settings) -> Iterator[Run]:
         if ports_file is not None:  # now it is certain that the file is not another run's
             _forget_last_run(ports_file)
         told = settings_of_run(settings, paths, ports)
+        told.milvus_uri_file.unlink(missing_ok=True)  # of a run that was killed
         if owns_store:
             wait_for_lock(told.milvus_dir / "LOCK")
             claims.callback(told.milvus_uri_file.unlink, missing_ok=True)

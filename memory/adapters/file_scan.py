@@ -1,8 +1,9 @@
 """Looks for strings in the files of a deployment, in the usual encodings, and in the columns of Parquet files.
 
-Reads every file of the folders in pieces. Each string is sought as UTF-8, as UTF-16 in both orders, escaped as in JSON,
-and in base64 (all three alignments). Parquet files are also opened and their columns of text searched, since Milvus
-Lite compresses them; gzip files are unpacked. Reports names of files, never contents.
+Reads every file of the folders in pieces, also behind symbolic links: a folder may be on another disk. Each string is
+sought as UTF-8, as UTF-16 in both orders, escaped as in JSON, and in base64 (all three alignments). Parquet files are
+also opened and their columns of text searched, since Milvus Lite compresses them; gzip files are unpacked. Reports
+names of files, never contents.
 
 It runs in a process of its own: closing a file of SQLite's would release the locks that this process has on it. The
 strings reach it by its standard input, since anybody can read command lines.
@@ -85,11 +86,19 @@ def forms_of(text: str) -> list[bytes]:
 
 
 def _files(place: Path) -> Iterator[Path]:
-    if place.is_file():
-        yield place
-    for path in place.rglob("*"):
-        if path.is_file() and not path.is_symlink():
+    """Each once, though links may lead in circles. A folder that may not be read raises: nobody knows what is in it."""
+    seen, waiting = set[Path](), [place]
+    while waiting:
+        path = waiting.pop()
+        is_file = path.is_file()
+        if not (is_file or path.is_dir()) or (real := path.resolve()) in seen:
+            continue
+        seen.add(real)
+        if is_file:
             yield path
+            continue
+        with suppress(FileNotFoundError):  # it vanished meanwhile
+            waiting += path.iterdir()
 
 
 def _holds(path: Path, needles: Sequence[bytes], wanted: Sequence[str]) -> bool:
