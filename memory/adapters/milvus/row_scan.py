@@ -1,5 +1,8 @@
 """Looks for strings in the rows of a Milvus server: in every field but vectors, of every collection of the database.
 
+Collections of other applications are read as well, since nobody knows what they copied; but a user sees the report, so
+they are counted in it and not named.
+
 The files of a server cannot be read from here, and they hold deleted rows for some time: segments that a compaction has
 replaced, until the server's garbage collection deletes them, and its message log, until its retention ends. Nothing
 that the server answers says when that is. Milvus Lite's files are read like all others where they are on this machine.
@@ -8,7 +11,7 @@ that the server answers says when that is. Milvus Lite's files are read like all
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -56,17 +59,22 @@ class _Readable:
 
 @dataclass(slots=True)
 class _Look:
+    """`found_in`: names of collections; `unread`: why which of them could not be read."""
+
     needles: Sequence[bytes]
     rows: int = 0
     size: int = 0
-    found_in: dict[str, None] = field(default_factory=dict)
-    not_searched: list[str] = field(default_factory=list)
+    found_in: set[str] = field(default_factory=set)
+    unread: dict[str, set[str]] = field(default_factory=dict)
 
     def read(self, collection: str, row: dict[str, Any]) -> None:
         texts = [_text(value) for value in row.values()]
         self.rows, self.size = self.rows + 1, self.size + sum(map(len, texts))
         if any(needle in text for text in texts for needle in self.needles):
-            self.found_in[f"rows of {collection}"] = None
+            self.found_in.add(collection)
+
+    def leave_out(self, collection: str, reason: str) -> None:
+        self.unread.setdefault(reason, set()).add(collection)
 
 
 class MilvusRowScan(OpensConnection):
@@ -90,7 +98,9 @@ class MilvusRowScan(OpensConnection):
         if is_lite and self._lite_files_are_read:
             return None
         look = _Look([form for text in wanted for form in forms_of(text)])
-        look.not_searched.append(FILES_OF_LITE if is_lite else FILES_OF_A_SERVER)
+        ours = await self._call(_ours)
+        not_searched = [FILES_OF_LITE if is_lite else FILES_OF_A_SERVER]
+        late: list[str] = []
         try:
             async with asyncio.timeout(self._seconds_max):
                 live, *others = await self._call(_names)
@@ -98,8 +108,11 @@ class MilvusRowScan(OpensConnection):
                 for name in others:
                     await self._read_other(look, name)
         except TimeoutError:
-            look.not_searched.append(f"rows that are not among those {look.rows} read within {self._seconds_max:.0f} s")
-        return PlaceReport(MILVUS, SEARCHED, look.rows, look.size, tuple(look.found_in), tuple(look.not_searched))
+            late = [f"rows that are not among those {look.rows} read within {self._seconds_max:.0f} s"]
+        for reason, names in look.unread.items():
+            not_searched += [f"{named}: {reason}" for named in _named(names, ours, "collection ")]
+        found = [f"rows of {named}" for named in _named(look.found_in, ours)]
+        return PlaceReport(MILVUS, SEARCHED, look.rows, look.size, tuple(found), (*not_searched, *late))
 
     async def _read_other(self, look: _Look, name: str) -> None:
         """One that may be no business of ours: what hinders us there is said, and hinders nothing else."""
@@ -107,12 +120,12 @@ class MilvusRowScan(OpensConnection):
             await self._read(look, name)
         except Unavailable as error:
             if name in await self._call(_names):  # otherwise it was dropped meanwhile, with its rows
-                look.not_searched.append(f"collection {name}: {error}")
+                look.leave_out(name, str(error))
 
     async def _read(self, look: _Look, name: str) -> None:
         collection = await self._call(partial(_readable, name=name))
         if collection is None:
-            look.not_searched.append(f"collection {name}: it is not loaded")
+            look.leave_out(name, "not loaded")
         else:
             await self._read_rows(look, collection)
 
@@ -140,6 +153,11 @@ async def _names(link: Link) -> list[str]:
     """Of all collections of the database, that of the memories first."""
     names = set(map(str, await link.client.list_collections(timeout=LIBRARY_SECONDS)))
     return [link.collection, *sorted(names - {link.collection})]
+
+
+async def _ours(link: Link) -> frozenset[str]:
+    """The generations of the collection of the settings."""
+    return frozenset([link.collection, *await link.collections.others()])
 
 
 async def _readable(link: Link, *, name: str) -> _Readable | None:
@@ -170,6 +188,12 @@ async def _page(link: Link, *, collection: _Readable, last: str | int | None) ->
         **_IN_ORDER,
     )
     return [dict(row) for row in found]
+
+
+def _named(names: Collection[str], ours: Collection[str], kind: str = "") -> list[str]:
+    """Each of ours by its name, and how many there are of others."""
+    named, others = [f"{kind}{name}" for name in sorted(names) if name in ours], len(set(names) - set(ours))
+    return [*named, f"collections that are not memproxy's ({others})"] if others else named
 
 
 def _text(value: object) -> bytes:

@@ -71,7 +71,7 @@ async def test_a_user_is_found_in_every_field_of_the_memories(
     assert (await look(milvus, collection, marker)).found_in == ()
 
 
-async def test_collections_of_others_in_the_same_database_are_read_as_well(
+async def test_collections_of_others_in_the_same_database_are_read_as_well_and_counted_without_their_names(
     milvus: RealMilvus, store: MilvusStore, collection: str, marker: str
 ) -> None:
     """With numbers as keys, and fields that its schema does not name."""
@@ -83,7 +83,13 @@ async def test_collections_of_others_in_the_same_database_are_read_as_well(
     index.add_index("vector", index_type="FLAT", metric_type="L2")
     client.create_collection(other, schema=schema, index_params=index)
     client.insert(other, [{"number": n - 5, "vector": [0.0, 1.0], "note": "tea" if n else marker} for n in range(9)])
-    assert (await look(milvus, collection, marker)).found_in == (f"rows of {other}",)
+    found = await look(milvus, collection, marker)
+    assert found.found_in == ("rows of collections that are not memproxy's (1)",)
+    client.release_collection(other)
+    found = await look(milvus, collection, marker)
+    assert found.found_in == ()
+    assert any("not memproxy's" in one and "not loaded" in one for one in found.not_searched)
+    assert other not in repr(found)
     client.drop_collection(other)
     client.close()
 
@@ -112,7 +118,7 @@ async def test_of_a_server_the_files_and_what_is_not_loaded_are_named(
         client.release_collection(collection)
         found = await look(milvus_server, collection, marker)
         assert (found.not_searched[0], found.found_in) == (row_scan.FILES_OF_A_SERVER, ())
-        assert f"collection {collection}: it is not loaded" in found.not_searched
+        assert f"collection {collection}: not loaded" in found.not_searched
         client.load_collection(collection)
         assert (await look(milvus_server, collection, marker)).found_in == (f"rows of {collection}",)
     client.drop_collection(collection)
