@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memory.errors import BadInput
 from memory.model.memories import statement_key
 
 FILTER_CHARACTERS_MAX = 1_000  # longer than any subject, name or value that is worth looking for
 
+FIELDS = ("subject", "name", "attribute", "value")
 _OF_NO_WORD = statement_key("")
 
 
@@ -24,23 +25,27 @@ class ClaimFilter:
     name: str = ""
     attribute: str = ""
     value: str = ""
+    _asked: tuple[tuple[int, str, str], ...] = field(init=False, repr=False, compare=False)  # place, text, key
 
     def __post_init__(self) -> None:
-        for field in ("subject", "name", "attribute", "value"):
-            if len(getattr(self, field)) > FILTER_CHARACTERS_MAX:
-                raise BadInput(f"{field} may have {FILTER_CHARACTERS_MAX} characters")
+        for name in FIELDS:
+            if len(getattr(self, name)) > FILTER_CHARACTERS_MAX:
+                raise BadInput(f"{name} may have {FILTER_CHARACTERS_MAX} characters")
+        texts = ((place, getattr(self, name)) for place, name in enumerate(FIELDS))
+        asked = tuple((place, text, statement_key(text)) for place, text in texts if text)
+        object.__setattr__(self, "_asked", asked)
 
     @property
     def is_any(self) -> bool:
         return self == ANY_CLAIM
 
     def admits(self, subject: str, name: str, attribute: str, values: Sequence[str]) -> bool:
-        asked = ((self.subject, (subject,)), (self.name, (name,)), (self.attribute, (attribute,)), (self.value, values))
-        return all(not wanted or any(_is_same(wanted, one) for one in given) for wanted, given in asked)
+        given = ((subject,), (name,), (attribute,), values)
+        return all(any(_is_same(text, key, one) for one in given[place]) for place, text, key in self._asked)
 
 
-def _is_same(wanted: str, given: str) -> bool:
-    return wanted == given or _OF_NO_WORD != statement_key(wanted) == statement_key(given)
+def _is_same(text: str, key: str, given: str) -> bool:
+    return text == given or _OF_NO_WORD != key == statement_key(given)
 
 
 ANY_CLAIM = ClaimFilter()

@@ -19,10 +19,19 @@ from memory.errors import Busy
 from memory.model import Candidate, MemoryStatus, Question, Record, Scope, Vector
 from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, TextFeatures, rank, rank_found, read_ahead
+from memory.recall.ranking.ranking import (
+    CANDIDATES_MAX,
+    Ranked,
+    TextFeatures,
+    rank,
+    rank_found,
+    read_ahead,
+    rows_with_claim,
+)
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
 
 EXAMINED_MEMORIES_MAX = 20_000  # one by one: of an earlier time, or by their claims where no set is loaded; the newest
+COMPARISONS_MAX = 3  # of all claims of a set that is changed meanwhile; then the store is asked
 CHAT_CANDIDATES_MAX = 80  # for a chat: twice what fits into a note; each occupies the event loop for 0.1 ms
 CHAT_FOUND_MAX = 32  # the same without a working set: as many lines as a note holds; reading one off takes 0.1 ms more
 CHAT_SEARCHES_MAX = 4  # concurrent searches of the store: Milvus Lite takes 20 ms for each, one after another
@@ -96,16 +105,16 @@ class Retrieval:
     ) -> Ranked:
         """The best candidates with every part of their score. Raises `Unavailable` without set and store, and `Busy`.
 
-        `waits`: for callers other than chats: load a missing set first and examine more candidates. A chat waits at
-        most `seconds` for its set. `reading`: the result of `read_ahead` for the same question.
+        `waits`: for callers other than chats, who alone ask for claims: load a missing set first and examine more
+        candidates. A chat waits at most `seconds` for its set. `reading`: the result of `read_ahead` for the same
+        question.
         """
+        if not asked.claim.is_any:
+            return await self._ranked_with_claim(asked, vector)
         limit = CANDIDATES_MAX if waits else CHAT_CANDIDATES_MAX
         corpus = await self._corpora.corpus(asked.scope.user_id, waits=waits, expected=expected, seconds=seconds)
         if corpus is not None:
             return rank(corpus, asked, vector, ranking=self._ranking, limit=limit, reading=reading)
-        if not asked.claim.is_any:
-            records = await self._store.load(replace(filter_of(asked), memory_types=()), limit=EXAMINED_MEMORIES_MAX)
-            return await self._ranked_among(records, asked, vector)
         where = filter_of(asked)
         with nullcontext() if waits else self._room_in_the_store():
             found = await self._store.search(where, vector, limit=limit if waits else CHAT_FOUND_MAX)
@@ -113,6 +122,22 @@ class Retrieval:
         if waits:
             return await asyncio.to_thread(rank_found, mine, asked, ranking=self._ranking)
         return rank_found(mine, asked, ranking=self._ranking)  # of few: a thread would wait for its turn, and cost more
+
+    async def _ranked_with_claim(self, asked: Question, vector: Vector) -> Ranked:
+        """For callers other than chats: claims are compared one by one, in a thread, while the set may be changed."""
+        user_id = asked.scope.user_id
+        corpus = await self._corpora.corpus(user_id, waits=True)
+        for _ in range(COMPARISONS_MAX):
+            if corpus is None:
+                break
+            layout = corpus.prepare()
+            claimed = await asyncio.to_thread(rows_with_claim, layout, asked.claim)
+            corpus = await self._corpora.corpus(user_id, waits=True)
+            if corpus is not None and corpus.prepare() is layout:
+                reading = read_ahead(corpus, asked, ranking=self._ranking, claimed=claimed)
+                return rank(corpus, asked, vector, ranking=self._ranking, reading=reading)
+        records = await self._store.load(replace(filter_of(asked), memory_types=()), limit=EXAMINED_MEMORIES_MAX)
+        return await self._ranked_among(records, asked, vector)
 
     @contextmanager
     def _room_in_the_store(self) -> Iterator[None]:

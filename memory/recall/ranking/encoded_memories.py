@@ -8,7 +8,7 @@ Pure.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, overload
 
@@ -82,6 +82,11 @@ class Memories(Sequence[Memory]):
         if memory is None:
             memory = self._read[row] = decoded(self._piece(row))
         return memory
+
+    def each(self) -> Iterator[Memory]:
+        """All, in the order of rows. Those that this decodes are not kept, so that a thread may look at all of them."""
+        for row in range(len(self)):
+            yield self._read.get(row) or decoded(self._piece(row))
 
     def joined(self, others: Sequence[Memory], order: npt.NDArray[np.intp]) -> Memories:
         """The memories of both, reordered by `order`."""

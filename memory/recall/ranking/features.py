@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from memory.model import Question, Scope, Vector
 from memory.recall.ranking.concepts import ASPECTS, concepts
@@ -46,13 +47,14 @@ _WRITES = re.compile(
 @dataclass(frozen=True, slots=True)
 class TextFeatures:
     """The features that need no vector: from the question's words, its time expressions and the memories' own
-    values.
+    values. `claimed`: the rows with the claim that is asked for; None if they were not compared.
     """
 
     layout: Layout
     arrays: Mapping[str, Floats]
     question: TimeQuestion
     unspaced_share: float
+    claimed: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, slots=True)

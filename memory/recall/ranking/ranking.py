@@ -19,6 +19,7 @@ import numpy.typing as npt
 from memory.chat.plain_lines import LINE_CHARACTERS_MAX
 from memory.language import wants_several
 from memory.model import Candidate, CandidateVerdict, Memory, Question, Record, Selection, Vector
+from memory.model.claim_filters import ClaimFilter
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import TextFeatures, add_vector_features, text_features
 from memory.recall.ranking.layout import Layout
@@ -127,7 +128,7 @@ def rank(
     if reading is None or reading.layout is not layout:
         reading = text_features(corpus, layout, asked, ranking=ranking)
     evidence = add_vector_features(corpus, reading, query_vector, ranking=ranking)
-    is_open = _is_open(layout, asked, asks_about_past=evidence.question.asks_about_past)
+    is_open = _is_open(reading, asked, asks_about_past=evidence.question.asks_about_past)
     weighed = np.stack([evidence.arrays[name] for name in NAMES])
     weighed *= _column(ranking.weights)
     score = np.where(is_open, weighed.sum(axis=0), -np.inf)
@@ -165,10 +166,27 @@ def rank(
     )
 
 
-def read_ahead(corpus: Corpus, asked: Question, *, ranking: RankingSettings = DEFAULT_RANKING) -> TextFeatures | None:
-    """The features that `rank` derives from the question's words, before there is a vector. None without memories."""
+def read_ahead(
+    corpus: Corpus,
+    asked: Question,
+    *,
+    ranking: RankingSettings = DEFAULT_RANKING,
+    claimed: npt.NDArray[np.bool_] | None = None,
+) -> TextFeatures | None:
+    """The features that `rank` derives from the question's words, before there is a vector. None without memories.
+
+    `claimed`: the result of `rows_with_claim` for the corpus as it is.
+    """
     layout = corpus.prepare()
-    return text_features(corpus, layout, asked, ranking=ranking) if layout.size else None
+    if not layout.size:
+        return None
+    return replace(text_features(corpus, layout, asked, ranking=ranking), claimed=claimed)
+
+
+def rows_with_claim(layout: Layout, claim: ClaimFilter) -> npt.NDArray[np.bool_]:
+    """Which rows have it: 0.1 s for 5,000 memories, in a thread if need be."""
+    admitted = (claim.admits(one.subject, one.name, one.attribute, one.values) for one in layout.memories.each())
+    return np.fromiter(admitted, dtype=np.bool_, count=layout.size)
 
 
 def rank_found(found: Sequence[Candidate], asked: Question, *, ranking: RankingSettings = DEFAULT_RANKING) -> Ranked:
@@ -274,9 +292,9 @@ def _cost_of_place(candidate: Candidate) -> float:
     return COST_EXPONENT * math.log(length) - candidate.score
 
 
-def _is_open(layout: Layout, asked: Question, *, asks_about_past: bool) -> npt.NDArray[np.bool_]:
+def _is_open(reading: TextFeatures, asked: Question, *, asks_about_past: bool) -> npt.NDArray[np.bool_]:
     """Which rows may be returned."""
-    scope, memory_types = asked.scope, asked.memory_types
+    layout, scope, memory_types = reading.layout, asked.scope, asked.memory_types
     is_open = np.ones(layout.size, dtype=np.bool_) if asks_about_past else ~layout.is_superseded
     if scope.project_id:
         is_open &= (layout.projects == 0) | (layout.projects == layout.project_numbers.get(scope.project_id, -1))
@@ -286,9 +304,7 @@ def _is_open(layout: Layout, asked: Question, *, asks_about_past: bool) -> npt.N
         wanted = [number for number, kind in enumerate(HALF_LIFE_CLASSES) if kind in memory_types]
         is_open &= np.isin(layout.half_life_class, wanted)
     if not asked.claim.is_any:
-        for row in np.flatnonzero(is_open).tolist():
-            memory = layout.memories[row]
-            is_open[row] = asked.claim.admits(memory.subject, memory.name, memory.attribute, memory.values)
+        is_open &= rows_with_claim(layout, asked.claim) if reading.claimed is None else reading.claimed
     return is_open
 
 
@@ -354,5 +370,6 @@ __all__ = [
     "rank",
     "rank_found",
     "read_ahead",
+    "rows_with_claim",
     "select",
 ]
