@@ -17,8 +17,8 @@ def call(product: Product, method: str, path: str, user: str, **more: Any) -> ht
 
 
 def live(product: Product, user: str, word: str) -> None:
-    """Chats, streamed and not, with a tool; memories stated, superseded, added, forgotten; a profile line; an export
-    and its import; sessions that ended; a call with an idempotency key.
+    """Chats, streamed and not, with a tool; memories stated, superseded, added, corrected, forgotten; a profile line;
+    an export and its import; sessions that ended; a call with an idempotency key.
     """
     product.chat(f"My parrot is called {word}.", user, session_id=f"s-{word}-1")
     product.chat(f"I live in {word} Street.", user, session_id=f"s-{word}-1", stream=True)
@@ -52,10 +52,15 @@ def live(product: Product, user: str, word: str) -> None:
     added = {"memories": [{"content": f"The user fears {word} storms."}, {"content": f"The user sells {word}s."}]}
     ids = call(product, "POST", "", user, json=added, headers=key).json()
     forgotten = json.dumps(ids)
+    corrected = ids["ids"][1]
+    call(product, "PATCH", f"/{corrected}", user, json={"content": "The user sells boats."})
+    [earlier] = call(product, "GET", f"/{corrected}/history", user).json()["earlier"]
+    assert word in earlier["content"]
     product.flush(user)
     memories = call(product, "GET", "", user, params={"status": "all"}).json()["memories"]
     assert any(word in one["content"] for one in memories), memories
-    call(product, "DELETE", f"/{memories[0]['id']}", user)
+    unwanted = next(one["id"] for one in memories if one["id"] != corrected)
+    call(product, "DELETE", f"/{unwanted}", user)
     lines = call(product, "GET", "/export", user).content
     assert word in forgotten + lines.decode()
     call(product, "POST", f"/sessions/s-{word}-1/end", user)
