@@ -43,7 +43,7 @@ class RedisOwners:
         self._noted: set[str] = set()
         self._is_open = False
         self._is_failing = False
-        self._trusts_at = float("-inf")  # the loop's time
+        self._trusts_at = self._beaten_at = float("-inf")  # the loop's time; the latter of the last that succeeded
         self._beating = asyncio.TaskGroup()
         self._beat_task: asyncio.Task[None] | None = None
 
@@ -82,10 +82,13 @@ class RedisOwners:
         self._noted.add(user_id)
 
     async def find_dead(self) -> list[str]:
-        """The dead that nobody forgot yet. Nobody is dead for what the server forgot while it was away itself."""
+        """The dead that nobody forgot yet. Nobody is dead for what the server forgot while it was away itself, or did
+        not hear while it was slow.
+        """
         if not self._is_trusting():
             return []
-        return [name for name, is_alive in await self._others() if not is_alive]
+        dead = [name for name, is_alive in await self._others() if not is_alive]
+        return dead if self._is_trusting() else []
 
     async def find_living(self) -> list[str]:
         """The others that are alive."""
@@ -100,10 +103,13 @@ class RedisOwners:
     async def is_dead(self, owner: str) -> bool:
         """Likewise."""
         is_known = owner != self.name and self._is_trusting()
-        return is_known and not await self._client.call("EXISTS", log_keys.heartbeat(owner))
+        return is_known and not await self._client.call("EXISTS", log_keys.heartbeat(owner)) and self._is_trusting()
 
     def _is_trusting(self) -> bool:
-        return not self._is_failing and asyncio.get_running_loop().time() >= self._trusts_at
+        """Also asked after each look: one whose answers were late may have begun before anybody knew of the outage."""
+        now = asyncio.get_running_loop().time()
+        is_heard = now - self._beaten_at <= BEAT_SECONDS + SLOW_SECONDS
+        return is_heard and not self._is_failing and now >= self._trusts_at
 
     async def users_of(self, owner: str) -> Sequence[str]:
         """Without those that were erased, and for whom it was only about to hold something."""
@@ -145,9 +151,10 @@ class RedisOwners:
 
     async def _beat(self) -> None:
         """Where the key had expired, others may have forgotten us and what we hold."""
-        milliseconds = int(ALIVE_SECONDS * 1000)
+        began, milliseconds = asyncio.get_running_loop().time(), int(ALIVE_SECONDS * 1000)
         words = self._introduction.encode() or WITHOUT_WORDS
         before = await self._client.call("SET", log_keys.heartbeat(self.name), words, "PX", milliseconds, "GET")
         if before is None:
             self._noted.clear()
             await self._client.call("SADD", log_keys.OWNERS, self.name)
+        self._beaten_at = began

@@ -11,6 +11,7 @@ import pytest
 from redis.asyncio import Redis
 from redis_nodes import RedisNodes, own_redis_nodes
 from redis_server import RedisServer, own_redis_server, redis_server
+from slow_relay import running_relay
 
 from memory.adapters.redis import log_keys
 from memory.adapters.redis import owners as owners_module
@@ -62,6 +63,27 @@ async def test_nobody_is_dead_because_the_server_was_away(server: RedisServer) -
         await asyncio.sleep(1.0)
         assert await one.find_dead() == []
         assert await one.find_living() == [two.name]
+
+
+async def test_nobody_is_dead_because_a_look_took_longer_than_a_heartbeat_lives(server: RedisServer) -> None:
+    """It began before anybody knew that the server is slow, and the other's heartbeat is still on its way."""
+    with running_relay(server.port) as to_one, running_relay(server.port) as to_two:
+        async with (
+            connected(RedisAddress(f"redis://127.0.0.1:{to_one.port}")) as client,
+            connected(RedisAddress(f"redis://127.0.0.1:{to_two.port}")) as another,
+            RedisOwners(client) as one,
+            RedisOwners(another) as two,
+        ):
+            assert await one.find_living() == [two.name]
+            for relay in (to_one, to_two):
+                relay.stall()
+            async with asyncio.TaskGroup() as looks:
+                finding = looks.create_task(one.find_dead())
+                judging = looks.create_task(one.is_dead(two.name))
+                await asyncio.sleep(1.2)  # twice as long as a key lives
+                to_one.resume()
+            assert (finding.result(), judging.result()) == ([], False)
+            to_two.resume()
 
 
 async def test_nobody_is_dead_because_a_node_of_a_cluster_was_away(nodes: RedisNodes) -> None:
