@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
+from memory.adapters.redis import log_keys
 from memory.adapters.redis.background import RedisBackground
 from memory.adapters.redis.compacted_states import RedisCompactedStates
 from memory.adapters.redis.connecting import RedisAddress, connected
@@ -34,6 +35,7 @@ from memory.adapters.redis.upkeep_schedule import RedisUpkeepSchedule
 from memory.adapters.redis.usage_counts import RedisUsageCounts
 from memory.adapters.redis.whole_log import RedisTurnLog
 from memory.adapters.redis.write_barrier import RedisWriteBarrier
+from memory.errors import BadSetting
 from memory.model import VectorOrigin
 from memory.ports import Clock
 from memory.ports.holdouts import HoldoutRecord
@@ -96,6 +98,8 @@ async def open_redis_snapshots(settings: Settings, clock: Clock) -> AsyncIterato
 @asynccontextmanager
 async def open_redis_holdouts(settings: Settings) -> AsyncIterator[HoldoutRecord]:
     async with open_redis(settings) as client:
+        if not await client.call("EXISTS", log_keys.QUEUE_SEQ):
+            raise BadSetting(f"nothing was recorded on {settings.redis_url}: name the redis_url of the deployment")
         yield RedisHoldoutRecord(client)
 
 

@@ -1,78 +1,75 @@
-"""`memproxy eval holdout`, on the record of a real turn log."""
+"""`memproxy eval holdout`, on the record of a real turn log on each adapter, opened by its settings."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from library_parts import library_parts
-from typer.testing import CliRunner, Result
+from command_worlds import CommandWorld, command_world
+from turn_logs import DEPLOYMENTS, a_turn
 
-from memory.cli import main
 from memory.errors import BadInput
-from memory.model import RecallStatus, Receipt, Scope, Turn, TurnStatus
+from memory.model import RecallStatus, Receipt, TurnStatus
 from memory.model.chats import Message
-from memory.processes.composition import SYSTEM_CLOCK
 
 
-async def recorded(folder: Path) -> None:
-    """Ten conversations of each arm; in those that are held out, the user has to ask again."""
-    async with library_parts(folder) as parts:
-        parts.now = SYSTEM_CLOCK()
+@pytest.fixture(params=sorted(DEPLOYMENTS))
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> CommandWorld:
+    return command_world(request.param, tmp_path)
+
+
+async def recorded(world: CommandWorld) -> None:
+    """Ten conversations of each arm, by two users; in those that are held out, the user has to ask again."""
+    now = world.deployment.clock.now
+    async with world.deployment.start() as process:
         for number in range(20):
-            arm = "held_out" if number % 2 else "noted"
+            user, arm = ("ann", "bob")[number % 3 == 0], "held_out" if number % 2 else "noted"
             signals = {"arm": arm, "note_tokens": 30}
-            parts.receipts.keep(Receipt(f"r{number}", "ann", parts.now, RecallStatus.USED, "found", signals))
+            process.receipts.keep(Receipt(f"r{number}", user, now, RecallStatus.USED, "found", signals))
             for place in range(1 + number % 2):
-                receipt_id = "" if place else f"r{number}"
-                turn = Turn(
-                    id=f"t{number}-{place}",
-                    scope=Scope("ann", session_id=f"s{number}"),
-                    at=parts.now + place,
+                if place:
+                    process.receipts.keep(Receipt(f"q{number}", user, now, RecallStatus.SKIPPED, "settled"))
+                turn = replace(
+                    a_turn(f"t{number}-{place}", user=user, session=f"s{number}", at=now + place),
                     messages=(Message("user", "Where is my secret kayak?"),),
                     status=TurnStatus.CLOSED,
                     answer="In Dorset.",
-                    receipt_id=receipt_id or f"q{number}",
+                    receipt_id=f"{'q' if place else 'r'}{number}",
                 )
-                if place:
-                    parts.receipts.keep(Receipt(f"q{number}", "ann", parts.now, RecallStatus.SKIPPED, "settled"))
-                await parts.turn_log.append(turn)
-        while await parts.receipts.get("ann", "q19") is None:
-            await asyncio.sleep(0.01)
+                await process.log.append(turn)
+        for user, last in (("ann", "q19"), ("bob", "q15")):
+            while await process.receipts.get(user, last) is None:
+                await asyncio.sleep(0.01)
 
 
-def run(folder: Path, *words: str, code: int = 0) -> Result:
-    config = folder / "c.yaml"
-    config.write_text(json.dumps({"data_dir": str(folder)}))
-    words = ("eval", "holdout", "--config", str(config), *words)
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(main.commands, words, catch_exceptions=False)
-    assert result.exit_code == code, result.output
-    return result
-
-
-def test_both_arms_are_counted_and_compared(tmp_path: Path) -> None:
-    asyncio.run(recorded(tmp_path))
-    report = json.loads(run(tmp_path, "--json").stdout)
+def test_both_arms_are_counted_and_compared(world: CommandWorld) -> None:
+    asyncio.run(recorded(world))
+    report = json.loads(world.run("eval", "holdout", "--json").stdout)
     assert (report["noted"]["conversations"], report["held_out"]["conversations"]) == (10, 10)
     assert (report["noted"]["follow_ups"]["value"], report["held_out"]["follow_ups"]["value"]) == (0.0, 1.0)
     assert report["difference"]["follow_ups"] == {"value": 1.0, "low": 1.0, "high": 1.0}
     assert report["noted"]["corrected"]["high"] == 0.2775
-    shown = run(tmp_path).stdout
+    shown = world.run("eval", "holdout").stdout
     assert "follow-ups per conversation" in shown
     assert "1.00 [1.00, 1.00]" in shown
-    for private in ("ann", "kayak", "Dorset"):
+    for private in ("ann", "bob", "kayak", "Dorset"):
         assert private not in shown + json.dumps(report).replace("answer_tokens", "")
 
 
-def test_older_turns_are_left_out(tmp_path: Path) -> None:
-    asyncio.run(recorded(tmp_path))
-    report = json.loads(run(tmp_path, "--json", "--days", "0").stdout)
+def test_older_turns_are_left_out(world: CommandWorld) -> None:
+    asyncio.run(recorded(world))
+    report = json.loads(world.run("eval", "holdout", "--json", "--days", "0").stdout)
     assert report["noted"]["questions"] == 0
 
 
-def test_where_nothing_was_recorded_nothing_is_created(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="data_dir"):
-        run(tmp_path)
-    assert not (tmp_path / "turns.sqlite").exists()
+def test_where_nothing_was_recorded_the_setting_to_change_is_named_and_nothing_is_created(
+    world: CommandWorld, request: pytest.FixtureRequest
+) -> None:
+    is_on_redis = request.node.callspec.params["world"] != "sqlite"
+    with pytest.raises(BadInput, match="redis_url" if is_on_redis else "data_dir"):
+        world.run("eval", "holdout")
+    assert list((world.config.parent / "data").iterdir()) == []
+    assert not is_on_redis or world.deployment.places_with("") == []

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from library_parts import NOW, Parts, PlainSearch, library_parts
+from library_parts import NOW, Parts, PlainSearch
 from served_library import served_library
 from typer.main import get_command
 from typer.testing import CliRunner, Result
@@ -20,12 +19,9 @@ from memory.cli import main
 from memory.cli.options import MemoryTypeName
 from memory.cli.output import print_table
 from memory.errors import BadInput, BadSetting, NotFound, Unavailable
-from memory.model import MEMORY_TYPES, Memory, MemoryStatus, Message, Scope
+from memory.model import MEMORY_TYPES, Memory, MemoryStatus, Scope
 from memory.model.claim_filters import ClaimFilter
-from memory.ports import LearnDue
-from memory.service.library import Library
 from memory.service.requests import NewMemory
-from memory.settings.loader import Settings
 
 SEEDED = [
     NewMemory("I like green tea", project_id="red", created_at=1_000.0),
@@ -148,52 +144,6 @@ def test_outside_development_the_tools_prove_themselves_by_the_edges_secret(
             ids_of(url)
         monkeypatch.setenv("MEMPROXY_EDGE_SECRET", "s3cret")
         assert len(ids_of(url)) == 3
-
-
-@pytest.fixture
-def log_with_a_dead_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command opens its library anew on the same turn log, as separate processes do."""
-
-    @asynccontextmanager
-    async def opened(_: Settings) -> AsyncIterator[Library]:
-        async with library_parts(tmp_path) as parts:
-            yield parts.library
-
-    async def bury_one() -> None:
-        async with library_parts(tmp_path) as parts:
-            said = [Message("user", "my cat is Tom"), Message("assistant", "nice")]
-            await parts.library.append_turn(Scope("ann", session_id="s"), said, at=0.0)
-            lease = await parts.turn_log.lease(now=parts.now + 1, seconds=30, due=LearnDue())
-            assert lease is not None
-            await parts.turn_log.move_to_dead_letters(lease, now=parts.now, reason="the model said nonsense")
-
-    asyncio.run(bury_one())
-    monkeypatch.setattr(main, "_open_library", opened)
-
-
-@pytest.mark.usefixtures("log_with_a_dead_letter")
-def test_turns_shows_the_record() -> None:
-    (turn,) = json.loads(run("turns", "--user", "ann", "--json").stdout)["turns"]
-    assert (turn["messages"][0]["content"], turn["answer"], turn["status"]) == ("my cat is Tom", "nice", "closed")
-    assert "my cat is Tom" in run("turns", "--user", "ann").stdout
-    assert json.loads(run("turns", "--user", "ann", "--session", "t", "--json").stdout) == {"turns": []}
-
-
-@pytest.mark.usefixtures("log_with_a_dead_letter")
-def test_a_dead_letter_is_listed_and_replayed() -> None:
-    assert "the model said nonsense" in run("dlq", "list").stdout
-    (letter,) = json.loads(run("dlq", "list", "--json").stdout)["dead_letters"]
-    assert "due again: 0" in run("dlq", "replay", "another").stdout
-    assert "due again: 1" in run("dlq", "replay", letter["window_id"]).stdout
-    assert json.loads(run("dlq", "list", "--json").stdout) == {"dead_letters": []}
-
-
-@pytest.mark.usefixtures("log_with_a_dead_letter")
-def test_a_dead_letter_is_dropped_only_on_purpose() -> None:
-    run("dlq", "drop", code=2)
-    run("dlq", "drop", "--all", code=1, answer="n\n")
-    assert len(json.loads(run("dlq", "list", "--json").stdout)["dead_letters"]) == 1
-    assert "dropped: 1" in run("dlq", "drop", "--all", "--yes").stdout
 
 
 def test_a_bad_setting_stops_every_command(tmp_path: Path) -> None:

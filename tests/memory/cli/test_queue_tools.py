@@ -1,0 +1,158 @@
+"""`memproxy turns` and `memproxy dlq`, on a real turn log on each adapter, opened by its settings."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from command_worlds import CommandWorld, command_world, run_command, settings_file
+from turn_logs import DEPLOYMENTS, Process, a_turn, ids_of, lease_at
+
+from memory.errors import Unavailable
+from memory.model import Message, Turn, TurnStatus
+
+REASON = "the model said [bold]nonsense[/bold] \x1b[31m"
+
+
+@pytest.fixture(params=sorted(DEPLOYMENTS))
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> CommandWorld:
+    return command_world(request.param, tmp_path)
+
+
+def done(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
+
+
+def closed(world: CommandWorld, turn_id: str, *, after: float = 0.0, **fields: str) -> Turn:
+    """A whole turn, some seconds after the others."""
+    at = world.deployment.clock.now + after
+    asked = (Message("user", f"My cat is {turn_id}"), Message("user", "[bold]what?[/bold] \x1b[31m"))
+    turn = a_turn(turn_id, status=TurnStatus.CLOSED, at=at, **fields)
+    return replace(turn, messages=asked, answer=f"Hello {turn_id}", answered_at=at + 1)
+
+
+async def record(world: CommandWorld, *turns: Turn) -> None:
+    async with world.deployment.start() as process:
+        for turn in turns:
+            await process.log.append(turn)
+
+
+async def bury(world: CommandWorld, *turn_ids: str) -> None:
+    """One dead letter for each, of a user of its name."""
+    async with world.deployment.start() as process:
+        for turn_id in turn_ids:
+            await process.log.append(closed(world, turn_id, user=f"user-{turn_id}"))
+            lease = await lease_at(process.log, world.deployment.clock.now + 1)
+            assert ids_of(lease) == [turn_id]
+            assert lease is not None
+            await process.log.move_to_dead_letters(lease, now=world.deployment.clock.now, reason=REASON)
+
+
+def turns_of(world: CommandWorld, *words: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(world.run("turns", "--json", *words).stdout)["turns"]
+    return found
+
+
+def letters(world: CommandWorld) -> dict[str, str]:
+    """Windows by user."""
+    found = json.loads(world.run("dlq", "list", "--json").stdout)["dead_letters"]
+    return {one["user_id"]: one["window_id"] for one in found}
+
+
+async def due(process: Process, now: float) -> set[str]:
+    """Turns that are learnt now."""
+    found: set[str] = set()
+    while (lease := await lease_at(process.log, now)) is not None:
+        found |= set(ids_of(lease))
+        await process.log.acknowledge(lease)
+    return found
+
+
+def test_turns_shows_the_record_of_a_user_oldest_first(world: CommandWorld) -> None:
+    first, second = closed(world, "t1", session="one"), closed(world, "t2", session="two", after=5.0, project="red")
+    aborted = replace(closed(world, "t3", session="one", after=9.0), status=TurnStatus.ABORTED, answer="Hel")
+    done(record(world, first, second, aborted, closed(world, "t4", user="bob")))
+    found = turns_of(world, "--user", "ann")
+    assert [one["id"] for one in found] == ["t1", "t2", "t3"]
+    assert found[0]["messages"] == msgspec.to_builtins(list(first.messages))
+    assert [(one["answer"], one["status"]) for one in found] == [
+        ("Hello t1", "closed"),
+        ("Hello t2", "closed"),
+        ("Hel", "aborted"),
+    ]
+    assert found[1]["scope"] == msgspec.to_builtins(second.scope)
+    assert found[0]["at"] == pytest.approx(first.at)
+    assert [one["id"] for one in turns_of(world, "--user", "ann", "--session", "one")] == ["t1", "t3"]
+    assert turns_of(world, "--user", "ann", "--session", "three") == turns_of(world, "--user", "nobody") == []
+    shown = world.run("turns", "--user", "ann").stdout
+    assert [line.split()[2:3] for line in shown.splitlines() if "My cat" in line] == [
+        ["closed"],
+        ["closed"],
+        ["aborted"],
+    ]
+    assert "[bold]what?[/bold]" in shown
+    assert "\x1b" not in shown
+
+
+def test_dead_letters_are_listed_with_the_reason_of_their_last_failure(world: CommandWorld) -> None:
+    assert letters(world) == {}
+    done(bury(world, "a", "b"))
+    first, second = json.loads(world.run("dlq", "list", "--json").stdout)["dead_letters"]
+    assert {one["user_id"]: one["turn_ids"] for one in (first, second)} == {"user-a": ["a"], "user-b": ["b"]}
+    assert (first["session_id"], first["attempts"], first["reason"]) == ("s1", 1, REASON)
+    assert first["buried_at"] == pytest.approx(world.deployment.clock.now)
+    head, *rows = world.run("dlq", "list").stdout.splitlines()
+    assert head.split() == ["window", "user", "session", "turns", "attempts", "buried", "at", "reason"]
+    assert {row.split()[0] for row in rows} == {first["window_id"], second["window_id"]}
+    assert all("the model said [bold]nonsense[/bold]" in row and "\x1b" not in row for row in rows)
+
+
+def test_dead_letters_are_replayed_by_their_ids_or_all(world: CommandWorld) -> None:
+    done(bury(world, "a", "b", "c"))
+    windows = letters(world)
+    assert world.run("dlq", "replay", "another").stdout == "due again: 0\n"
+    assert world.run("dlq", "replay", windows["user-b"], windows["user-b"]).stdout == "due again: 1\n"
+    assert set(letters(world)) == {"user-a", "user-c"}
+    assert json.loads(world.run("dlq", "replay", "--all", "--json").stdout) == {"replayed": 2}
+    assert letters(world) == {}
+    assert world.run("dlq", "replay", "--all").stdout == "due again: 0\n"
+
+    async def are_due() -> None:
+        async with world.deployment.start() as process:
+            assert await due(process, world.deployment.clock.now + 60) == {"a", "b", "c"}
+
+    done(are_due())
+
+
+def test_a_dead_letter_is_dropped_only_on_purpose_and_its_turn_stays_on_record(world: CommandWorld) -> None:
+    done(bury(world, "a", "b", "c"))
+    windows = letters(world)
+    world.run("dlq", "drop", code=2)
+    world.run("dlq", "drop", windows["user-a"], "--all", code=2)
+    world.run("dlq", "drop", "--all", code=1, answer="n\n")
+    assert set(letters(world)) == {"user-a", "user-b", "user-c"}
+    assert world.run("dlq", "drop", "another", "--yes").stdout == "dropped: 0\n"
+    assert json.loads(world.run("dlq", "drop", windows["user-a"], "--yes", "--json").stdout) == {"dropped": 1}
+    assert set(letters(world)) == {"user-b", "user-c"}
+    assert world.run("dlq", "drop", "--all", answer="y\n").stdout.endswith("dropped: 2\n")
+    assert letters(world) == {}
+    assert [one["id"] for one in turns_of(world, "--user", "user-a")] == ["a"]
+
+    async def is_never_learnt() -> None:
+        async with world.deployment.start() as process:
+            assert await due(process, world.deployment.clock.now + 60) == set()
+
+    done(is_never_learnt())
+
+
+@pytest.mark.parametrize("words", [("turns", "--user", "ann"), ("dlq", "list"), ("dlq", "drop", "--all", "--yes")])
+def test_a_redis_server_that_does_not_answer_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
+    config = settings_file(tmp_path, redis_url="redis://127.0.0.1:1")
+    with pytest.raises(Unavailable, match="Redis"):
+        run_command(config, *words)
