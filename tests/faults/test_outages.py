@@ -6,7 +6,6 @@ No chat fails, learning catches up by itself, and no part keeps the outage in it
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import httpx
 import pytest
 import yaml
 from chat_load import Talker, talking
@@ -24,9 +22,9 @@ from milvus_lite_server import MilvusLiteServer, free_port
 from milvus_standalone import MILVUS_SERVER, TOKEN, MilvusServer
 from misbehaving_model import running_moody_model
 from process_sizes import proportional_mb
-from product import Product, eventually, sentences
+from product import Product, eventually
 from redis_server import RedisServer
-from two_of_each import TURN_LOGS, is_whole, kept_of, running_two_of_each
+from two_of_each import TURN_LOGS, counted, is_learnt_once, is_whole, running_two_of_each
 from upstream import running_upstream
 
 from memory.runtime.gc_freeze import SPARE_BYTES
@@ -37,7 +35,6 @@ CHATS_BETWEEN = 3  # statements come with as many chats that state nothing
 SHORT_SECONDS, LONG_SECONDS = 12.0, 60.0
 WARM_SECONDS = 15.0  # of the same load, so that sizes are compared under it
 RETRY_SECONDS_MAX = 4.0  # so that a test need not wait for the five minutes of a long outage
-CAUGHT_UP_SECONDS_MAX = 60.0
 GROWTH_MAX = 0.1  # of the memory of filters, workers and API
 FILTERS = 2
 ON_SERVERS = f"redis and a {MILVUS_SERVER}"
@@ -210,30 +207,12 @@ async def chats_are_learnt(product: Product, name: str, *, seconds: float, outag
     assert load.failures == {}
     for user in {talker.user for talker in people}:
         said = {chat.said for chat in load.chats if chat.user == user}
-        await asyncio.to_thread(is_caught_up_with, product, user, said)
+        await asyncio.to_thread(is_learnt_once, product, user, said, stated=said & THINGS)
     assert counted(product, TURNS_LOST) == 0
-
-
-def is_caught_up_with(product: Product, user: str, said: set[str]) -> None:
-    """Wait until all that was stated is in memory, without a flush, which would ask for it."""
-    stated = sentences([text for text in said if text in THINGS])
-    eventually(
-        lambda: stated <= sentences(list(kept_of(product, user).memories)), seconds=CAUGHT_UP_SECONDS_MAX, every=0.5
-    )
-    eventually(lambda: product.flush(user)["pending"] == 0, seconds=CAUGHT_UP_SECONDS_MAX)
-    assert product.flush(user)["failed"] == 0
-    kept = kept_of(product, user)
-    assert kept.said == Counter(said), f"turns of {user} were lost or doubled"
-    assert {memory: times for memory, times in kept.memories.items() if times > 1} == {}
 
 
 def waiting_turns(product: Product) -> float:
     return sum(counted(product, f'{TURNS_WAITING}{{state="{state}"}}') for state in ("due", "leased"))
-
-
-def counted(product: Product, name: str) -> float:
-    page = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=10).text
-    return sum(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(name))
 
 
 def sizes(product: Product) -> dict[str, float]:

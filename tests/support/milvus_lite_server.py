@@ -23,12 +23,12 @@ class MilvusLiteServer:
 
     def __init__(self, data_dir: Path, *, port: int = 0) -> None:
         self._data_dir = data_dir
-        self._port = port or free_port()
+        self.port = port or free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def uri(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://127.0.0.1:{self.port}"
 
     def address(self, collection: str, dimension: int, origin: VectorOrigin | None = None) -> MilvusAddress:
         return MilvusAddress(self.uri, collection, dimension, origin=origin)
@@ -42,17 +42,17 @@ class MilvusLiteServer:
 
     def start(self) -> None:
         program = str(Path(sys.executable).parent / "milvus-lite")
-        words = [program, "server", "--data-dir", str(self._data_dir), "--host", "127.0.0.1", "--port", str(self._port)]
+        words = [program, "server", "--data-dir", str(self._data_dir), "--host", "127.0.0.1", "--port", str(self.port)]
         words += ONE_THREAD
         with (self._data_dir.parent / "milvus-lite.log").open("ab") as log:
             self._process = subprocess.Popen(words, stdout=log, stderr=log)
         deadline = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < deadline:
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self._port)) == 0:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
             time.sleep(0.05)
-        raise AssertionError(f"milvus-lite server did not start on port {self._port}")
+        raise AssertionError(f"milvus-lite server did not start on port {self.port}")
 
     def kill(self) -> None:
         if self._process is not None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
-from product import Product, running_product
+from product import Product, eventually, running_product, sentences
 from prometheus_client.multiprocess import MultiProcessCollector
 from redis_server import RedisServer, own_redis_server
 
 TURN_LOGS = ("redis", "sqlite")
+CAUGHT_UP_SECONDS_MAX = 60.0
 
 
 @contextmanager
@@ -84,3 +85,26 @@ def kept_of(product: Product, user: str) -> Kept:
             case {"kind": "memory", "memory": memory}:
                 kept.memories[memory["content"]] += 1
     return kept
+
+
+def is_learnt_once(product: Product, user: str, said: Collection[str], *, stated: Collection[str]) -> None:
+    """Wait until all that was stated is in memory, without a flush, which would ask for it: once, as each text in the
+    record.
+    """
+    eventually(lambda: _is_all_there(product, user, said, stated), seconds=CAUGHT_UP_SECONDS_MAX, every=0.5)
+    eventually(lambda: product.flush(user)["pending"] == 0, seconds=CAUGHT_UP_SECONDS_MAX)
+    assert product.flush(user)["failed"] == 0
+    kept = kept_of(product, user)
+    assert kept.said == Counter(said), f"turns of {user} were lost or doubled"
+    assert {memory: times for memory, times in kept.memories.items() if times > 1} == {}
+
+
+def _is_all_there(product: Product, user: str, said: Collection[str], stated: Collection[str]) -> bool:
+    kept = kept_of(product, user)
+    return kept.said.keys() >= set(said) and sentences(list(stated)) <= sentences(list(kept.memories))
+
+
+def counted(product: Product, name: str) -> float:
+    """The sum of the metrics page's lines that begin so."""
+    page = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=10).text
+    return sum(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(name))
