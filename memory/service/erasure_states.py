@@ -62,16 +62,20 @@ class ErasureLooks:
         self._record = record
         self._clock = clock
         self._one_at_a_time = asyncio.Lock()
+        self._looked_for = ""  # the erasure for which a look is under way, or was
         self._rests_from, self._rests_until = 0.0, 0.0
 
     async def status(self, user_id: str, erasure_id: str, look: Look, *, part: str = "") -> ErasureStatus:
         """How far it is, after a look if one is due. A look without any place says nothing. Raises `NotFound`.
 
+        Whoever asks during a look for the same erasure waits for it; others would wait for nothing.
         `part`: by which the erasure was recorded.
         """
         found = await self._found(user_id, erasure_id, part)
-        if await self._is_due(user_id, found, part):
+        is_another_under_way = self._one_at_a_time.locked() and self._looked_for != erasure_id
+        if not is_another_under_way and await self._is_due(user_id, found, part):
             async with self._one_at_a_time:
+                self._looked_for = erasure_id
                 found = await self._found(user_id, erasure_id, part)  # another call may have looked meanwhile
                 if await self._is_due(user_id, found, part):
                     found = await self._looked(user_id, found, look, part)

@@ -37,6 +37,8 @@ class CountedScan:
 
     def __init__(self, report: PlaceReport | None, clock: ManualClock) -> None:
         self.looks, self.seconds, self.is_failing = 0, 0.0, False
+        self.may_end = asyncio.Event()
+        self.may_end.set()
         self._report = report
         self._clock = clock
 
@@ -44,6 +46,7 @@ class CountedScan:
         assert wanted[0].startswith(USER)
         self.looks += 1
         await asyncio.sleep(0.01)
+        await self.may_end.wait()
         self._clock.now += self.seconds
         if self.is_failing:
             raise Unavailable("files", "they could not be read")
@@ -175,6 +178,24 @@ async def test_a_day_after_the_last_look_the_next_is_the_first_again(tmp_path: P
             await erasures.status(USER, "e1")
             clock.now += pause
         assert scan.looks == 5
+
+
+async def test_nobody_waits_for_a_look_for_somebody_else(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with looked_for(tmp_path, clock, FOUND) as (erasures, record, [scan]):
+        scan.may_end.clear()
+        for user in (USER, f"{USER}-2"):
+            await erased(record, f"of-{user}", clock, user)
+        async with asyncio.TaskGroup() as group:
+            same = [group.create_task(erasures.status(USER, f"of-{USER}")) for _ in range(2)]
+            while not scan.looks:
+                await asyncio.sleep(0.001)
+            other = await erasures.status(f"{USER}-2", f"of-{USER}-2")
+            assert not any(one.done() for one in same)
+            scan.may_end.set()
+        assert other.state == ErasureState.REWRITTEN
+        assert [one.result().state for one in same] == [ErasureState.REMAINS] * 2
+        assert scan.looks == 1
 
 
 @pytest.mark.parametrize("is_failing", [False, True])
