@@ -50,6 +50,9 @@ async def test_head_is_refused_as_get_is(api: httpx.AsyncClient) -> None:
         ("/v1/memory/anything", {"DELETE", "GET", "OPTIONS", "PATCH"}),
         ("/v1/memory/search", {"OPTIONS", "POST"}),
         ("/health", {"GET", "OPTIONS"}),
+        ("/v1/sessions/s1/end", {"OPTIONS", "POST"}),
+        ("/v1/memory/sessions/s1/end", {"OPTIONS", "POST"}),
+        ("/v1/sessions/a/b", {"DELETE", "GET", "OPTIONS"}),
     ],
 )
 async def test_options_names_the_methods_and_changes_nothing(
