@@ -64,9 +64,9 @@ async def test_the_store_is_not_copied_again_and_again_for_a_turn_log_that_is_to
         assert (found.rewritten_at is not None) == bool(rewritings)
 
 
-def test_rewriting_takes_a_fifth_of_the_time_at_most_and_erasures_of_half_a_minute_share_one() -> None:
+def test_rewriting_takes_a_fifth_of_the_time_at_most_and_erasures_of_five_seconds_share_one() -> None:
     assert pause_after(None) == 1.0
-    assert pause_after(0.0) == pause_after(2.0) == 30.0
+    assert pause_after(0.0) == pause_after(1.0) == 5.0
     assert pause_after(60.0) == 240.0
 
 
