@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from learning_processes import LearningProcesses, running_learning_processes
+from two_of_each import TURN_LOGS
 
 
 @pytest.fixture(scope="session")
@@ -14,11 +15,11 @@ def shared_parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LearningP
         yield parts
 
 
-@pytest.fixture
+@pytest.fixture(params=TURN_LOGS)
 def parts(shared_parts: LearningProcesses, request: pytest.FixtureRequest) -> Iterator[LearningProcesses]:
     """The shared servers with a turn log and a collection of this test's own; its workers are killed at the end."""
     name = "".join(character for character in request.node.name if character.isalnum())[-40:]
-    mine = shared_parts.apart(name)
+    mine = shared_parts.apart(name, turn_log=request.param)
     try:
         yield mine
     finally:

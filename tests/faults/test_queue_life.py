@@ -31,6 +31,9 @@ OUTAGE_SECONDS = 12.0  # while one is asking for all, the others have to come to
 SHORT_OUTAGE_SECONDS = 4.0  # where all have the same trouble, whoever asks
 
 
+ON_SQLITE = pytest.mark.parametrize("parts", ["sqlite"], indirect=True)  # of the model, whatever holds the queue
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -92,6 +95,7 @@ CALLS = {"Oxford": 2, "Bath": 1}  # junk is sent back once; nobody reads what is
 TOWNS = ("Leeds", "York", "Bristol", "Oxford", "Bath", "Hull")
 
 
+@ON_SQLITE
 @pytest.mark.slow("an outage has to last until it is given up")
 async def test_a_model_in_trouble_is_retried_then_a_dead_letter_says_why_and_others_go_on(
     parts: LearningProcesses,
@@ -160,6 +164,7 @@ async def _replay_by_command(
     assert await asyncio.to_thread(parts.dead_letters) == []
 
 
+@ON_SQLITE
 async def test_what_a_model_takes_and_does_not_answer_in_time_is_read_by_the_trained_reader(
     parts: LearningProcesses,
 ) -> None:
@@ -175,6 +180,7 @@ async def test_what_a_model_takes_and_does_not_answer_in_time_is_read_by_the_tra
         assert worker.stop() == 0
 
 
+@ON_SQLITE
 async def test_a_model_that_is_down_for_longer_than_allowed_costs_nothing_but_a_replay(
     parts: LearningProcesses,
 ) -> None:
@@ -198,6 +204,7 @@ async def test_a_model_that_is_down_for_longer_than_allowed_costs_nothing_but_a_
         assert worker.stop() == 0
 
 
+@ON_SQLITE
 async def test_a_model_that_is_down_for_less_than_allowed_costs_nothing_at_all(parts: LearningProcesses) -> None:
     port = free_port()
     async with records_of(parts) as records:

@@ -1,6 +1,7 @@
 """What learns, as real processes: Milvus Lite, and `memproxy worker`s with the real models, to be killed.
 
-The turn log is a file that the test shares with them. Workers are started alone, as on a machine that runs only them.
+The turn log is a file, or a Redis server, that the test shares with them. Workers are started alone, as on a machine
+that runs only them.
 """
 
 from __future__ import annotations
@@ -22,14 +23,19 @@ import yaml
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
+from redis_server import redis_server
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
+from memory.adapters.redis.connecting import RedisAddress, connected
+from memory.adapters.redis.ledger import RedisUserLedger
+from memory.adapters.redis.owners import RedisOwners
+from memory.adapters.redis.whole_log import RedisTurnLog
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.model import Memory, Message, Scope, Turn, TurnStatus
-from memory.ports import MemoryFilter
+from memory.ports import MemoryFilter, TurnLog, UserLedger
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.runtime.metrics import Metrics
 
@@ -80,18 +86,24 @@ class WorkerProcess:
 
 @dataclass
 class LearningProcesses:
-    """A folder with its store, running. Each `start_worker` adds one more worker."""
+    """A folder with its store, running. Each `start_worker` adds one more worker. `redis_url`: empty, and the turn log
+    is a file in the folder.
+    """
 
     folder: Path
     milvus: MilvusLiteServer
     collection: str = "agentic_memory"
+    redis_url: str = ""
     workers: list[WorkerProcess] = field(default_factory=list)
 
-    def apart(self, name: str) -> LearningProcesses:
-        """The same server, with a turn log and a collection of its own."""
-        folder = self.folder / name
+    def apart(self, name: str, *, turn_log: str = "sqlite") -> LearningProcesses:
+        """The same store, with a turn log and a collection of its own; on Redis that of the one test that runs now."""
+        folder, redis_url = self.folder / name, ""
         folder.mkdir()
-        return LearningProcesses(folder, self.milvus, f"memory_{name}")
+        if turn_log == "redis":
+            redis_server().empty()
+            redis_url = redis_server().url
+        return LearningProcesses(folder, self.milvus, f"memory_{name}", redis_url)
 
     def config(self, settings: Mapping[str, Any], *, metrics_port: int = 0) -> Path:
         """The configuration file: these parts, and the settings of the test on top (`memory` is merged)."""
@@ -107,6 +119,7 @@ class LearningProcesses:
                     "data_dir": str(self.folder),
                     "run_dir": str(self.folder),
                     "milvus_uri": self.milvus.uri,
+                    "redis_url": self.redis_url,
                     **settings,
                     **shown,
                     "memory": memory,
@@ -144,8 +157,8 @@ class LearningProcesses:
 class Records:
     """The test's own view of the turn log, the ledger and the store, as another process."""
 
-    turn_log: SqliteTurnLog
-    ledger: SqliteUserLedger
+    turn_log: TurnLog
+    ledger: UserLedger
     store: MilvusStore
 
     async def tell(
@@ -189,11 +202,21 @@ class Records:
 async def records_of(parts: LearningProcesses) -> AsyncIterator[Records]:
     address = MilvusAddress(parts.milvus.uri, parts.collection, DIMENSION)
     async with (
-        SqliteDatabase(parts.folder / "turns.sqlite") as database,
+        _turn_log_of(parts) as (turn_log, ledger),
         MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store,
     ):
-        ledger = SqliteUserLedger(database, clock=SYSTEM_CLOCK)
-        yield Records(SqliteTurnLog(database, clock=SYSTEM_CLOCK), ledger, store)
+        yield Records(turn_log, ledger, store)
+
+
+@asynccontextmanager
+async def _turn_log_of(parts: LearningProcesses) -> AsyncIterator[tuple[TurnLog, UserLedger]]:
+    if parts.redis_url:
+        async with connected(RedisAddress(parts.redis_url)) as client, RedisOwners(client) as owners:
+            ledger = RedisUserLedger(client, owners, clock=SYSTEM_CLOCK)
+            yield RedisTurnLog(client, owners, clock=SYSTEM_CLOCK), ledger
+    else:
+        async with SqliteDatabase(parts.folder / "turns.sqlite") as database:
+            yield SqliteTurnLog(database, clock=SYSTEM_CLOCK), SqliteUserLedger(database, clock=SYSTEM_CLOCK)
 
 
 @contextmanager
