@@ -9,7 +9,7 @@ import pytest
 from memory_rows import DIMENSION
 from milvus_kinds import MILVUS_KINDS, PATIENT, empty_address, prepared, real_milvus
 from prometheus_client import CollectorRegistry
-from turn_logs import DEPLOYMENTS, ON_VALKEY, Deployment
+from turn_logs import DEPLOYMENTS, ON_VALKEY, WITH_REPEATS, Deployment
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.milvus.store import MilvusStore
@@ -29,20 +29,30 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
 
 
 SUITES_ON_VALKEY = ("test_turn_log_queue", "test_user_ledger")
+SUITES_WITH_REPEATS = (
+    "test_conversation_trees",
+    "test_erasures",
+    "test_projects",
+    "test_recorded_messages_changed",
+    "test_session_summaries",
+    "test_turn_log_queue",
+    "test_user_ledger",
+)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A suite runs on every adapter."""
     if "deployment" in metafunc.fixturenames:
-        is_on_valkey = Path(metafunc.module.__file__).stem in SUITES_ON_VALKEY
-        kinds = [*DEPLOYMENTS, *(ON_VALKEY if is_on_valkey else ())]
+        suite, kinds = Path(metafunc.module.__file__).stem, list(DEPLOYMENTS)
+        kinds += ON_VALKEY if suite in SUITES_ON_VALKEY else ()
+        kinds += WITH_REPEATS if suite in SUITES_WITH_REPEATS else ()
         metafunc.parametrize("deployment", sorted(kinds), indirect=True)
 
 
 @pytest.fixture
 def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
     """Every adapter of the turn log."""
-    return (DEPLOYMENTS | ON_VALKEY)[request.param](tmp_path)
+    return (DEPLOYMENTS | ON_VALKEY | WITH_REPEATS)[request.param](tmp_path)
 
 
 @pytest.fixture

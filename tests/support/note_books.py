@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from redis_parts import shared_client
+from redis_parts import RepeatingClient, shared_client
 
 from memory.adapters.redis.background import RedisBackground
+from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.model_capabilities import RedisModelCapabilities
 from memory.adapters.redis.notes import RedisNoteBook
 from memory.adapters.redis.receipts import RedisReceipts
@@ -61,8 +62,13 @@ async def sqlite_books(folder: Path, clock: Clock, bounds: Bounds) -> AsyncItera
 
 
 @asynccontextmanager
-async def redis_books(folder: Path, clock: Clock, bounds: Bounds, *, is_cluster: bool = False) -> AsyncIterator[Books]:
-    async with shared_client(folder, is_cluster=is_cluster) as client, RedisBackground() as background:
+async def redis_books(
+    folder: Path, clock: Clock, bounds: Bounds, *, is_cluster: bool = False, client_of: type[LogClient] = LogClient
+) -> AsyncIterator[Books]:
+    async with (
+        shared_client(folder, is_cluster=is_cluster, client_of=client_of) as client,
+        RedisBackground() as background,
+    ):
         yield Books(
             RedisNoteBook(client, limits=NoteLimits(bounds.total_bytes, bounds.user_bytes)),
             RedisReceipts(
@@ -80,4 +86,5 @@ BOOKS: dict[str, Opener] = {  # one line per adapter: the suites run on each
     "sqlite": sqlite_books,
     "redis": redis_books,
     "redis cluster": partial(redis_books, is_cluster=True),
+    "redis, batches twice": partial(redis_books, client_of=RepeatingClient),
 }

@@ -17,8 +17,21 @@ from memory.errors import Unavailable
 REDIS_KINDS = {"redis": False, "redis cluster": True}  # whether it is a cluster
 
 
+class RepeatingClient(LogClient):
+    """Has each batch executed twice, as where one of its commands was refused: on a server that was full, or by a node
+    that failed. A single command, or a script, that was refused was not executed.
+    """
+
+    async def calls(self, commands: Sequence[Command]) -> list[Reply]:
+        if len(commands) > 1:
+            await super().calls(commands)
+        return await super().calls(commands)
+
+
 @asynccontextmanager
-async def shared_client(folder: Path, *, is_cluster: bool = False) -> AsyncIterator[LogClient]:
+async def shared_client(
+    folder: Path, *, is_cluster: bool = False, client_of: type[LogClient] = LogClient
+) -> AsyncIterator[LogClient]:
     """What one more process has. The server is emptied by the first process of a test, whose folder is this one."""
     server = redis_nodes() if is_cluster else redis_server()
     begun = folder / "redis-begun"
@@ -26,7 +39,7 @@ async def shared_client(folder: Path, *, is_cluster: bool = False) -> AsyncItera
         begun.touch()
         server.empty()
     connecting = RedisCluster("127.0.0.1", server.port) if is_cluster else Redis(port=server.port)
-    async with connecting as connected, LogClient(connected) as client:
+    async with connecting as connected, client_of(connected) as client:
         yield client
 
 

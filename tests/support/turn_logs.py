@@ -15,6 +15,7 @@ from pathlib import Path
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
 from redis_nodes import RedisNodes, redis_nodes
+from redis_parts import RepeatingClient
 from redis_server import RedisServer, redis_server, valkey_server
 
 from memory.adapters.redis.background import RedisBackground
@@ -156,7 +157,12 @@ def valkey_deployment(_: Path) -> Deployment:
     return _deployment_on(valkey_server())
 
 
-def _deployment_on(server: RedisServer | RedisNodes) -> Deployment:
+def repeating_deployment(_: Path) -> Deployment:
+    """On an empty server, which executes each batch of commands twice."""
+    return _deployment_on(redis_server(), RepeatingClient)
+
+
+def _deployment_on(server: RedisServer | RedisNodes, client_of: type[LogClient] = LogClient) -> Deployment:
     server.empty()
 
     @asynccontextmanager
@@ -165,7 +171,7 @@ def _deployment_on(server: RedisServer | RedisNodes) -> Deployment:
         connecting = RedisCluster("127.0.0.1", server.port) if is_cluster else Redis(port=server.port)
         async with (
             connecting as connected,
-            LogClient(connected) as client,
+            client_of(connected) as client,
             RedisOwners(client) as owners,
             RedisBackground() as background,
             RedisUsageCounts(client, background) as usage_counts,
@@ -187,6 +193,7 @@ DEPLOYMENTS = {  # one line per adapter: the suites run on each
     "redis cluster": partial(redis_deployment, is_cluster=True),
 }
 ON_VALKEY = {"valkey": valkey_deployment}  # for suites that run most scripts: all of them would take minutes more
+WITH_REPEATS = {"redis, batches twice": repeating_deployment}  # for suites in which batches write
 
 
 def a_turn(
