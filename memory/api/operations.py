@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeAlias
 from litestar.di import NamedDependency, Provide
 from litestar.handlers import HTTPRouteHandler, delete, get, patch, post, put
 from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.spec import Operation, RequestBody
 from litestar.params import HeaderParameter
 
 from memory.api.identity import Caller
@@ -67,6 +68,15 @@ class Allowed:
     is_streamed: bool = False
 
 
+@dataclass
+class WithOptionalBody(Operation):
+    """In the document: the call may come without a body, although one is described."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.request_body, RequestBody):
+            self.request_body.required = False
+
+
 READS, WRITES, OPERATES = Allowed("read"), Allowed("write"), Allowed("operate")
 READS_PROJECTS, WRITES_PROJECTS = Allowed("read", of_projects=True), Allowed("write", of_projects=True)
 
@@ -88,6 +98,9 @@ def operation(
         functions = (endpoint, *(one.dependency for one in provided.values()))
         names = [name for function in functions for name in inspect.signature(function).parameters]
         parameters = [ALIASES.get(one, one) for one in names if one not in NOT_PARAMETERS and one not in provided]
+        body = inspect.signature(endpoint).parameters.get("data")
+        if body is not None and body.default is not inspect.Parameter.empty:
+            options["operation_class"] = WithOptionalBody
         handler: HTTPRouteHandler = verb(
             path,
             operation_id=lambda _, __, components: _operation_id(name, components),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import schemathesis
 from api_parts import ANN
+from explored_api import explore
 from hypothesis import HealthCheck, given, settings
 from library_parts import NOW, Parts, report
 from prometheus_client import CollectorRegistry
@@ -39,12 +41,14 @@ CHECKS = [
     response_headers_conformance,
 ]
 EXPLORING = settings(
-    max_examples=3,  # of each operation in each way; the whole takes some seconds
     deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=list(HealthCheck),
 )
+# Of each operation in each way: the whole takes some seconds; with --long, minutes.
+EXAMPLES, LONG_EXAMPLES = 3, 100
+LONG_SECONDS = 300  # of Schemathesis' own run with --long
 KNOWN = {
     "memories": "m1",
     "operator": "one",
@@ -122,7 +126,7 @@ def document(url: str) -> dict[str, Any]:
     return found
 
 
-def probe(operation: Any, url: str) -> set[int]:
+def probe(operation: Any, url: str, exploring: settings) -> set[int]:
     """Calls it as it succeeds, and as the document allows. Returns the statuses of the answers."""
     name = operation.definition.raw["operationId"].removesuffix("OnApiPort")
     is_second = operation.definition.raw["operationId"] == "deleteSessionOnApiPort"
@@ -133,7 +137,7 @@ def probe(operation: Any, url: str) -> set[int]:
     def call(case: Any) -> None:
         statuses.add(case.call_and_validate(base_url=url, headers=ANN, checks=CHECKS).status_code)
 
-    @EXPLORING
+    @exploring
     @given(case=operation.as_strategy())
     def call_with_what_is_known(case: Any) -> None:
         tag = "erasures" if name == "getErasureOfUser" else operation.tags[0]
@@ -145,12 +149,16 @@ def probe(operation: Any, url: str) -> set[int]:
         call(case)
 
     call_with_what_is_known()
-    EXPLORING(given(case=operation.as_strategy())(call))()
+    exploring(given(case=operation.as_strategy())(call))()
     return statuses
 
 
 @pytest.mark.slow("some hundred requests to a library on disk")
-def test_every_answer_is_as_the_document_says_and_none_is_a_fault_of_ours(url: str, document: dict[str, Any]) -> None:
+def test_every_answer_is_as_the_document_says_and_none_is_a_fault_of_ours(
+    url: str, document: dict[str, Any], tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    is_long = pytestconfig.getoption("--long")
+    exploring = settings(EXPLORING, max_examples=LONG_EXAMPLES if is_long else EXAMPLES)
     schema = schemathesis.openapi.from_dict(document)
     operations = [found.ok() for found in schema.get_all_operations()]
     assert len(operations) == len(operations_of(document)) >= 40
@@ -158,9 +166,12 @@ def test_every_answer_is_as_the_document_says_and_none_is_a_fault_of_ours(url: s
     first, last = "/v1/memory/opt-out", ("/v1/memory", "/v1/memory/everything")  # who has opted out is refused
     order = {one: (one.path != first, one.method == "delete", one.path in last) for one in operations}
     for operation in sorted(operations, key=order.__getitem__):
-        statuses[operation.definition.raw["operationId"]] = probe(operation, url)
+        statuses[operation.definition.raw["operationId"]] = probe(operation, url, exploring)
     refused = {name for name, codes in statuses.items() if min(codes) >= 400}
     assert refused == set()
+    if is_long:
+        found = explore(document, url, tmp_path, user="ann", seconds=LONG_SECONDS)
+        assert not found, found
 
 
 def test_unknown_fields_are_refused_where_the_document_says_so(url: str, document: dict[str, Any]) -> None:
@@ -222,6 +233,15 @@ def test_the_document_names_the_tags_of_memories_and_what_they_are_for(document:
     assert headers == {"get": ["If-None-Match"], "patch": ["If-Match"], "delete": ["If-Match"]}
     assert "content" not in calls["get"]["responses"]["304"]
     assert {method for method, call in calls.items() if "412" in call["responses"]} == {"patch", "delete"}
+
+
+def test_the_document_says_which_bodies_may_be_left_out(document: dict[str, Any], url: str) -> None:
+    calls = {one["operationId"]: (path, one) for path, m in document["paths"].items() for one in m.values()}
+    optional = {name for name, (_, one) in calls.items() if one.get("requestBody", {}).get("required") is False}
+    assert optional == {"flush", "compressConversation", "compressConversationOnApiPort"}
+    for name in optional:
+        path = calls[name][0].replace("{id}", "s1")
+        assert httpx.post(url + path, headers=ANN).status_code in (200, 404), name  # what they concern may be gone
 
 
 def test_the_document_says_who_may_call(document: dict[str, Any]) -> None:
