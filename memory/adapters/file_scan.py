@@ -3,7 +3,7 @@
 Reads every file of the folders in pieces, also behind symbolic links: a folder may be on another disk. Each string is
 sought as UTF-8, as UTF-16 in both orders, escaped as in JSON, and in base64 (all three alignments). Parquet files are
 also opened and their columns of text searched, since Milvus Lite compresses them; gzip files are unpacked. Reports
-names of files, never contents.
+names of files, never contents, and names what cannot be read, such as `lost+found` on a disk of its own.
 
 It runs in a process of its own: closing a file of SQLite's would release the locks that this process has on it. The
 strings reach it by its standard input, since anybody can read command lines.
@@ -19,9 +19,9 @@ import sys
 import zlib
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from memory.errors import Unavailable
 from memory.ports.erasures import FILES, PlaceReport
@@ -30,6 +30,19 @@ SCAN_SECONDS_MAX = 300.0
 PIECE_BYTES = 8 << 20
 SEARCHED = "every file of the data and run directories of this machine, with compressed columns"
 BASE64_UNSURE = 4  # characters at the ends of base64 that also depend on what stands around
+UNREAD_NAMED_MAX = 20  # files and folders that cannot be read; more are counted
+
+
+class Scanned(NamedTuple):
+    """Numbers of files that were read, and of their bytes; names of those that hold what was sought.
+
+    `not_searched`: names of files and folders that could not be read, and why.
+    """
+
+    files: int
+    bytes: int
+    found_in: Sequence[str]
+    not_searched: Sequence[str]
 
 
 class FolderScan:
@@ -46,30 +59,28 @@ class FolderScan:
         try:
             async with asyncio.timeout(SCAN_SECONDS_MAX):
                 output, _ = await process.communicate(asked)
-            files, size, found = json.loads(output)
+            found = Scanned(*json.loads(output))
         except (TimeoutError, ValueError, TypeError):
             raise Unavailable("files", "they could not be read") from None
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        return PlaceReport(FILES, SEARCHED, files, size, tuple(found))
+        return PlaceReport(FILES, SEARCHED, found.files, found.bytes, tuple(found.found_in), tuple(found.not_searched))
 
 
-def scanned(places: Sequence[Path], wanted: Sequence[str]) -> tuple[int, int, list[str]]:
-    """The number of files, their bytes, and the names of those that hold one of these strings.
-
-    Files that vanish meanwhile are left out.
-    """
+def scanned(places: Sequence[Path], wanted: Sequence[str]) -> Scanned:
+    """Looks for these strings in these folders and files. Files that vanish meanwhile are left out."""
     needles = [form for text in wanted for form in forms_of(text)]
-    files, size, found = 0, 0, []
+    files, size, found, unread = 0, 0, list[str](), _Unread()
     for place in places:
-        for path in sorted(_files(place)):
-            with suppress(FileNotFoundError):
-                files, size = files + 1, size + path.stat().st_size
-                if _holds(path, needles, wanted):
-                    found.append(path.name if path == place else str(path.relative_to(place)))
-    return files, size, found
+        for path in sorted(_files(place, unread)):
+            with unread.named(path, place):
+                bytes_of_it, holds = path.stat().st_size, _holds(path, needles, wanted)
+                files, size = files + 1, size + bytes_of_it
+                if holds:
+                    found.append(_name(path, place))
+    return Scanned(files, size, found, unread.report())
 
 
 def forms_of(text: str) -> list[bytes]:
@@ -85,20 +96,44 @@ def forms_of(text: str) -> list[bytes]:
     return list(dict.fromkeys(forms))
 
 
-def _files(place: Path) -> Iterator[Path]:
-    """Each once, though links may lead in circles. A folder that may not be read raises: nobody knows what is in it."""
+class _Unread:
+    """Collects what cannot be read. What vanished meanwhile holds nothing, and is left out."""
+
+    def __init__(self) -> None:
+        self._reasons: list[str] = []
+
+    @contextmanager
+    def named(self, path: Path, place: Path) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self._reasons.append(f"{_name(path, place)}: {error.strerror or type(error).__name__}")
+
+    def report(self) -> list[str]:
+        named, more = sorted(self._reasons)[:UNREAD_NAMED_MAX], len(self._reasons) - UNREAD_NAMED_MAX
+        return [*named, f"{more} more files and folders"] if more > 0 else named
+
+
+def _name(path: Path, place: Path) -> str:
+    return path.name if path == place else str(path.relative_to(place))
+
+
+def _files(place: Path, unread: _Unread) -> Iterator[Path]:
+    """Each once, though links may lead in circles."""
     seen, waiting = set[Path](), [place]
     while waiting:
         path = waiting.pop()
-        is_file = path.is_file()
-        if not (is_file or path.is_dir()) or (real := path.resolve()) in seen:
-            continue
-        seen.add(real)
-        if is_file:
-            yield path
-            continue
-        with suppress(FileNotFoundError):  # it vanished meanwhile
-            waiting += path.iterdir()
+        with unread.named(path, place):
+            is_file = path.is_file()
+            if not (is_file or path.is_dir()) or (real := path.resolve()) in seen:
+                continue
+            seen.add(real)
+            if is_file:
+                yield path
+            else:
+                waiting += path.iterdir()
 
 
 def _holds(path: Path, needles: Sequence[bytes], wanted: Sequence[str]) -> bool:
@@ -151,7 +186,7 @@ def _columns_hold(path: Path, wanted: Sequence[str]) -> bool:
 
 
 def main() -> None:
-    """JSON `{places, wanted}` on the standard input; JSON `[files, bytes, found_in]` on the standard output."""
+    """JSON `{places, wanted}` on the standard input; `Scanned` as a JSON list on the standard output."""
     asked = json.loads(sys.stdin.buffer.read())
     sys.stdout.write(json.dumps(scanned([Path(place) for place in asked["places"]], asked["wanted"])))
 
@@ -159,4 +194,4 @@ def main() -> None:
 if __name__ == "__main__":
     main()
 
-__all__ = ["FolderScan", "forms_of", "scanned"]
+__all__ = ["UNREAD_NAMED_MAX", "FolderScan", "Scanned", "forms_of", "scanned"]

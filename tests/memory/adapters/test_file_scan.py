@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from memory.adapters.file_scan import FolderScan, scanned
+from memory.adapters.file_scan import UNREAD_NAMED_MAX, FolderScan, scanned
 
 WORD = "Quetzalbimxford"
 
@@ -30,10 +34,62 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_files_behind_links_are_read_once(data: Path) -> None:
-    assert scanned([data], [WORD]) == (3, 7 + 2 * len(WORD), ["milvus/wal/0.log", "turns.sqlite"])
+    assert scanned([data], [WORD]) == (3, 7 + 2 * len(WORD), ["milvus/wal/0.log", "turns.sqlite"], [])
     assert scanned([data], ["Wombat"])[2] == []
 
 
 async def test_the_process_that_looks_finds_the_same(data: Path) -> None:
     found = await FolderScan([data, data / "plain"]).scan([WORD])
     assert (found.items, found.found_in) == (4, ("milvus/wal/0.log", "turns.sqlite"))
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """Nobody's rights, where the tests run as root, who may read everything."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A folder that anybody may read, with a file."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder)
+        path.chmod(0o755)
+        (path / "turns.sqlite").write_bytes(WORD.encode())
+        yield path
+
+
+def test_folders_and_files_that_cannot_be_read_are_named_and_the_others_are_searched(disk: Path) -> None:
+    """As `lost+found` of a disk whose top folder is the data directory."""
+    (disk / "lost+found").mkdir()
+    (disk / "key").write_bytes(WORD.encode())
+    (disk / "closed").mkdir()
+    (disk / "closed" / "file").write_bytes(WORD.encode())
+    for name, rights in (("lost+found", 0o000), ("key", 0o000), ("closed", 0o444)):
+        (disk / name).chmod(rights)
+    with without_rights():
+        found = scanned([disk], [WORD])
+    unread = [f"{name}: Permission denied" for name in ("closed/file", "key", "lost+found")]
+    assert found == (1, len(WORD), ["turns.sqlite"], unread)
+
+
+def test_of_very_many_that_cannot_be_read_some_are_named(disk: Path) -> None:
+    for number in range(UNREAD_NAMED_MAX + 3):
+        (disk / f"{number:03}").mkdir(mode=0o000)
+    with without_rights():
+        found = scanned([disk], [WORD])
+    assert found.found_in == ["turns.sqlite"]
+    assert found.not_searched[-2:] == [f"{UNREAD_NAMED_MAX - 1:03}: Permission denied", "3 more files and folders"]
+
+
+async def test_a_file_that_cannot_be_read_does_not_end_the_process_that_looks(data: Path) -> None:
+    (data / "memory").symlink_to("/proc/self/mem")  # may be opened, and its beginning may not be read
+    found = await FolderScan([data]).scan([WORD])
+    assert found.not_searched == ("memory: Input/output error",)
+    assert found.found_in == ("milvus/wal/0.log", "turns.sqlite")
