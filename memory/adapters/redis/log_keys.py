@@ -14,6 +14,7 @@ QUEUE_CHANGES = "memproxy:{queues}:changes"  # numbers changes of queues
 QUEUE_USERS = "memproxy:{queues}:users"  # sorted set: digests of users by their last change
 SHED_LOCK = "memproxy:{shed}:lock"
 OWNERS = "memproxy:{owners}:names"  # set: processes that are alive, or were and may hold something
+LEFT_OWNERS = "memproxy:{owners}:left"  # set: of those, who ended in order
 LOCKED_USERS = "memproxy:{locks}:users"  # sorted set: digests of users by the end of their lock
 BARRIER_WRITERS = "memproxy:{barriers}:writers"  # hash: while it is there, nobody may take a user's lock
 BARRIER_ALONE = "memproxy:{barriers}:alone"  # hash: one process is at work that others must not do

@@ -2,6 +2,11 @@
 
 What a process may hold (open turns, leases, users' locks) is found by the set of its users, which is written before the
 first of them: nothing is held by a process of which nobody could know.
+
+The key of a living process is missing after an outage that was longer than it lives. Who was open before noticed that;
+whoever opens then does not, and no server can tell: only the network of the others may have been away. But somebody is
+late then, and until all who are alive have shown it, nobody is dead. Whoever ends in order says so, and is dead at
+once: otherwise what it left open would wait after each restart.
 """
 
 from __future__ import annotations
@@ -9,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -27,6 +33,15 @@ WITHOUT_WORDS = b"1"  # the value of a heartbeat that introduces nobody
 NOTED_USERS_MAX = 50_000  # users that this process need not write down again; about 5 MB
 
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """By name. `left`: they ended in order. `silent`: dead, unless the server forgot their heartbeat."""
+
+    left: Sequence[str]
+    silent: Sequence[str]
+    living: Sequence[str]
 
 
 class RedisOwners:
@@ -49,6 +64,7 @@ class RedisOwners:
 
     async def __aenter__(self) -> Self:
         await self._beat()
+        await self._trust_unless_somebody_is_late()
         self._is_open = True
         await self._beating.__aenter__()
         self._beat_task = self._beating.create_task(self._beat_forever())
@@ -62,7 +78,8 @@ class RedisOwners:
         self._beat_task.cancel()
         await self._beating.__aexit__(None, None, None)
         try:
-            await self._client.call("DEL", log_keys.heartbeat(self.name))
+            leaving: list[Command] = [("SMOVE", log_keys.OWNERS, log_keys.LEFT_OWNERS, self.name)]
+            await self._client.calls([*leaving, ("DEL", log_keys.heartbeat(self.name))])
         except Unavailable as error_at_exit:  # the key expires by itself
             _log.warning("redis.owner_left_without_notice", reason=str(error_at_exit))
 
@@ -81,18 +98,17 @@ class RedisOwners:
             self._noted.clear()
         self._noted.add(user_id)
 
-    async def find_dead(self) -> list[str]:
+    async def find_dead(self) -> Sequence[str]:
         """The dead that nobody forgot yet. Nobody is dead for what the server forgot while it was away itself, or did
         not hear while it was slow.
         """
-        if not self._is_trusting():
-            return []
-        dead = [name for name, is_alive in await self._others() if not is_alive]
-        return dead if self._is_trusting() else []
+        is_trusting = self._is_trusting()
+        others = await self._others()
+        return sorted([*others.left, *(others.silent if is_trusting and self._is_trusting() else [])])
 
-    async def find_living(self) -> list[str]:
+    async def find_living(self) -> Sequence[str]:
         """The others that are alive."""
-        return [name for name, is_alive in await self._others() if is_alive]
+        return (await self._others()).living
 
     async def introductions(self) -> list[str]:
         """Of the others that are alive; "" for one that says nothing."""
@@ -102,8 +118,12 @@ class RedisOwners:
 
     async def is_dead(self, owner: str) -> bool:
         """Likewise."""
-        is_known = owner != self.name and self._is_trusting()
-        return is_known and not await self._client.call("EXISTS", log_keys.heartbeat(owner)) and self._is_trusting()
+        if owner == self.name:
+            return False
+        is_trusting = self._is_trusting()
+        looking: list[Command] = [("SISMEMBER", log_keys.LEFT_OWNERS, owner), ("EXISTS", log_keys.heartbeat(owner))]
+        has_left, is_alive = await self._client.calls(looking)
+        return bool(has_left) or (is_trusting and not is_alive and self._is_trusting())
 
     def _is_trusting(self) -> bool:
         """Also asked after each look: one whose answers were late may have begun before anybody knew of the outage."""
@@ -126,13 +146,28 @@ class RedisOwners:
 
     async def forget(self, owner: str) -> None:
         """It holds nothing any more."""
-        await self._client.calls([("DEL", log_keys.owned(owner)), ("SREM", log_keys.OWNERS, owner)])
+        leaving: list[Command] = [("SREM", names, owner) for names in (log_keys.OWNERS, log_keys.LEFT_OWNERS)]
+        await self._client.calls([("DEL", log_keys.owned(owner)), *leaving])
 
-    async def _others(self) -> list[tuple[str, bool]]:
-        """With whether each is alive."""
-        names = sorted(name.decode() for name in await self._client.call("SMEMBERS", log_keys.OWNERS))
-        alive = await self._client.calls([("EXISTS", log_keys.heartbeat(name)) for name in names])
-        return [(name, bool(is_alive)) for name, is_alive in zip(names, alive, strict=True) if name != self.name]
+    async def _others(self) -> _Others:
+        reading: list[Command] = [
+            ("SMEMBERS", log_keys.OWNERS),
+            ("SMEMBERS", log_keys.LEFT_OWNERS),
+        ]  # as they are moved
+        known, left = [{name.decode() for name in names} for names in await self._client.calls(reading)]
+        names = sorted(known - left - {self.name})
+        looks = await self._client.calls([("EXISTS", log_keys.heartbeat(name)) for name in names])
+        living = {name for name, is_alive in zip(names, looks, strict=True) if is_alive}
+        return _Others(sorted(left - {self.name}), [name for name in names if name not in living], sorted(living))
+
+    async def _trust_unless_somebody_is_late(self) -> None:
+        """Also one whose heartbeat is about to expire: it may have missed those that an outage swallowed."""
+        clock = asyncio.get_running_loop().time
+        names = {name.decode() for name in await self._client.call("SMEMBERS", log_keys.OWNERS)} - {self.name}
+        left = await self._client.calls([("PTTL", log_keys.heartbeat(name)) for name in sorted(names)])
+        is_late = any(milliseconds < (ALIVE_SECONDS - SLOW_SECONDS) * 1000 for milliseconds in left)
+        if is_late or clock() - self._beaten_at > SLOW_SECONDS:
+            self._trusts_at = clock() + RETURN_SECONDS
 
     async def _beat_forever(self) -> None:
         clock = asyncio.get_running_loop().time

@@ -117,3 +117,83 @@ async def test_whoever_ends_without_a_word_is_found_dead_before_long() -> None:
         async with asyncio.timeout(5):
             while await one.find_dead() != [dying.name]:
                 await asyncio.sleep(0.02)
+
+
+async def test_whoever_opens_right_after_an_outage_takes_no_living_process_for_dead(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one's heartbeat has expired, and the next is still on its way."""
+    monkeypatch.setattr(owners_module, "RETURN_SECONDS", 60.0)
+    with running_relay(server.port) as relay:
+        async with (
+            connected(RedisAddress(f"redis://127.0.0.1:{relay.port}")) as another,
+            connected(RedisAddress(server.url)) as client,
+            RedisOwners(another) as living,
+        ):
+            relay.stall()
+            server.kill()
+            await asyncio.sleep(1.2)  # twice as long as a key lives
+            await asyncio.to_thread(server.start)
+            async with RedisOwners(client) as opened:
+                assert await opened.find_dead() == []
+                assert not await opened.is_dead(living.name)
+                relay.resume()
+                async with asyncio.timeout(20):
+                    while await opened.find_living() != [living.name]:
+                        await asyncio.sleep(0.02)
+
+
+async def test_a_heartbeat_that_is_about_to_expire_is_late_as_well(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owners_module, "RETURN_SECONDS", 60.0)
+    monkeypatch.setattr(owners_module, "ALIVE_SECONDS", 3.0)
+    monkeypatch.setattr(owners_module, "SLOW_SECONDS", 1.5)
+    with running_relay(server.port) as relay:
+        async with (
+            connected(RedisAddress(f"redis://127.0.0.1:{relay.port}")) as another,
+            connected(RedisAddress(server.url)) as client,
+            RedisOwners(another) as living,
+        ):
+            relay.stall()
+            beat = log_keys.heartbeat(living.name)
+            async with asyncio.timeout(20):
+                while await client.call("PTTL", beat) > 1_000:
+                    await asyncio.sleep(0.02)
+                async with RedisOwners(client) as opened:
+                    while await client.call("EXISTS", beat):
+                        await asyncio.sleep(0.02)
+                    assert await opened.find_dead() == []
+                    assert not await opened.is_dead(living.name)
+            relay.resume()
+
+
+async def test_whoever_was_dead_before_another_opened_is_found_a_little_later(server: RedisServer) -> None:
+    async with connected(RedisAddress(server.url)) as client:
+        dead = RedisOwners(client)
+        await dead.__aenter__()
+        assert dead._beat_task is not None
+        dead._beat_task.cancel()
+        await asyncio.sleep(1.2)  # twice as long as a key lives
+        async with RedisOwners(client) as opened, asyncio.timeout(20):
+            while not await opened.is_dead(dead.name):
+                await asyncio.sleep(0.02)
+            assert await opened.find_dead() == [dead.name]
+
+
+async def test_whoever_ended_in_order_is_dead_at_once_until_it_is_forgotten(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for those that do not yet trust what they miss."""
+    monkeypatch.setattr(owners_module, "RETURN_SECONDS", 60.0)
+    async with connected(RedisAddress(server.url)) as client:
+        async with RedisOwners(client) as ended:
+            await ended.note("ann")
+        async with RedisOwners(client) as silent:
+            await client.call("DEL", log_keys.heartbeat(silent.name))
+            async with RedisOwners(client) as opened:
+                assert await opened.find_dead() == [ended.name]
+                assert await opened.is_dead(ended.name)
+                await opened.forget(ended.name)
+                assert await opened.find_dead() == []
+        assert await client.call("SMEMBERS", log_keys.LEFT_OWNERS) == {silent.name.encode(), opened.name.encode()}
