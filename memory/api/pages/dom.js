@@ -20,9 +20,20 @@ export function button(label, onclick, attributes = {}) {
 export function replace(place, ...children) {
   const isFocused = place.contains(document.activeElement);
   place.replaceChildren(...children);
-  if (!isFocused) return;
-  place.tabIndex = -1;
+  if (isFocused) focusPlace(place);
+}
+
+function focusPlace(place) {
+  if (!place.hasAttribute("tabindex")) place.tabIndex = -1;
   place.focus();
+}
+
+/** How to move the focus back to where it is now; if that was replaced meanwhile, to the place that it stood in. */
+function wayBack() {
+  const before = document.activeElement;
+  const around = [];
+  for (let place = before.parentElement; place; place = place.parentElement) around.push(place);
+  return () => (before.isConnected ? before.focus() : focusPlace(around.find((place) => place.isConnected)));
 }
 
 /** A label with its field, which gets an id of its own. */
@@ -41,9 +52,12 @@ export function select(options, chosen, onchange) {
   return made;
 }
 
+/** Whether a dialog waits for an answer. */
+export const isAsking = () => Boolean(document.querySelector("dialog[open]"));
+
 /** Shows a dialog; resolves to true if it was confirmed. The focus returns to where it was. */
 export function confirmed({ title, text, action, cancel, word = "", wordLabel = "" }) {
-  const before = document.activeElement;
+  const goBack = wayBack();
   return new Promise((resolve) => {
     const input = word ? element("input", { type: "text", autocomplete: "off", spellcheck: "false" }) : null;
     const accept = element("button", { type: "submit", class: "danger", disabled: Boolean(word) }, action);
@@ -69,7 +83,7 @@ export function confirmed({ title, text, action, cancel, word = "", wordLabel = 
     function close(isConfirmed) {
       dialog.close();
       dialog.remove();
-      before?.focus();
+      goBack();
       resolve(isConfirmed);
     }
     document.body.append(dialog);

@@ -1,7 +1,7 @@
 // "Operator": health, queue, dead letters and requests of all users. It shows ids, counts and times, never a text.
 
 import { call } from "./api.js";
-import { button, confirmed, element, replace } from "./dom.js";
+import { button, confirmed, element, isAsking, replace } from "./dom.js";
 import { announce, failure, failureText, loading, openPage, pressed } from "./shell.js";
 import { clock, dateTime, duration, named, number, t } from "./words.js";
 
@@ -60,8 +60,9 @@ class Operator {
   }
 
   /**
-   * Draws a part again if its content has changed, but not under a reader's hand, unless the reader has changed it:
-   * `changed` is the number of the first call after that. What comes later than the answer to a later call is dropped.
+   * Draws a part again if its content has changed, but not under a reader's hand or behind a dialog, unless the reader
+   * has changed it: `changed` is the number of the first call after that. What comes later than the answer to a later
+   * call is dropped.
    */
   async show(name) {
     const part = this.parts[name];
@@ -71,13 +72,13 @@ class Operator {
       found = await part.load();
     } catch (error) {
       if (error.status === 401 || error.status === 403) return this.refused(error);
-      if (number > part.drawn) this.fail(part, name, error);
+      if (number > part.drawn && !(mayWait(part, number) && isAsking())) this.fail(part, name, error);
       return;
     }
     const content = JSON.stringify(found);
     const at = document.activeElement;
-    const isRead = at !== part.place && part.place.contains(at) && part.content !== undefined && number < part.changed;
-    if (number < part.drawn || part.content === content || isRead) return;
+    const isRead = isAsking() || (at !== part.place && part.place.contains(at));
+    if (number < part.drawn || part.content === content || (mayWait(part, number) && isRead)) return;
     if (number >= part.changed) part.changed = Infinity;
     Object.assign(part, { content, drawn: number, failed: "" });
     replace(part.place, part.draw(found));
@@ -103,52 +104,55 @@ class Operator {
   }
 
   letters(letters) {
+    this.ids = letters.map((one) => one.id); // of the rows
     if (!letters.length) return element("p", { class: "hint" }, t("letters.none"));
     const all = button(t("replay_all", { count: letters.length }), () => pressed(all, () => this.replay(letters)));
+    const near = (row) => [...letters.slice(row + 1), ...letters.slice(0, row).reverse()].map((one) => one.id);
     const rows = letters.map((one, row) => {
-      const control = button(t("replay"), () => pressed(control, () => this.replay([one], row)), { class: "quiet", "aria-label": t("replay.one", { id: one.id }) });
+      const control = button(t("replay"), () => pressed(control, () => this.replay([one], near(row))), { class: "quiet", "aria-label": t("replay.one", { id: one.id }) });
       return [
         element("time", { datetime: one.buried_at }, dateTime(one.buried_at)),
         element("code", {}, one.user_id),
         element("span", { class: "reason" }, one.reason),
         number(one.turns),
         number(one.attempts),
-        element("div", { class: "actions" }, control, this.dropping(one, row)),
+        element("div", { class: "actions" }, control, this.dropping(one, near(row))),
       ];
     });
     return element("div", {}, table("letters", ["time", "user", "reason", "turns:number", "attempts:number", "action"], rows), element("div", { class: "actions" }, all));
   }
 
-  async replay(letters, row = 0) {
+  async replay(letters, near = []) {
     if (letters.length > 1) {
       const isSure = await confirmed({ title: t("replay.title"), text: t("replay.text", { count: letters.length }), action: t("replay.action"), cancel: t("cancel") });
       if (!isSure) return;
     }
     const { replayed } = await call("POST", "operator/dead-letters/replay", { body: { ids: letters.map((one) => one.id) } });
-    await this.redrawLetters(row, 0);
+    await this.redrawLetters(near, 0);
     announce(t("replayed", { count: replayed }));
   }
 
-  dropping(letter, row) {
-    const control = button(t("drop"), () => pressed(control, () => this.drop(letter, row)), { class: "quiet", "aria-label": t("drop.one", { id: letter.id }) });
+  dropping(letter, near) {
+    const control = button(t("drop"), () => pressed(control, () => this.drop(letter, near)), { class: "quiet", "aria-label": t("drop.one", { id: letter.id }) });
     return control;
   }
 
-  async drop(letter, row) {
+  async drop(letter, near) {
     const isSure = await confirmed({ title: t("drop.title"), text: t("drop.text", { count: letter.turns }), action: t("drop.action"), cancel: t("cancel") });
     if (!isSure) return;
     const { dropped } = await call("POST", "operator/dead-letters/drop", { body: { ids: [letter.id] } });
-    await this.redrawLetters(row, 1);
+    await this.redrawLetters(near, 1);
     announce(t("dropped", { count: dropped }));
   }
 
-  /** After the letter in `row` is gone. The focus goes to the same control of the one that stands there now. */
-  async redrawLetters(row, control) {
+  /** After a letter is gone. The focus goes to the same control of the nearest that is left. `near`: ids, nearest first. */
+  async redrawLetters(near, control) {
     const part = this.parts.letters;
     part.changed = part.asked + 1;
     await Promise.all([this.show("letters"), this.show("queue")]);
     const rows = part.place.querySelectorAll("tbody tr");
-    const next = rows[Math.min(row, rows.length - 1)]?.querySelectorAll("button")[control];
+    const row = this.ids.indexOf(near.find((id) => this.ids.includes(id)));
+    const next = rows[Math.max(row, 0)]?.querySelectorAll("button")[control];
     (next ?? part.place).focus();
   }
 
@@ -199,6 +203,9 @@ class Operator {
     return holder;
   }
 }
+
+/** Whether nobody waits for what this call finds. */
+const mayWait = (part, number) => part.content !== undefined && number < part.changed;
 
 function drawnHealth({ parts }) {
   const lines = parts.map((one) => {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
-from keyboard import Keys, by_keys
+from keyboard import POLL_MS, Keys, by_keys
 from page_users import receipt
 from page_world import OPERATOR, PROGRAM, PageWorld
-from pages import OPERATORS_PAGE, Opener
-from playwright.sync_api import Locator, expect
+from pages import OPERATORS_PAGE, SECONDS_MAX, Opener
+from playwright.sync_api import Locator, Page, Route, expect
 
 pytestmark = [
     pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model"),
@@ -24,10 +26,44 @@ def place(keys: Keys, name: str) -> Locator:
     return part(keys, name).locator(".place")
 
 
+def has_letters(keys: Keys, count: int) -> None:
+    expect(part(keys, "Dead letters").locator("tbody tr")).to_have_count(count)
+
+
 def letters(keys: Keys, world: PageWorld, count: int) -> list[str]:
     """Ids of the dead letters, as the page shows them."""
-    expect(part(keys, "Dead letters").locator("tbody tr")).to_have_count(count)
+    has_letters(keys, count)
     return [one.window_id for one in world.run(world.parts.state.turn_log.dead_letters(limit=9))]
+
+
+def refresh(keys: Keys) -> None:
+    """Twice, so that the page has used the first answer by the time the second is there."""
+    for _ in range(2):
+        with keys.page.expect_response("**/operator/dead-letters"):
+            keys.page.clock.fast_forward(6_000)
+
+
+class Held:
+    """Answers to the dropping of letters, which the server has done, but which the page gets only on `release`."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._route: Route | None = None
+        page.route("**/dead-letters/drop", self._hold)
+
+    def _hold(self, route: Route) -> None:
+        self._answer = route.fetch()
+        self._route = route
+
+    def wait(self) -> None:
+        until = time.monotonic() + SECONDS_MAX
+        while self._route is None:
+            assert time.monotonic() < until, "nothing was dropped"
+            self._page.wait_for_timeout(POLL_MS)
+
+    def release(self) -> None:
+        assert self._route is not None
+        self._route.fulfill(response=self._answer)
 
 
 def test_dead_letters_are_dropped_one_after_the_other(open_page: Opener, world: PageWorld) -> None:
@@ -56,6 +92,83 @@ def test_dead_letters_are_dropped_one_after_the_other(open_page: Opener, world: 
         keys.hears("1 dead letter was dropped.")
         keys.is_at(place(keys, "Dead letters"))
         expect(place(keys, "Dead letters")).to_have_text("No turns were given up.")
+
+
+def test_a_letter_that_comes_while_a_question_is_open_waits_for_the_answer(open_page: Opener, world: PageWorld) -> None:
+    world.bury("wait-keys", "w1", "w2")
+    with by_keys(open_page(OPERATORS_PAGE, has_clock=True)) as keys:
+        _, second = letters(keys, world, 2)
+        keys.go(f"Drop dead letter {second}")
+        keys.press("Enter")
+        keys.is_at_button("Cancel")
+        world.bury("wait-keys", "w3")
+        refresh(keys)
+        keys.press("Enter")
+        keys.is_at_button(f"Drop dead letter {second}")
+        has_letters(keys, 2)
+        keys.go("Pause updates", backward=True)
+        refresh(keys)
+        has_letters(keys, 3)
+        keys.is_at_button("Pause updates")
+
+
+def test_what_fails_while_a_question_is_open_is_announced_after_the_answer(open_page: Opener, world: PageWorld) -> None:
+    world.bury("fail-keys", "f1")
+    with by_keys(open_page(OPERATORS_PAGE, has_clock=True), expected=("ERR_FAILED",)) as keys:
+        page = keys.page
+        (letter,) = letters(keys, world, 1)
+        keys.go(f"Drop dead letter {letter}")
+        keys.press("Enter")
+        keys.is_at_button("Cancel")
+        page.route("**/operator/dead-letters", lambda route: route.abort())
+        for _ in range(2):
+            with page.expect_event("requestfailed"):
+                page.clock.fast_forward(6_000)
+        keys.press("Escape")
+        keys.is_at_button(f"Drop dead letter {letter}")
+        page.clock.fast_forward(6_000)
+        keys.hears(OFFLINE)
+        keys.is_at(place(keys, "Dead letters"))
+
+
+def test_after_a_drop_the_focus_is_at_the_next_letter_whatever_else_is_gone(
+    open_page: Opener, world: PageWorld
+) -> None:
+    world.bury("other-keys", "o1", "o2", "o3", "o4")
+    with by_keys(open_page(OPERATORS_PAGE)) as keys:
+        first, second, third, _ = letters(keys, world, 4)
+        keys.go(f"Drop dead letter {second}")
+        keys.press("Enter")
+        keys.is_at_button("Cancel")
+        world.run(world.parts.state.turn_log.drop([first]))  # by somebody else
+        keys.go("Drop")
+        keys.press("Enter")
+        keys.hears("1 dead letter was dropped.")
+        has_letters(keys, 2)
+        keys.is_at_button(f"Drop dead letter {third}")
+
+
+def test_a_cancelled_question_about_a_letter_that_was_drawn_again_leads_to_its_part(
+    open_page: Opener, world: PageWorld
+) -> None:
+    world.bury("again-keys", "a1", "a2")
+    with by_keys(open_page(OPERATORS_PAGE)) as keys:
+        first, second = letters(keys, world, 2)
+        held = Held(keys.page)
+        keys.go(f"Drop dead letter {first}")
+        keys.press("Enter")
+        keys.is_at_button("Cancel")
+        keys.go("Drop")
+        keys.press("Enter")
+        held.wait()
+        keys.go(f"Drop dead letter {second}")
+        keys.press("Enter")
+        keys.is_at_button("Cancel")
+        held.release()
+        has_letters(keys, 1)
+        keys.is_at_button("Cancel")
+        keys.press("Escape")
+        keys.is_at(place(keys, "Dead letters"))
 
 
 def test_dead_letters_are_replayed_one_by_one_and_all_at_once(open_page: Opener, world: PageWorld) -> None:
