@@ -77,8 +77,7 @@ class Erasures(Protocol):
     """Erasures of users, by a digest of their ids, durable. `part`: what of the user was erased; "" for everything.
 
     The latest `ERASURES_PER_USER_MAX` of a user are kept, of whatever parts, also where files wait: what is written for
-    the latest is written for all before it. So is the one of everything for which the last look was. Raises
-    `Unavailable`.
+    the latest is written for all before it. So is the one for which the last look was. Raises `Unavailable`.
     """
 
     async def begun(self, user_id: str, request: ErasureRequest, *, part: str = "") -> None:
@@ -89,8 +88,8 @@ class Erasures(Protocol):
         """None if there is none, or it is somebody else's, or of another part."""
         ...
 
-    async def last_scan(self, user_id: str, *, part: str = "") -> ScanReport | None:
-        """The latest for any erasure of that part of the user."""
+    async def last_scan(self, user_id: str, *, part: str | None = None) -> ScanReport | None:
+        """The latest for any erasure of the user, or of that part alone."""
         ...
 
     async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
@@ -170,7 +169,7 @@ class NoErasures:
     async def get(self, user_id: str, erasure_id: str, *, part: str = "") -> ErasureRecord | None:
         return None
 
-    async def last_scan(self, user_id: str, *, part: str = "") -> ScanReport | None:
+    async def last_scan(self, user_id: str, *, part: str | None = None) -> ScanReport | None:
         return None
 
     async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:

@@ -28,13 +28,12 @@ from memory.ports.erasures import (
 )
 from memory.runtime.metrics import Metrics
 from memory.service.erasure import Erasure
-from memory.service.erasure_states import ErasureLooks, ErasureState, ErasureStatus
+from memory.service.erasure_states import REST_PER_SECOND, ErasureLooks, ErasureState, ErasureStatus
 from memory.service.idempotency import NewId
 
 ATTEMPTS_MAX = 5  # a user who goes on chatting while being erased
 LOOK_SECONDS = 1.0  # between two looks for erasures whose files wait
-REST_PER_SECOND = 4.0  # seconds of pause per second of rewriting: it takes a fifth of the time at most …
-SHARED_SECONDS = 5.0  # … and erasures of so many seconds after it share the next one
+SHARED_SECONDS = 5.0  # erasures of so many seconds after a rewriting share the next one
 RETRY_SECONDS = 10.0  # after the first attempt that failed; twice as long after each further one …
 RETRY_SECONDS_MAX = 600.0  # … and never longer: parts before the one that refuses were rewritten in vain
 EXPIRY_SECONDS = 3_600.0  # between two looks for records that are older than they are kept

@@ -176,21 +176,25 @@ async def test_the_last_look_for_a_part_of_a_user_is_found_whichever_erasure_it_
         reports = {f"e{number}": ScanReport(NOW - number, number, 0, looks=number) for number in range(1, 5)}
         for erasure_id, report in reports.items():
             await erasures.scanned(erasure_id, report)
-        assert await erasures.last_scan(ANN) == reports["e1"]
+        assert await erasures.last_scan(ANN) == await erasures.last_scan(ANN, part="") == reports["e1"]
         assert await erasures.last_scan(ANN, part="red") == reports["e3"]
         assert await erasures.last_scan("bob") == reports["e4"]
+        await erasures.scanned("e3", later := ScanReport(NOW + 1, 3, 0, looks=5))
+        assert await erasures.last_scan(ANN) == later
+        assert await erasures.last_scan(ANN, part="") == reports["e1"]
         assert await erasures.last_scan("bob", part="red") is None
 
 
-async def test_the_latest_of_a_user_are_kept_and_the_last_look_for_everything_of_them(
-    process: Opened, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("part", ["", "red"])
+async def test_the_latest_of_a_user_are_kept_and_the_last_look_for_whatever_part_of_them(
+    process: Opened, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
     for adapter in (sqlite_erasures, redis_erasures):
         monkeypatch.setattr(adapter, "ERASURES_PER_USER_MAX", 3)
     async with process() as erasures:
         await erasures.begun("bob", asked("of bob"))
         for number in range(3):
-            await erasures.begun(ANN, asked(f"looked at {number}"))
+            await erasures.begun(ANN, asked(f"looked at {number}"), part=part)
             await erasures.scanned(f"looked at {number}", ScanReport(NOW + (9, 99, 9)[number], 1, 1, looks=7))
         for number in range(8):
             await erasures.begun(ANN, asked(f"e{number}"), part=f"project {number}")

@@ -43,7 +43,7 @@ class RedisErasures:
         await self._client.calls([("HDEL", key, "w"), ("HSET", key, *fields)])
         await self._client.calls([marking])
         if too_many:
-            looks = {one: report for one, subject, report in await self._scans(user) if subject == user}
+            looks = {one: report for one, _, report in await self._scans(user)}
             kept = max(looks, key=lambda one: looks[one].scanned_at, default="")
             await self._delete([(one.decode(), user) for one in too_many if one.decode() != kept])
 
@@ -51,9 +51,9 @@ class RedisErasures:
         subject, *fields = await self._client.call("HMGET", log_keys.erasure(erasure_id), *FIELDS)
         return _record(*fields) if subject == _subject(user_id, part).encode() else None
 
-    async def last_scan(self, user_id: str, *, part: str = "") -> ScanReport | None:
-        subject = _subject(user_id, part)
-        reports = [report for _, found, report in await self._scans(UserKeys(user_id).digest) if found == subject]
+    async def last_scan(self, user_id: str, *, part: str | None = None) -> ScanReport | None:
+        scans = await self._scans(UserKeys(user_id).digest)
+        reports = [report for _, found, report in scans if part is None or found == _subject(user_id, part)]
         return max(reports, key=lambda report: report.scanned_at, default=None)
 
     async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:

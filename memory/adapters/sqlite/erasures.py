@@ -22,7 +22,7 @@ _DELETE_TOO_MANY = """
 DELETE FROM erasures WHERE position IN (
     SELECT position FROM erasures WHERE user_hash BETWEEN ? AND ? ORDER BY position DESC LIMIT -1 OFFSET ?
 ) AND position NOT IN (
-    SELECT position FROM erasures WHERE user_hash = ? AND scan IS NOT NULL
+    SELECT position FROM erasures WHERE user_hash BETWEEN ? AND ? AND scan IS NOT NULL
     ORDER BY json_extract(CAST(scan AS TEXT), '$.scanned_at') DESC LIMIT 1
 )
 """
@@ -43,8 +43,9 @@ class SqliteErasures:
     async def get(self, user_id: str, erasure_id: str, *, part: str = "") -> ErasureRecord | None:
         return await self._database.read(partial(_got, subject=_subject(user_id, part), erasure_id=erasure_id))
 
-    async def last_scan(self, user_id: str, *, part: str = "") -> ScanReport | None:
-        reports = await self._database.read(partial(_scans, subject=_subject(user_id, part)))
+    async def last_scan(self, user_id: str, *, part: str | None = None) -> ScanReport | None:
+        subjects = _all_of(user_hash(user_id)) if part is None else (_subject(user_id, part),) * 2
+        reports = await self._database.read(partial(_scans, subjects=subjects))
         return max(reports, key=lambda report: report.scanned_at, default=None)
 
     async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
@@ -67,6 +68,11 @@ def _subject(user_id: str, part: str) -> str:
     return f"{user_hash(user_id)}.{user_hash(part)}" if part else user_hash(user_id)
 
 
+def _all_of(user: str) -> tuple[str, str]:
+    """The first and the last subject of a user."""
+    return user, user + _LAST
+
+
 def _begun(connection: sqlite3.Connection, *, user: str, subject: str, request: ErasureRequest) -> None:
     connection.execute(
         "INSERT INTO erasures (id, user_hash, asked_at, deleted_at, deleted) VALUES (?, ?, ?, ?, ?) "
@@ -74,11 +80,13 @@ def _begun(connection: sqlite3.Connection, *, user: str, subject: str, request: 
         "SET deleted_at = excluded.deleted_at, deleted = excluded.deleted, rewritten_at = NULL",
         (request.id, subject, request.asked_at, request.deleted_at, msgspec.json.encode(request.deleted)),
     )
-    connection.execute(_DELETE_TOO_MANY, (user, user + _LAST, ERASURES_PER_USER_MAX, user))
+    connection.execute(_DELETE_TOO_MANY, (*_all_of(user), ERASURES_PER_USER_MAX, *_all_of(user)))
 
 
-def _scans(connection: sqlite3.Connection, *, subject: str) -> list[ScanReport]:
-    rows = connection.execute("SELECT scan FROM erasures WHERE user_hash = ? AND scan IS NOT NULL", (subject,))
+def _scans(connection: sqlite3.Connection, *, subjects: tuple[str, str]) -> list[ScanReport]:
+    """From the first of these subjects to the last."""
+    chosen = "SELECT scan FROM erasures WHERE user_hash BETWEEN ? AND ? AND scan IS NOT NULL"
+    rows = connection.execute(chosen, subjects)
     return [_SCAN.decode(scan) for (scan,) in rows]
 
 

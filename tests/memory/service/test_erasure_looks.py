@@ -15,13 +15,23 @@ from turn_logs import ManualClock
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.erasures import SqliteErasures
 from memory.errors import Unavailable
-from memory.ports.erasures import ERASURES_PER_USER_MAX, ErasureProof, ErasureRequest, PlaceReport, ScanReport
+from memory.ports.erasures import (
+    ERASURES_PER_USER_MAX,
+    ErasureProof,
+    ErasureRecord,
+    ErasureRequest,
+    PlaceReport,
+    ScanReport,
+)
+from memory.service import erasure_states
 from memory.service.erasure import Erasure
 from memory.service.erasure_states import (
+    FIRST_LOOK_SECONDS,
     LOOK_AGAIN_SECONDS,
     LOOK_AGAIN_SECONDS_MAX,
     LOOKS_COUNT_SECONDS,
     PARTLY_AGAIN_SECONDS,
+    PLACE_SECONDS,
     REST_PER_SECOND,
     ErasureLooks,
     ErasureState,
@@ -125,9 +135,11 @@ async def test_whoever_asks_for_the_proof_at_once_shares_one_look_and_soon_after
             assert scan.looks == looks
 
 
-async def erased(record: SqliteErasures, erasure_id: str, clock: ManualClock, user: str = USER) -> None:
+async def erased(
+    record: SqliteErasures, erasure_id: str, clock: ManualClock, user: str = USER, *, part: str = ""
+) -> None:
     """One more erasure whose files are rewritten."""
-    await record.begun(user, ErasureRequest(erasure_id, clock(), clock(), {}))
+    await record.begun(user, ErasureRequest(erasure_id, clock(), clock(), {}), part=part)
     await record.rewritten(await record.pending(), at=clock())
 
 
@@ -196,6 +208,86 @@ async def test_nobody_waits_for_a_look_for_somebody_else(tmp_path: Path) -> None
         assert other.state == ErasureState.REWRITTEN
         assert [one.result().state for one in same] == [ErasureState.REMAINS] * 2
         assert scan.looks == 1
+
+
+async def test_of_two_who_ask_at_the_same_moment_the_second_does_not_wait_for_the_look_of_the_first(
+    tmp_path: Path,
+) -> None:
+    clock = ManualClock()
+    async with looked_for(tmp_path, clock, FOUND) as (erasures, record, [scan]):
+        scan.may_end.clear()
+        for user in (USER, f"{USER}-2"):
+            await erased(record, f"of-{user}", clock, user)
+        async with asyncio.TaskGroup() as group:
+            both = [group.create_task(erasures.status(user, f"of-{user}")) for user in (USER, f"{USER}-2")]
+            async with asyncio.timeout(60):
+                done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            scan.may_end.set()
+        assert [one.result().state for one in done] == [ErasureState.REWRITTEN]
+        assert scan.looks == 1
+
+
+async def test_erasing_ever_more_projects_does_not_make_looks_frequent_and_the_first_for_each_comes_within_a_minute(
+    tmp_path: Path,
+) -> None:
+    """Names of projects are free."""
+    clock, looked = ManualClock(), list[tuple[str, float]]()
+
+    async def look(found: ErasureRecord) -> list[PlaceReport]:
+        looked.append((found.request.id, clock()))
+        return [FOUND]
+
+    async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
+        record = SqliteErasures(database)
+        looks, began_at = ErasureLooks(record, clock=clock), clock()
+        names = [f"project-{number}" for number in range(8)]
+        for name in names:
+            await erased(record, name, clock, part=name)
+        while clock() < began_at + HOUR:
+            for name in names:
+                await looks.status(USER, name, look, part=name)
+            clock.now += LOOK_AGAIN_SECONDS
+        times = [at for _, at in looked]
+        assert [after - before for before, after in pairwise(times)][:3] == [10.0, 20.0, 40.0]
+        assert {name for name, at in looked if at <= began_at + FIRST_LOOK_SECONDS * (len(names) + 1)} == set(names)
+        assert len(looked) <= len(names) + 3, "after the first for each they are as rare as hourly"
+
+
+async def test_whoever_was_turned_away_first_is_the_next_to_look_and_not_whoever_asks_most_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasure_states, "PLACES_MAX", 2)
+    clock = ManualClock()
+    async with looked_for(tmp_path, clock, FOUND) as (erasures, record, [scan]):
+        scan.seconds = 2.0
+        users = [f"{USER}-{number}" for number in range(5)]
+        for user in users:
+            await erased(record, f"of-{user}", clock, user)
+
+        async def has_looked(number: int) -> bool:
+            found = await erasures.status(users[number], f"of-{users[number]}")
+            return found.state == ErasureState.REMAINS
+
+        assert await has_looked(0)
+        assert [await has_looked(number) for number in (2, 1, 2, 3, 4)] == [False] * 5  # it rests; 3 and 4 get no place
+        clock.now += REST_PER_SECOND * scan.seconds
+        assert [await has_looked(number) for number in (1, 3, 4, 1, 2)] == [False] * 4 + [True]
+        assert not await has_looked(4)  # now one is free
+        clock.now += REST_PER_SECOND * scan.seconds
+        assert [await has_looked(number) for number in (3, 4, 1)] == [False, False, True]
+
+
+async def test_who_does_not_come_back_keeps_nobody_waiting_for_longer_than_a_minute(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with looked_for(tmp_path, clock, FOUND) as (erasures, record, [scan]):
+        scan.seconds = 1.0
+        await erased(record, "other", clock, f"{USER}-2")
+        await erased(record, "late", clock, f"{USER}-3")
+        for user, erasure_id in ((USER, "e1"), (f"{USER}-2", "other")):  # the second is turned away, and gives up
+            await erasures.status(user, erasure_id)
+        for seconds, state in ((PLACE_SECONDS - 1, ErasureState.REWRITTEN), (1.0, ErasureState.REMAINS)):
+            clock.now += seconds
+            assert (await erasures.status(f"{USER}-3", "late")).state == state
 
 
 @pytest.mark.parametrize("is_failing", [False, True])
