@@ -78,10 +78,11 @@ class Operator {
     const content = JSON.stringify(found);
     const at = document.activeElement;
     const isRead = isAsking() || (at !== part.place && part.place.contains(at));
-    if (number < part.drawn || part.content === content || (mayWait(part, number) && isRead)) return;
+    const isOld = part.content === content;
+    if (number < part.drawn || (!isOld && isRead && mayWait(part, number))) return;
     if (number >= part.changed) part.changed = Infinity;
     Object.assign(part, { content, drawn: number, failed: "" });
-    replace(part.place, part.draw(found));
+    if (!isOld) replace(part.place, part.draw(found));
   }
 
   /** A failure is told once, not every five seconds. */

@@ -171,6 +171,31 @@ def test_a_cancelled_question_about_a_letter_that_was_drawn_again_leads_to_its_p
         keys.is_at(place(keys, "Dead letters"))
 
 
+def test_a_letter_is_not_drawn_again_under_the_hand_where_a_refresh_showed_the_drop_first(
+    open_page: Opener, world: PageWorld
+) -> None:
+    world.bury("late-keys", "l1", "l2")
+    with by_keys(open_page(OPERATORS_PAGE, has_clock=True)) as keys:
+        first, second = letters(keys, world, 2)
+        held = Held(keys.page)
+        keys.go(f"Drop dead letter {first}")
+        keys.press("Enter")
+        keys.is_at_button("Cancel")
+        keys.go("Drop")
+        keys.press("Enter")
+        held.wait()
+        keys.go("Pause updates", backward=True)
+        refresh(keys)
+        has_letters(keys, 1)
+        held.release()
+        keys.hears("1 dead letter was dropped.")
+        keys.is_at_button(f"Drop dead letter {second}")
+        world.bury("late-keys", "l3")
+        refresh(keys)
+        keys.is_at_button(f"Drop dead letter {second}")
+        has_letters(keys, 1)
+
+
 def test_dead_letters_are_replayed_one_by_one_and_all_at_once(open_page: Opener, world: PageWorld) -> None:
     world.bury("replay-keys", "r1", "r2", "r3")
     with by_keys(open_page(OPERATORS_PAGE)) as keys:
