@@ -1,7 +1,7 @@
 // What both pages share: the header, who is calling, the live region, and how failures are told.
 
 import { ApiError, identity, identityMode, setIdentity } from "./api.js";
-import { button, element, labelled, select } from "./dom.js";
+import { button, element, labelled, replace, select } from "./dom.js";
 import { language, loadWords, remember, t } from "./words.js";
 
 const THEMES = ["auto", "light", "dark"];
@@ -88,8 +88,10 @@ export async function openPage({ page, identifiedBy, start }) {
   };
   const ask = (refusal) => {
     const isRefused = refusal && (identity()[kind] || refusal.status === 403);
-    main.replaceChildren(...(isRefused ? [failure(refusal)] : []), signIn(kind, show));
-    main.querySelector("input")?.focus();
+    replace(main, ...(isRefused ? [failure(refusal)] : []), signIn(kind, show));
+    const input = main.querySelector("input");
+    if (input) input.focus();
+    else if (document.activeElement === document.body) main.focus(); // only a proxy can say who calls
   };
   const show = () => {
     const isKnown = Boolean(identity()[kind]);

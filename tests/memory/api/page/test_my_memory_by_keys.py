@@ -325,6 +325,29 @@ def test_a_page_that_could_not_be_opened_is_tried_again(open_page: Opener, user:
         keys.is_at(page.get_by_role("main"))
 
 
+def test_a_page_that_only_a_proxy_can_open_says_so_where_the_focus_is(open_page: Opener) -> None:
+    with by_keys(open_page(mode="header"), expected=("ERR_FAILED", "401")) as keys:
+        page = keys.page
+        title = page.get_by_role("heading", name="Who are you?")
+        expect(title).to_be_visible()
+        keys.is_at(page.get_by_role("main"))
+        keys.go("Language", backward=True)
+        keys.press("ArrowDown")
+        expect(page.get_by_role("main")).to_contain_text("您是谁？")
+        keys.is_at(page.get_by_label("语言"))
+        keys.press("ArrowUp")
+        expect(title).to_be_visible()
+        keys.is_at(page.get_by_label("Language"))
+        page.route("**/v1/memory/caller", lambda route: route.abort())
+        page.reload()
+        expect(page.get_by_role("alert")).to_be_visible()
+        page.unroute("**/v1/memory/caller")
+        keys.go("Try again")
+        keys.press("Enter")
+        expect(title).to_be_visible()
+        keys.is_at(page.get_by_role("main"))
+
+
 def test_language_theme_and_user_are_changed(open_page: Opener, user: str) -> None:
     with by_keys(open_page(user=user)) as keys:
         page = keys.page
