@@ -119,11 +119,11 @@ class FileRewriter:
         retry = RETRY_SECONDS
         while not until.is_set():
             try:
-                await self._expire()
                 pause, retry = pause_after(await self.run_once()), RETRY_SECONDS
             except (Unavailable, Conflict, BadInput) as error:
                 pause, retry = retry, min(2 * retry, RETRY_SECONDS_MAX)
                 log.warning("files are not rewritten after an erasure: trying again", reason=str(error))
+            await self._expire()
             try:
                 async with asyncio.timeout(pause):
                     await until.wait()
@@ -148,9 +148,14 @@ class FileRewriter:
 
     async def _expire(self) -> None:
         now = self._clock()
-        if now >= self._expires_from:
+        if now < self._expires_from:
+            return
+        self._expires_from = now + EXPIRY_SECONDS
+        try:
             await self._erasures.expire(before=now - self._keep_seconds)
-            self._expires_from = now + EXPIRY_SECONDS
+        except Unavailable as error:
+            self._expires_from = now + RETRY_SECONDS_MAX
+            log.warning("old records of erasures are not deleted: trying again", reason=str(error))
 
 
 def pause_after(seconds: float | None) -> float:
