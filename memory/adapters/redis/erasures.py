@@ -1,11 +1,15 @@
 """Erasures on Redis, by the digest of the user's id, each under a key of its own.
 
 That of an erased part of a user begins with the same digest. Ids are listed twice, of all and of each user.
+
+Whatever a process breaks off ends by itself: an id is in the list of all before there is its record, and until that is
+gone, so `expire` finds both; it is in the list of its user only while there is a record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -13,17 +17,14 @@ from memory.adapters.redis import log_keys
 from memory.adapters.redis.log_client import Command, LogClient
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.user_index import Look, Marked, UserIndex
+from memory.errors import Unavailable
 from memory.ports.erasures import ERASURES_PER_USER_MAX, ErasureRecord, ErasureRequest, ScanReport
 
 PENDING_MAX = 500
 PAGE = 200
-PART = "."  # between the digests of a user and of an erased part
-FIELDS = (
-    "u",
-    "r",
-    "w",
-    "s",
-)  # digests of user and part, what was deleted, when files were rewritten, what a scan found
+SUBJECT_SEPARATOR = "."  # between the digests of a user and of an erased part
+# Digests of user and part, what was deleted, when files were rewritten, what a scan found.
+FIELDS = ("u", "r", "w", "s")
 
 
 class RedisErasures:
@@ -35,17 +36,15 @@ class RedisErasures:
 
     async def begun(self, user_id: str, request: ErasureRequest, *, part: str = "") -> None:
         user, marking = UserKeys(user_id).digest, self._pending.marking(request.id)
-        lists = (*log_keys.ERASURES, log_keys.erasures_of(user))
-        listing = ("EVAL", _LIST, len(lists), *lists, request.id, ERASURES_PER_USER_MAX)
-        _, too_many = await self._client.calls([marking, listing])
+        await self._client.calls([marking, _listing(request.id, *log_keys.ERASURES)])
         fields = ("u", _subject(user_id, part), "r", _ENCODER.encode(request))
         key = log_keys.erasure(request.id)
-        await self._client.calls([("HDEL", key, "w"), ("HSET", key, *fields)])
-        await self._client.calls([marking])
-        if too_many:
-            looks = {one: report for one, _, report in await self._scans(user)}
-            kept = max(looks, key=lambda one: looks[one].scanned_at, default="")
-            await self._delete([(one.decode(), user) for one in too_many if one.decode() != kept])
+        # In this order: who has just rewritten files for the earlier request must not find it still there.
+        await self._client.calls([("HSET", key, *fields), ("HDEL", key, "w")])
+        listing = _listing(request.id, *log_keys.ERASURES, log_keys.erasures_of(user))
+        _, too_many = await self._client.calls([marking, listing])
+        with suppress(Unavailable):  # this one is recorded, and the next deletes what is too many
+            await self._delete_too_many([one.decode() for one in too_many], user)
 
     async def get(self, user_id: str, erasure_id: str, *, part: str = "") -> ErasureRecord | None:
         subject, *fields = await self._client.call("HMGET", log_keys.erasure(erasure_id), *FIELDS)
@@ -78,12 +77,15 @@ class RedisErasures:
             keys = [log_keys.erasure(one.decode()) for one in ids]
             rows = await self._client.calls([("HMGET", key, "u", "w") for key in keys])
             ended = [
-                (one.decode(), subject.decode().partition(PART)[0])
+                (one.decode(), subject.decode().partition(SUBJECT_SEPARATOR)[0])
                 for one, (subject, rewritten) in zip(ids, rows, strict=True)
-                if rewritten is not None and float(rewritten) < before
+                if subject is not None and rewritten is not None and float(rewritten) < before
             ]
+            # Broken off, or just beginning: whoever writes the record lists it again.
+            without_record = [one.decode() for one, (subject, _) in zip(ids, rows, strict=True) if subject is None]
             await self._delete(ended)
-            passed += len(ids) - len(ended)
+            await self._unlist(without_record)
+            passed += len(ids) - len(ended) - len(without_record)
 
     async def _scans(self, user: str) -> list[tuple[str, str, ScanReport]]:
         """Of one user by digest: the erasures that have one, with the digests of their subjects."""
@@ -92,13 +94,21 @@ class RedisErasures:
         pairs = zip(ids, rows, strict=True)
         return [(one, subject.decode(), _SCANS.decode(scan)) for one, (subject, scan) in pairs if subject and scan]
 
-    async def _delete(self, erasures: Sequence[tuple[str, str]]) -> None:
-        """By id and digest of the user. Their lists come last: what is broken off is repeated."""
+    async def _delete_too_many(self, erasures: Sequence[str], user: str) -> None:
+        """All of these but the one with the user's last look."""
         if erasures:
-            await self._client.calls([("DEL", log_keys.erasure(one)) for one, _ in erasures])
-            places = log_keys.ERASURES[0]
-            await self._client.calls([("ZREM", places, one) for one, _ in erasures])
-            await self._client.calls([("ZREM", log_keys.erasures_of(user), one) for one, user in erasures])
+            looks = {one: report for one, _, report in await self._scans(user)}
+            kept = max(looks, key=lambda one: looks[one].scanned_at, default="")
+            await self._delete([(one, user) for one in erasures if one != kept])
+
+    async def _delete(self, erasures: Sequence[tuple[str, str]]) -> None:
+        """By id and digest of the user. The list of all comes last: by it, what is broken off is found by `expire`."""
+        await self._client.calls([("ZREM", log_keys.erasures_of(user), one) for one, user in erasures])
+        await self._client.calls([("DEL", log_keys.erasure(one)) for one, _ in erasures])
+        await self._unlist(one for one, _ in erasures)
+
+    async def _unlist(self, erasures: Iterable[str]) -> None:
+        await self._client.calls([("ZREM", log_keys.ERASURES[0], one) for one in erasures])
 
     async def _look(self, page: Sequence[Marked]) -> list[Look[ErasureRequest]]:
         replies = await self._client.calls([("HMGET", log_keys.erasure(marked.member), "r", "w") for marked in page])
@@ -108,9 +118,13 @@ class RedisErasures:
         ]
 
 
+def _listing(erasure_id: str, *lists: str) -> Command:
+    return ("EVAL", _LIST, len(lists), *lists, erasure_id, ERASURES_PER_USER_MAX)
+
+
 def _subject(user_id: str, part: str) -> str:
     user = UserKeys(user_id).digest
-    return f"{user}{PART}{log_keys.digest_of(part)}" if part else user
+    return f"{user}{SUBJECT_SEPARATOR}{log_keys.digest_of(part)}" if part else user
 
 
 def _record(request: bytes, rewritten: bytes | None, scan: bytes | None) -> ErasureRecord:
@@ -131,14 +145,16 @@ _IF_UNCHANGED = """
 if redis.call('HGET', KEYS[1], 'r') ~= ARGV[1] then return 0 end
 return redis.call('HSETNX', KEYS[1], 'w', ARGV[2])
 """
-# KEYS: erasures by number, the last number, those of the user by number. ARGV: an erasure, and how many a user may
-# have. One that is begun again keeps its place. Returns those of the user that are too many.
+# KEYS: erasures by number, the last number, and those of the user by number once there is a record. ARGV: an erasure,
+# and how many a user may have. One that is begun again keeps its place. Returns those of the user that are too many.
 _LIST = """
-if not redis.call('ZSCORE', KEYS[1], ARGV[1]) then
-  local number = redis.call('INCR', KEYS[2])
-  redis.call('ZADD', KEYS[3], number, ARGV[1])
+local number = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if not number then
+  number = redis.call('INCR', KEYS[2])
   redis.call('ZADD', KEYS[1], number, ARGV[1])
 end
+if not KEYS[3] then return {} end
+redis.call('ZADD', KEYS[3], number, ARGV[1])
 return redis.call('ZRANGE', KEYS[3], 0, -1 - tonumber(ARGV[2]))
 """
 _ENCODER = msgspec.msgpack.Encoder()

@@ -16,6 +16,7 @@ from memory.adapters.sqlite.user_digests import user_hash
 from memory.ports.erasures import ERASURES_PER_USER_MAX, ErasureRecord, ErasureRequest, ScanReport
 
 PENDING_MAX = 500
+SUBJECT_SEPARATOR = "."  # between the digests of a user and of an erased part
 _LAST = "\U0010ffff"  # after every digest of a part
 _COLUMNS = "id, asked_at, deleted_at, deleted, rewritten_at, scan"
 _DELETE_TOO_MANY = """
@@ -65,7 +66,7 @@ class SqliteErasures:
 
 
 def _subject(user_id: str, part: str) -> str:
-    return f"{user_hash(user_id)}.{user_hash(part)}" if part else user_hash(user_id)
+    return f"{user_hash(user_id)}{SUBJECT_SEPARATOR}{user_hash(part)}" if part else user_hash(user_id)
 
 
 def _all_of(user: str) -> tuple[str, str]:
