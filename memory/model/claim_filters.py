@@ -10,7 +10,7 @@ from memory.model.memories import statement_key
 
 FILTER_CHARACTERS_MAX = 1_000  # longer than any subject, name or value that is worth looking for
 
-FIELDS = ("subject", "name", "attribute", "value")
+_FIELDS = ("subject", "name", "attribute", "value")
 _OF_NO_WORD = statement_key("")
 
 
@@ -28,10 +28,10 @@ class ClaimFilter:
     _asked: tuple[tuple[int, str, str], ...] = field(init=False, repr=False, compare=False)  # place, text, key
 
     def __post_init__(self) -> None:
-        for name in FIELDS:
+        for name in _FIELDS:
             if len(getattr(self, name)) > FILTER_CHARACTERS_MAX:
                 raise BadInput(f"{name} may have {FILTER_CHARACTERS_MAX} characters")
-        texts = ((place, getattr(self, name)) for place, name in enumerate(FIELDS))
+        texts = ((place, getattr(self, name)) for place, name in enumerate(_FIELDS))
         asked = tuple((place, text, statement_key(text)) for place, text in texts if text)
         object.__setattr__(self, "_asked", asked)
 
