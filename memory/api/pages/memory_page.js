@@ -1,6 +1,6 @@
 // "My memory": what is remembered about the caller, from which words, and when it was used.
 
-import { answerOf, call, projectPath } from "./api.js";
+import { ApiError, answerOf, call, projectPath } from "./api.js";
 import { button, confirmed, element, labelled, replace, select } from "./dom.js";
 import { membersOf } from "./members.js";
 import { memoryCard } from "./memory_card.js";
@@ -159,6 +159,16 @@ class Timeline {
     this.summary.textContent = parts.join(" · ");
   }
 
+  /** After a change: if that cannot be counted, no number is shown, and the change is not announced as a failure. */
+  async countAgain() {
+    try {
+      await this.count();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (!this.shared) this.summary.textContent = " ";
+    }
+  }
+
   append(found) {
     const isSearch = Boolean(this.filter.query);
     for (const memory of found.memories) {
@@ -177,7 +187,7 @@ class Timeline {
   }
 
   cardOptions(memory) {
-    const after = { forgotten: (item) => this.forgotten(item), restored: () => this.count() };
+    const after = { forgotten: (item) => this.forgotten(item), restored: () => this.countAgain() };
     if (!this.shared) return { ...after, hasReceipts: !this.isBounded };
     const { role } = this.shared;
     const isOwn = memory.user_id === this.caller.shown_as;
@@ -219,17 +229,24 @@ class Timeline {
     return element("div", { class: "notice" }, element("p", {}, t(`empty.${kind}`)), element("p", { class: "hint" }, t(`empty.${kind}.hint`)));
   }
 
-  /** Takes an item out, whose memory is forgotten. Reading goes on at the next one, or at the last that is left. */
+  /**
+   * Takes an item out, whose memory is forgotten. Reading goes on at the next one, or at the last that is left; where
+   * the reader is by now, if another list was chosen meanwhile.
+   */
   async forgotten(item) {
     const shown = this.shown();
     const at = shown.indexOf(item);
+    if (at < 0) {
+      announce(t("forgotten"));
+      return this.countAgain();
+    }
     item.remove();
     for (const day of this.list.querySelectorAll(".day")) if (!day.querySelector("li")) day.remove();
     const isEmpty = !this.list.children.length;
     if (isEmpty) this.list.append(this.nothing());
     this.goTo(shown[at + 1] ?? shown[at - 1]);
     announce(t("forgotten"));
-    await (isEmpty && this.more.children.length ? this.show() : this.count());
+    await (isEmpty && this.more.children.length ? this.show() : this.countAgain());
   }
 
   /** An API without opt-outs says nothing about them; then there is nothing to press. */

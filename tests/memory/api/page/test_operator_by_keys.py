@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
-from keyboard import POLL_MS, Keys, by_keys
+from held_answer import HeldAnswer
+from keyboard import Keys, by_keys
 from page_users import receipt
 from page_world import OPERATOR, PROGRAM, PageWorld
-from pages import OPERATORS_PAGE, SECONDS_MAX, Opener
-from playwright.sync_api import Locator, Page, Route, expect
+from pages import OPERATORS_PAGE, Opener
+from playwright.sync_api import Locator, expect
 
 pytestmark = [
     pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model"),
@@ -41,29 +40,6 @@ def refresh(keys: Keys) -> None:
     for _ in range(2):
         with keys.page.expect_response("**/operator/dead-letters"):
             keys.page.clock.fast_forward(6_000)
-
-
-class Held:
-    """Answers to the dropping of letters, which the server has done, but which the page gets only on `release`."""
-
-    def __init__(self, page: Page) -> None:
-        self._page = page
-        self._route: Route | None = None
-        page.route("**/dead-letters/drop", self._hold)
-
-    def _hold(self, route: Route) -> None:
-        self._answer = route.fetch()
-        self._route = route
-
-    def wait(self) -> None:
-        until = time.monotonic() + SECONDS_MAX
-        while self._route is None:
-            assert time.monotonic() < until, "nothing was dropped"
-            self._page.wait_for_timeout(POLL_MS)
-
-    def release(self) -> None:
-        assert self._route is not None
-        self._route.fulfill(response=self._answer)
 
 
 def test_dead_letters_are_dropped_one_after_the_other(open_page: Opener, world: PageWorld) -> None:
@@ -154,7 +130,7 @@ def test_a_cancelled_question_about_a_letter_that_was_drawn_again_leads_to_its_p
     world.bury("again-keys", "a1", "a2")
     with by_keys(open_page(OPERATORS_PAGE)) as keys:
         first, second = letters(keys, world, 2)
-        held = Held(keys.page)
+        held = HeldAnswer(keys.page, "POST", "**/dead-letters/drop")
         keys.go(f"Drop dead letter {first}")
         keys.press("Enter")
         keys.is_at_button("Cancel")
@@ -177,7 +153,7 @@ def test_a_letter_is_not_drawn_again_under_the_hand_where_a_refresh_showed_the_d
     world.bury("late-keys", "l1", "l2")
     with by_keys(open_page(OPERATORS_PAGE, has_clock=True)) as keys:
         first, second = letters(keys, world, 2)
-        held = Held(keys.page)
+        held = HeldAnswer(keys.page, "POST", "**/dead-letters/drop")
         keys.go(f"Drop dead letter {first}")
         keys.press("Enter")
         keys.is_at_button("Cancel")
