@@ -16,7 +16,7 @@ from redis import exceptions
 from redis.asyncio.cluster import ClusterNode, PipelineCommand, RedisCluster
 from redis.cluster import PRIMARY
 
-from memory.adapters.redis.failure_reasons import OF_A_CHANGING_CLUSTER
+from memory.adapters.redis.failure_reasons import OF_A_CHANGING_CLUSTER, NodeIsFull
 
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.005, 0.3  # before a call is sent again, doubling
 SENT_AGAIN_MAX = 6  # over a connection that was lost: half a second, in which a server starts again
@@ -32,7 +32,7 @@ class ClusterCalls:
         self._manager = client.nodes_manager
 
     async def pipelined(self, commands: Sequence[Sequence[str | bytes | int | float]]) -> list[Any]:
-        """Replies in order, of one round trip where no node failed. Raises what redis-py raises.
+        """Replies in order, of one round trip where no node failed. Raises what redis-py raises, or `NodeIsFull`.
 
         A command whose node failed may have been executed before it is sent again.
         """
@@ -48,13 +48,15 @@ class ClusterCalls:
             await self._look_again(failed)
             await self._send(failed)
         for command in sent:
+            if isinstance(command.result, exceptions.OutOfMemoryError):
+                raise NodeIsFull(self.node_of(_key_of(command))) from command.result
             if isinstance(command.result, Exception):
                 raise command.result
         return [command.result for command in sent]
 
-    def node_of(self, key: str) -> str:
+    def node_of(self, key: str | bytes) -> str:
         """The name of the node that serves it, as far as is known after a call."""
-        return str(self._manager.get_node_from_slot(self._client.keyslot(key)).name)
+        return str(self._serving(key).name)
 
     async def nodes(self) -> list[ClusterNode]:
         """All servers as they are now, replicas with them."""
@@ -74,9 +76,16 @@ class ClusterCalls:
         for command in commands:
             node = self._redirected(command)
             preceding = [] if node is None else [PipelineCommand(0, "ASKING")]
-            node = node or self._manager.get_node_from_slot(self._client.keyslot(_key_of(command)))
+            node = node or self._serving(_key_of(command))
             batches.setdefault(node.name, (node, []))[1].extend([*preceding, command])
         await asyncio.gather(*(_executed(node, batch) for node, batch in batches.values()))
+
+    def _serving(self, key: str | bytes) -> ClusterNode:
+        slot = self._client.keyslot(key)
+        try:
+            return self._manager.get_node_from_slot(slot)
+        except KeyError:  # its cache of slots is a mapping
+            raise exceptions.SlotNotCoveredError(f"no node serves slot {slot}") from None
 
     def _redirected(self, command: PipelineCommand) -> ClusterNode | None:
         """While its slot moves to another node: that one, for this time."""

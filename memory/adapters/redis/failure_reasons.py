@@ -24,6 +24,14 @@ MISTAKES_IN_URLS: Final = {  # by how Redis and Valkey word that they refuse it
 }
 
 
+class NodeIsFull(exceptions.OutOfMemoryError):
+    """`node`: the one of a cluster that refused the write, by its name."""
+
+    def __init__(self, node: str) -> None:
+        super().__init__()
+        self.node = node
+
+
 def reason_of(error: BaseException) -> str:
     """Its kind; where TLS failed, why."""
     if is_full(error):
@@ -39,6 +47,11 @@ def reason_of(error: BaseException) -> str:
 def is_full(error: BaseException | None) -> bool:
     """Whether the server refused a write at its `maxmemory`. Of a script, nothing was executed then."""
     return any(isinstance(cause, exceptions.OutOfMemoryError) for cause in _causes(error))
+
+
+def full_node(error: BaseException) -> str:
+    """Which node of a cluster refused it; empty where there is only one server."""
+    return next((cause.node for cause in _causes(error) if isinstance(cause, NodeIsFull)), "")
 
 
 def is_refused(error: BaseException) -> bool:

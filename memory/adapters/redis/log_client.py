@@ -16,7 +16,7 @@ from redis.asyncio.cluster import RedisCluster
 from redis.exceptions import RedisClusterException, RedisError
 
 from memory.adapters.redis.cluster_calls import ClusterCalls
-from memory.adapters.redis.failure_reasons import is_full, is_refused, reason_of
+from memory.adapters.redis.failure_reasons import full_node, is_full, is_refused, reason_of
 from memory.errors import Unavailable
 
 CALL_SECONDS_MAX = 5.0  # one round trip: with `appendfsync always` a write waits for the disk
@@ -40,7 +40,7 @@ class LogClient:
         self._client = client
         self._cluster = ClusterCalls(client) if isinstance(client, RedisCluster) else None
         self._places = asyncio.Semaphore(CALLS_AT_ONCE_MAX)
-        self._delete_some: Callable[[], Awaitable[bool]] | None = None
+        self._delete_some: Callable[[str], Awaitable[bool]] | None = None
         self._making_room = asyncio.Lock()
         self._times_room_made = 0
         self._running: set[asyncio.Future[list[Reply]]] = set()
@@ -70,21 +70,23 @@ class LogClient:
             try:
                 return await self._called(commands)
             except Unavailable as error:
-                if not is_full(error) or not await self._has_made_room(since=seen):
+                if not is_full(error) or not await self._has_made_room(full_node(error), since=seen):
                     raise
         return await self._called(commands)
 
-    def give_way(self, delete_some: Callable[[], Awaitable[bool]]) -> None:
-        """`delete_some`: called where the server is full, so that what must be kept can be written. It deletes what may
-        be lost, by calls that need no memory, and returns whether there was any.
+    def give_way(self, delete_some: Callable[[str], Awaitable[bool]]) -> None:
+        """`delete_some`: called where the server is full, so that what must be kept can be written; of a cluster with
+        the node that is. It deletes what may be lost there, by calls that need no memory, and returns whether there was
+        any.
         """
         self._delete_some = delete_some
 
-    async def _has_made_room(self, *, since: int) -> bool:
+    async def _has_made_room(self, node: str, *, since: int) -> bool:
         """Raises `Unavailable`; waits for whoever makes room already no longer than for a call."""
         try:
             async with asyncio.timeout(CALL_SECONDS_MAX), self._making_room:
-                if self._times_room_made == since and self._delete_some is not None and await self._delete_some():
+                delete_some = self._delete_some if self._times_room_made == since else None
+                if delete_some is not None and await delete_some(node):
                     self._times_room_made += 1
                 return self._times_room_made != since
         except TimeoutError as error:
@@ -129,8 +131,13 @@ class LogClient:
         return self._cluster is not None
 
     def node_of(self, key: str) -> str:
-        """The server that holds it, as far as is known after a call; empty where there is only one."""
-        return "" if self._cluster is None else self._cluster.node_of(key)
+        """The server that holds it, as far as is known after a call; empty where there is only one. Raises
+        `Unavailable`: none may serve it.
+        """
+        try:
+            return "" if self._cluster is None else self._cluster.node_of(key)
+        except RedisClusterException as error:
+            raise Unavailable("turn_log", f"Redis failed: {reason_of(error)}") from None
 
     async def keys(self) -> AsyncIterator[Sequence[bytes]]:
         """The names of all keys that are there throughout, in pages, some of them several times."""

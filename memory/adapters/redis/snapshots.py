@@ -7,6 +7,7 @@ Users are digests there.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -22,7 +23,8 @@ from memory.ports import Clock
 SNAPSHOT_BYTES_MAX = 128 << 20  # Redis takes 512 MiB in one value; it blocks everybody while it copies a large one
 USED_AGAIN_SECONDS = 60.0  # precision of the time of last use: each update is a write
 GONE_AT_ONCE = 20  # they may have 30 MB each
-LOOKED_AT_ONCE, LOOKED_AT_MAX = 200, 10_000  # for some on the full nodes of a cluster; the next call looks again
+LOOKED_AT_ONCE, LOOKED_AT_MAX = 200, 10_000  # for some on the full node of a cluster
+NONE_SECONDS = 3.0  # after none was found on a server: until then nobody looks again, as every write would
 KEPT_FREE = 0.1  # of a server's `maxmemory`: snapshots leave it to what must not be lost
 
 _MEMORY = "local node_of = KEYS[1]; return redis.call('INFO', 'memory')"
@@ -79,6 +81,7 @@ class RedisSnapshots:
         self._index = list(log_keys.SNAPSHOTS)
         self._bytes_max = bytes_max
         self._clock = clock
+        self._none_until: dict[str, float] = {}  # the loop's time, by node
 
     async def read(self, user_id: str) -> bytes | None:
         keys = UserKeys(user_id)
@@ -90,7 +93,7 @@ class RedisSnapshots:
     async def write(self, user_id: str, snapshot: bytes) -> None:
         keys = UserKeys(user_id)
         is_small = len(snapshot) <= min(self._bytes_max, SNAPSHOT_BYTES_MAX)
-        if not is_small or not await self._has_room(keys.snapshot, len(snapshot), where_hidden=True):
+        if not is_small or not await self._has_room(keys.snapshot, len(snapshot)):
             await self.erase(user_id)  # otherwise an old one would remain
             return
         arguments = (keys.digest, len(snapshot), repr(self._clock()), self._bytes_max, GONE_AT_ONCE)
@@ -99,33 +102,31 @@ class RedisSnapshots:
         await self._client.call("SET", keys.snapshot, snapshot)
         await self._note_used(keys, snapshot)
 
-    async def delete_least_used(self) -> bool:
-        """For what must be kept, on a server that is full; of a cluster on its full nodes. False if there was none."""
+    async def delete_least_used(self, node: str) -> bool:
+        """For what must be kept, on a server that is full; of a cluster on that node. False if there was none."""
+        clock = asyncio.get_running_loop().time
+        if clock() < self._none_until.get(node, 0.0):
+            return False
         for first in range(0, LOOKED_AT_MAX, LOOKED_AT_ONCE):
             found = await self._client.call("ZRANGE", self._index[0], first, first + LOOKED_AT_ONCE - 1)
-            users = await self._without_room(found) if self._client.is_cluster else found
-            if users or not found:
+            users = [user for user in found if self._client.node_of(_snapshot_of(user)) == node]
+            if users:
                 await self._delete([word for user in users[:GONE_AT_ONCE] for word in (user, b"")])
-                return bool(users)
+                return True
+            if not found:
+                break
+        self._none_until[node] = clock() + NONE_SECONDS
         return False
 
-    async def _without_room(self, users: Sequence[bytes]) -> list[bytes]:
-        """Those of them whose node is full, or hides how full it is."""
-        keys = [UserKeys.of_digest(user.decode()).snapshot for user in users]
-        nodes = [self._client.node_of(key) for key in keys]
-        key_on = dict(zip(nodes, keys, strict=True))
-        full = {node for node, key in key_on.items() if not await self._has_room(key, 0, where_hidden=False)}
-        return [user for user, node in zip(users, nodes, strict=True) if node in full]
-
-    async def _has_room(self, key: str, size: int, *, where_hidden: bool) -> bool:
-        """On the node of this key: what is kept free there is for turns. `where_hidden`: the answer for a hosted server
-        that shows nothing: it is as large as it says it is, until it refuses a write.
+    async def _has_room(self, key: str, size: int) -> bool:
+        """On the node of this key: what is kept free there is for turns. A hosted server that shows nothing is as large
+        as it says it is, until it refuses a write.
         """
         try:
             report = await self._client.run(_MEMORY, [key], [])
         except Unavailable as error:
             if is_refused(error):
-                return where_hidden
+                return True
             raise
         used, limit = (
             int(found[1]) if (found := re.search(name, report)) else 0 for name in (_USED_BYTES, _LIMIT_BYTES)
@@ -141,10 +142,15 @@ class RedisSnapshots:
 
     async def _delete(self, users: Sequence[bytes]) -> None:
         """`users`: with the time of their last use. Their snapshots first, so that none is in no index."""
-        await self._client.calls([("UNLINK", UserKeys.of_digest(user.decode()).snapshot) for user in users[::2]])
+        await self._client.calls([("UNLINK", _snapshot_of(user)) for user in users[::2]])
         if users:
             await self._client.run(_LEAVE, self._index, users)
 
     async def _note_used(self, keys: UserKeys, snapshot: bytes) -> None:
         arguments = (keys.digest, len(snapshot), repr(self._clock()), repr(USED_AGAIN_SECONDS))
         await self._client.run(_USED, self._index, arguments)
+
+
+def _snapshot_of(user: bytes) -> str:
+    """Its key."""
+    return UserKeys.of_digest(user.decode()).snapshot

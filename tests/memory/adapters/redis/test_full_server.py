@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ from redis_server import RedisServer, own_redis_server
 from turn_logs import START, a_turn, ids_of, lease_at
 
 from memory.adapters.redis import log_client
+from memory.adapters.redis import snapshots as snapshots_module
 from memory.adapters.redis.background import RedisBackground
 from memory.adapters.redis.connecting import RedisAddress, connected
 from memory.adapters.redis.failure_reasons import is_refused
-from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.log_client import LogClient, Reply
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.snapshots import RedisSnapshots
@@ -139,14 +141,25 @@ async def test_where_room_is_never_made_the_turn_waits_as_in_any_outage(
 ) -> None:
     """Whoever writes catches `Unavailable`; anything else would end the part."""
     monkeypatch.setattr(log_client, "CALL_SECONDS_MAX", 0.5)
-    client.give_way(asyncio.Event().wait)
+    client.give_way(lambda _: asyncio.Event().wait())
     limit(server, 0)
     refusals = await asyncio.gather(*(refusal_of(log, f"turn-{number}") for number in range(3)))
     assert ["made no room" in one for one in refusals] == [True] * 3
 
 
-async def test_on_a_cluster_only_full_nodes_lose_snapshots(tmp_path: Path) -> None:
-    """Those of the others would be lost in vain."""
+@dataclass(frozen=True, slots=True)
+class FullNode:
+    """A cluster with `server` that takes no write, users whose keys it has, and what writes to it."""
+
+    server: RedisServer
+    users: Sequence[str]
+    snapshots: RedisSnapshots
+    log: TurnLog
+
+
+@pytest.fixture
+async def full_node(tmp_path: Path) -> AsyncIterator[FullNode]:
+    """All users have a snapshot. Another node is nearly full, and takes writes."""
     with own_redis_nodes(tmp_path) as nodes:
         async with (
             connected(RedisAddress(nodes.url)) as client,
@@ -158,13 +171,42 @@ async def test_on_a_cluster_only_full_nodes_lose_snapshots(tmp_path: Path) -> No
             for user in USERS:
                 await snapshots.write(user, SNAPSHOT)
             full = nodes.master_of(UserKeys(USERS[-1]).snapshot)
-            on_it = {user for user in USERS if nodes.master_of(UserKeys(user).snapshot) is full}
+            nearly = next(server for server in nodes.servers if server is not full)
+            with nearly.client() as looking:
+                nearly.set("maxmemory", str(int(looking.info("memory")["used_memory"] / 0.95)))
             limit(full, 0)
-            turn = a_turn("of-last", user=USERS[-1], status=TurnStatus.CLOSED, text=WORDS)
-            await RedisTurnLog(client, owners, clock=lambda: START).append(turn)
-            gone = set(USERS) - set(await there(snapshots))
-            assert gone
-            assert gone <= on_it
+            on_it = [user for user in USERS if nodes.master_of(UserKeys(user).snapshot) is full]
+            yield FullNode(full, on_it, snapshots, RedisTurnLog(client, owners, clock=lambda: START))
+
+
+async def test_on_a_cluster_only_the_node_that_refused_a_write_loses_snapshots(full_node: FullNode) -> None:
+    """Those of the others would be lost in vain."""
+    turn = a_turn("of-last", user=full_node.users[-1], status=TurnStatus.CLOSED, text=WORDS)
+    await full_node.log.append(turn)
+    gone = set(USERS) - set(await there(full_node.snapshots))
+    assert gone
+    assert gone <= set(full_node.users)
+
+
+async def test_writes_to_a_full_node_without_snapshots_do_not_look_for_some_one_after_the_other(
+    full_node: FullNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots_module, "NONE_SECONDS", 60.0)
+    looks: list[str] = []
+    call = LogClient.call
+
+    async def counted(client: LogClient, *command: str | bytes | float) -> Reply:
+        looks.extend(str(word) for word in command[:1] if word == "ZRANGE")
+        return await call(client, *command)
+
+    for user in full_node.users:
+        await full_node.snapshots.erase(user)
+    full_node.server.set("maxmemory", "1mb")  # less than it needs itself
+    monkeypatch.setattr(LogClient, "call", counted)
+    turns = [a_turn(f"of-{user}", user=user, status=TurnStatus.CLOSED) for user in full_node.users[:5]]
+    refusals = await asyncio.gather(*map(full_node.log.append, turns), return_exceptions=True)
+    assert [str(one) for one in refusals if "no memory left" not in str(one)] == []
+    assert len(looks) == 2  # the users, and their end
 
 
 @pytest.mark.parametrize(

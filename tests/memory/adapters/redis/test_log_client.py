@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
+from redis.crc import key_slot
+from redis_nodes import redis_nodes
 from redis_server import own_redis_server, redis_server
 
 from memory.adapters.redis import log_client
@@ -91,6 +94,17 @@ async def test_a_call_that_fails_after_its_caller_is_gone_is_not_logged(
                     await client.call("GET", "a")
         gc.collect()
     assert reported == []
+
+
+async def test_a_key_that_no_node_serves_is_an_outage() -> None:
+    """So it is while slots have no node: whoever calls catches `Unavailable`, anything else would end the part."""
+    async with RedisCluster("127.0.0.1", redis_nodes().port) as connected, LogClient(connected) as client:
+        await client.call("SET", "a", 1)
+        del connected.nodes_manager.slots_cache[key_slot(b"a")]
+        with pytest.raises(Unavailable):
+            client.node_of("a")
+        with pytest.raises(Unavailable):
+            await client.call("GET", "a")
 
 
 async def test_what_is_appended_survives_the_death_of_the_server_and_calls_resume_by_themselves(

@@ -74,12 +74,13 @@ async def test_one_that_is_too_large_is_not_kept_nor_the_one_before(
 
 
 async def test_the_sum_is_that_of_what_is_there(
-    snapshots: RedisSnapshots, client: LogClient, clock: ManualClock
+    snapshots: RedisSnapshots, client: LogClient, background: RedisBackground, clock: ManualClock
 ) -> None:
     await written(snapshots, clock, "ann", "bob", "carl", "dora", "ann")
     await snapshots.erase("ann")
     await snapshots.erase("nobody")
     left = await there(snapshots, "ann", "bob", "carl", "dora")
+    await background.written()  # that they were used
     assert int(await client.call("GET", log_keys.SNAPSHOTS[2])) == 300 * len(left) > 0
     await snapshots.erase_all()
     assert int(await client.call("GET", log_keys.SNAPSHOTS[2])) == 0
