@@ -33,9 +33,10 @@ def asked(erasure_id: str) -> ErasureRequest:
     return ErasureRequest(erasure_id, AT, AT, {"memories": 1})
 
 
-async def keys_left(connected: Redis) -> list[bytes]:
+async def keys_left(connected: Redis) -> list[str]:
     """Without the last numbers of lists."""
-    return [key for key in await connected.keys() if not key.endswith(b":number")]
+    names = [key.decode() if isinstance(key, bytes) else key for key in await connected.keys()]
+    return [name for name in names if not name.endswith(":number")]
 
 
 async def test_whoever_dies_while_deleting_old_records_leaves_none_for_ever(connected: Redis) -> None:
