@@ -98,17 +98,11 @@ class LogClient:
         redis-py 8.1 must not be cancelled within a call: while it connects, it swallows that, and its client of a
         cluster keeps a connection on which the answer is still to come.
         """
-        calling = _answered(self._in_place(partial(self._executed, commands)))
-        running = asyncio.ensure_future(calling)  # noqa: TID251  # no group of its caller may end it
+        running = _in_a_task(_answered(self._in_place(partial(self._executed, commands))))
         self._running.add(running)
-        running.add_done_callback(self._ended)
-        return await asyncio.shield(running)
-
-    def _ended(self, call: asyncio.Future[list[Reply]]) -> None:
-        """Of a caller that is gone, nobody asks for the error; the event loop would log each, with its traceback."""
-        self._running.discard(call)
-        if not call.cancelled():
-            call.exception()
+        running.add_done_callback(self._running.discard)
+        await asyncio.wait({running})
+        return running.result()
 
     async def _executed(self, commands: Sequence[Command]) -> list[Reply]:
         if self._cluster is not None:
@@ -185,16 +179,25 @@ async def _answered(awaitable: Awaitable[Result]) -> Result:
 
 async def to_its_end(awaitable: Awaitable[Result]) -> Result:
     """Let a call run to its end although its caller is cancelled, and wait: what it did can then be undone in order."""
-    has_ended = asyncio.Event()
-
-    async def run() -> Result:
-        try:
-            return await awaitable
-        finally:
-            has_ended.set()
-
+    running = _in_a_task(awaitable)
     try:
-        return await asyncio.shield(run())
+        await asyncio.wait({running})
     except asyncio.CancelledError:
-        await has_ended.wait()
+        await asyncio.wait({running})
         raise
+    return running.result()
+
+
+def _in_a_task(awaitable: Awaitable[Result]) -> asyncio.Future[Result]:
+    """Of its own: `asyncio.wait` ends with its caller and leaves it running, and unlike `shield` of Python 3.14 has the
+    event loop log no error for which nobody waits any more.
+    """
+    running = asyncio.ensure_future(awaitable)  # noqa: TID251  # no group of its caller may end it
+    running.add_done_callback(_retrieve)
+    return running
+
+
+def _retrieve(call: asyncio.Future[Result]) -> None:
+    """Of a caller that is gone, nobody asks for the error; the event loop would log each, with its traceback."""
+    if not call.cancelled():
+        call.exception()

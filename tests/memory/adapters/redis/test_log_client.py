@@ -17,7 +17,7 @@ from redis_nodes import redis_nodes
 from redis_server import own_redis_server, redis_server
 
 from memory.adapters.redis import log_client
-from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.log_client import LogClient, to_its_end
 from memory.errors import Unavailable
 
 
@@ -77,21 +77,24 @@ async def test_a_cancelled_caller_does_not_wait_for_a_server_that_hangs(tmp_path
             assert await client.call("GET", "a") == b"1"
 
 
+@pytest.mark.parametrize("waits_for_its_end", [False, True])
 async def test_a_call_that_fails_after_its_caller_is_gone_is_not_logged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, waits_for_its_end: bool
 ) -> None:
     """While a server is slow there is one for each chat, and of each the traceback of all layers would be logged."""
     reported: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
-    monkeypatch.setattr(log_client, "CALL_SECONDS_MAX", 0.2)
     with own_redis_server(tmp_path) as server:
         async with Redis(port=server.port) as connected, LogClient(connected) as client:
             await client.call("SET", "a", 1)
+            monkeypatch.setattr(log_client, "CALL_SECONDS_MAX", 0.2)
             with server.client() as blocking:
                 blocking.client_pause(1_000)
+            asking = client.call("GET", "a")
+            asking = to_its_end(asking) if waits_for_its_end else asking
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
-                    await client.call("GET", "a")
+                    await asking
         gc.collect()
     assert reported == []
 
