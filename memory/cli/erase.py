@@ -114,12 +114,15 @@ def _scan(options: EraseOptions, text: str) -> None:
     from memory.adapters.file_scan import scanned
 
     folder = Path(from_process(options.config, {}).data_dir)
-    files, size, found = scanned([folder], [text])
+    seen = scanned([folder], [text])
     if options.as_json:
-        print_json({"files": files, "bytes": size, "found_in": found})
+        print_json(seen._asdict())
     else:
-        echo(f"looked through {files} files, {size} bytes, in {folder}: {', '.join(found) or 'nothing'}")
-    if found:
+        found = ", ".join(seen.found_in) or "nothing"
+        echo(f"looked through {seen.files} files, {seen.bytes} bytes, in {folder}: {found}")
+        for reason in seen.not_searched:
+            echo(f"not searched: {reason}")
+    if seen.found_in:
         raise Exit(FOUND_CODE)
 
 
