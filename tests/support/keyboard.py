@@ -27,6 +27,14 @@ class Keys:
         for key in keys:
             self.page.keyboard.press(key)
 
+    def confirm(self, name: str, answer: str, *, backward: bool = False) -> None:
+        """Asks for what has to be confirmed: the question begins at *Cancel*."""
+        self.go(name, backward=backward)
+        self.press("Enter")
+        self.is_at_button("Cancel")
+        self.go(answer)
+        self.press("Enter")
+
     def type(self, text: str) -> None:
         self.page.keyboard.type(text)
 

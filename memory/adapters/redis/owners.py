@@ -150,10 +150,8 @@ class RedisOwners:
         await self._client.calls([("DEL", log_keys.owned(owner)), *leaving])
 
     async def _others(self) -> _Others:
-        reading: list[Command] = [
-            ("SMEMBERS", log_keys.OWNERS),
-            ("SMEMBERS", log_keys.LEFT_OWNERS),
-        ]  # as they are moved
+        # In this order, as they are moved.
+        reading: list[Command] = [("SMEMBERS", log_keys.OWNERS), ("SMEMBERS", log_keys.LEFT_OWNERS)]
         known, left = [{name.decode() for name in names} for names in await self._client.calls(reading)]
         names = sorted(known - left - {self.name})
         looks = await self._client.calls([("EXISTS", log_keys.heartbeat(name)) for name in names])

@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack
 import pytest
 from redis.asyncio import Redis
 from redis_parts import InterruptedClient
-from redis_server import redis_server
 from turn_logs import ManualClock
 
 from memory.adapters.redis import log_keys
@@ -19,14 +18,6 @@ from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.write_barrier import RedisWriteBarrier
 from memory.errors import Unavailable
-
-
-@pytest.fixture
-async def connected() -> AsyncIterator[Redis]:
-    server = redis_server()
-    server.empty()
-    async with Redis(port=server.port) as client:
-        yield client
 
 
 @pytest.fixture

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 from redis.asyncio import Redis
 from redis_parts import MortalClient
-from redis_server import redis_server
 
 from memory.adapters.redis import erasures as redis_erasures
 from memory.adapters.redis.erasures import RedisErasures
@@ -19,14 +18,6 @@ from memory.ports.erasures import ErasureRequest, ScanReport
 
 AT = 1_750_000_000.0
 CALLS_MAX = 12
-
-
-@pytest.fixture
-async def connected() -> AsyncIterator[Redis]:
-    server = redis_server()
-    server.empty()
-    async with Redis(port=server.port) as client:
-        yield client
 
 
 def asked(erasure_id: str) -> ErasureRequest:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -19,14 +18,6 @@ from redis_server import own_redis_server, redis_server
 from memory.adapters.redis import log_client
 from memory.adapters.redis.log_client import LogClient, to_its_end
 from memory.errors import Unavailable
-
-
-@pytest.fixture
-async def connected() -> AsyncIterator[Redis]:
-    server = redis_server()
-    server.empty()
-    async with Redis(port=server.port) as client:
-        yield client
 
 
 async def test_a_cancelled_call_ends_whatever_it_was_doing(connected: Redis) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
 from redis_nodes import RedisNodes, own_redis_nodes
 from redis_server import RedisServer, own_redis_server, redis_server
-from slow_relay import running_relay
+from slow_relay import SlowRelay, running_relay
 
 from memory.adapters.redis import log_keys
 from memory.adapters.redis import owners as owners_module
@@ -119,28 +119,35 @@ async def test_whoever_ends_without_a_word_is_found_dead_before_long() -> None:
                 await asyncio.sleep(0.02)
 
 
-async def test_whoever_opens_right_after_an_outage_takes_no_living_process_for_dead(
-    server: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The other one's heartbeat has expired, and the next is still on its way."""
-    monkeypatch.setattr(owners_module, "RETURN_SECONDS", 60.0)
+@asynccontextmanager
+async def behind_a_relay(server: RedisServer) -> AsyncIterator[tuple[SlowRelay, RedisOwners, LogClient]]:
+    """An owner who reaches the server through the relay, and a client who does without."""
     with running_relay(server.port) as relay:
         async with (
             connected(RedisAddress(f"redis://127.0.0.1:{relay.port}")) as another,
             connected(RedisAddress(server.url)) as client,
             RedisOwners(another) as living,
         ):
-            relay.stall()
-            server.kill()
-            await asyncio.sleep(1.2)  # twice as long as a key lives
-            await asyncio.to_thread(server.start)
-            async with RedisOwners(client) as opened:
-                assert await opened.find_dead() == []
-                assert not await opened.is_dead(living.name)
-                relay.resume()
-                async with asyncio.timeout(20):
-                    while await opened.find_living() != [living.name]:
-                        await asyncio.sleep(0.02)
+            yield relay, living, client
+
+
+async def test_whoever_opens_right_after_an_outage_takes_no_living_process_for_dead(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one's heartbeat has expired, and the next is still on its way."""
+    monkeypatch.setattr(owners_module, "RETURN_SECONDS", 60.0)
+    async with behind_a_relay(server) as (relay, living, client):
+        relay.stall()
+        server.kill()
+        await asyncio.sleep(1.2)  # twice as long as a key lives
+        await asyncio.to_thread(server.start)
+        async with RedisOwners(client) as opened:
+            assert await opened.find_dead() == []
+            assert not await opened.is_dead(living.name)
+            relay.resume()
+            async with asyncio.timeout(20):
+                while await opened.find_living() != [living.name]:
+                    await asyncio.sleep(0.02)
 
 
 async def test_a_heartbeat_that_is_about_to_expire_is_late_as_well(
@@ -149,23 +156,18 @@ async def test_a_heartbeat_that_is_about_to_expire_is_late_as_well(
     monkeypatch.setattr(owners_module, "RETURN_SECONDS", 60.0)
     monkeypatch.setattr(owners_module, "ALIVE_SECONDS", 3.0)
     monkeypatch.setattr(owners_module, "SLOW_SECONDS", 1.5)
-    with running_relay(server.port) as relay:
-        async with (
-            connected(RedisAddress(f"redis://127.0.0.1:{relay.port}")) as another,
-            connected(RedisAddress(server.url)) as client,
-            RedisOwners(another) as living,
-        ):
-            relay.stall()
-            beat = log_keys.heartbeat(living.name)
-            async with asyncio.timeout(20):
-                while await client.call("PTTL", beat) > 1_000:
+    async with behind_a_relay(server) as (relay, living, client):
+        relay.stall()
+        beat = log_keys.heartbeat(living.name)
+        async with asyncio.timeout(20):
+            while await client.call("PTTL", beat) > 1_000:
+                await asyncio.sleep(0.02)
+            async with RedisOwners(client) as opened:
+                while await client.call("EXISTS", beat):
                     await asyncio.sleep(0.02)
-                async with RedisOwners(client) as opened:
-                    while await client.call("EXISTS", beat):
-                        await asyncio.sleep(0.02)
-                    assert await opened.find_dead() == []
-                    assert not await opened.is_dead(living.name)
-            relay.resume()
+                assert await opened.find_dead() == []
+                assert not await opened.is_dead(living.name)
+        relay.resume()
 
 
 async def test_whoever_was_dead_before_another_opened_is_found_a_little_later(server: RedisServer) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from contextlib import suppress
 
-import pytest
 from redis.asyncio import Redis
 from redis_parts import MortalClient
-from redis_server import redis_server
 
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.projects import RedisProjects
@@ -17,14 +14,6 @@ from memory.model.projects import ProjectRole, SharedProject
 
 AT = 1_750_000_000.0
 CALLS_MAX = 12
-
-
-@pytest.fixture
-async def connected() -> AsyncIterator[Redis]:
-    server = redis_server()
-    server.empty()
-    async with Redis(port=server.port) as client:
-        yield client
 
 
 async def test_whoever_dies_while_creating_a_project_leaves_its_name_free_or_created_it(connected: Redis) -> None:

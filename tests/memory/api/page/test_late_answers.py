@@ -21,11 +21,7 @@ def test_who_chose_another_list_while_a_memory_is_forgotten_stays_there(
         page = keys.page
         expect(page.get_by_role("article")).to_have_count(3)
         held = HeldAnswer(page, "DELETE", "**/v1/memory/*")
-        keys.go("Forget")
-        keys.press("Enter")
-        keys.is_at_button("Cancel")
-        keys.go("Forget it")
-        keys.press("Enter")
+        keys.confirm("Forget", "Forget it")
         held.wait()
         keys.go("Show", backward=True)
         keys.press("ArrowDown")
@@ -45,11 +41,7 @@ def test_a_memory_is_forgotten_though_it_cannot_be_counted_what_is_left(
         page = keys.page
         expect(page.get_by_role("article")).to_have_count(3)
         page.route(STATS, lambda route: route.abort())
-        keys.go("Forget")
-        keys.press("Enter")
-        keys.is_at_button("Cancel")
-        keys.go("Forget it")
-        keys.press("Enter")
+        keys.confirm("Forget", "Forget it")
         keys.hears("The memory was forgotten.")
         expect(page.locator("#summary")).to_have_text("")  # rather than a number that is not true
         assert not any(OFFLINE in one for one in keys.said)

@@ -160,11 +160,7 @@ def test_after_the_last_one_of_a_page_was_forgotten_the_rest_can_be_read(open_pa
         small_pages(page, 2)
         first, second = page.locator(".content").all_inner_texts()
         keys.go("Load more", backward=True)
-        keys.go("Forget", backward=True)
-        keys.press("Enter")
-        keys.is_at_button("Cancel")
-        keys.go("Forget it")
-        keys.press("Enter")
+        keys.confirm("Forget", "Forget it", backward=True)
         keys.is_at(details(page, first))
         keys.go("Load more")
         keys.press("Enter")
@@ -174,11 +170,7 @@ def test_after_the_last_one_of_a_page_was_forgotten_the_rest_can_be_read(open_pa
         assert {*shown, second} == {row.content for row in rows}
         keys.is_at(details(page, shown[1]))
         for _ in range(2):  # and where a page is empty, the next one is shown
-            keys.go("Forget")
-            keys.press("Enter")
-            keys.is_at_button("Cancel")
-            keys.go("Forget it")
-            keys.press("Enter")
+            keys.confirm("Forget", "Forget it")
             keys.hears("The memory was forgotten.")
         has_cards(page, 1)
 
@@ -189,11 +181,7 @@ def test_a_page_of_which_all_is_forgotten_is_followed_by_the_next(open_page: Ope
         page = keys.page
         small_pages(page, 1)
         for number in range(2):
-            keys.go("Forget")
-            keys.press("Enter")
-            keys.is_at_button("Cancel")
-            keys.go("Forget it")
-            keys.press("Enter")
+            keys.confirm("Forget", "Forget it")
             keys.hears("The memory was forgotten.")
             expect(page.locator(".content")).to_have_text(f"Fact {number + 1}")
             keys.is_at(page.locator("#list"))
