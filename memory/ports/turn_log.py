@@ -55,7 +55,9 @@ class TurnRecording(Protocol):
         """Record how the reply ended. Repeated calls, and calls for turns that are not open, are ignored; durable on
         return.
 
-        Closed and unknown turns are learnt; failed and aborted ones are only recorded.
+        Closed and unknown turns are learnt; failed and aborted ones are only recorded. A turn that others made
+        `unknown`, since its process stood still for so long, is closed after all once its answer is there; as with
+        `complete`, what is being learnt is not learnt again.
         """
         ...
 

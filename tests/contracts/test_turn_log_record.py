@@ -141,6 +141,45 @@ async def test_turns_of_a_process_that_died_become_unknown_and_are_learnt(deploy
         assert (await recorded(survivor.log, "bob"))[0].status is TurnStatus.OPENED  # our own
 
 
+async def test_a_turn_whose_process_only_stood_still_gets_its_answer_after_all(deployment: Deployment) -> None:
+    """The others took it for dead. Here, another one goes on in its name."""
+    async with deployment.start() as survivor:
+        log = survivor.log
+        async with deployment.start() as still:
+            for turn_id in ("learnt", "late", "broken"):
+                await still.log.open(a_turn(turn_id, session=turn_id))
+        assert await log.recover() == 3
+        learnt = await lease_at(log, START + 99)
+        assert ids_of(learnt) == ["learnt"]
+        await log.finish("broken", status=TurnStatus.ABORTED, answer="half", answered_at=START)
+        for turn_id in ("late", "learnt"):
+            answer = f"answer to {turn_id}"
+            await log.finish(turn_id, status=TurnStatus.CLOSED, answer=answer, answered_at=START + 2, receipt_id="r1")
+        await log.finish("late", status=TurnStatus.CLOSED, answer="once more", answered_at=START + 3)
+        found = {turn.id: (turn.status, turn.answer, turn.receipt_id) for turn in await recorded(log)}
+        assert found == {
+            "learnt": (TurnStatus.CLOSED, "answer to learnt", "r1"),
+            "late": (TurnStatus.CLOSED, "answer to late", "r1"),
+            "broken": (TurnStatus.UNKNOWN, "", ""),
+        }
+        assert learnt is not None
+        await log.acknowledge(learnt)
+        lease = await lease_at(log, START + 99)
+        assert lease is not None
+        assert [turn.answer for turn in lease.turns] == ["answer to late"]
+
+
+async def test_an_answer_after_all_is_nothing_of_a_turn_that_was_erased(deployment: Deployment) -> None:
+    async with deployment.start() as survivor:
+        async with deployment.start() as still:
+            await still.log.open(a_turn("t1"))
+        assert await survivor.log.recover() == 1
+        async with survivor.ledger.write("ann") as held:
+            await held.end_life()
+        await survivor.log.finish("t1", status=TurnStatus.CLOSED, answer="an answer", answered_at=START)
+        assert deployment.places_with("ann") == deployment.places_with("an answer") == []
+
+
 async def test_the_final_answer_of_a_tool_loop_goes_to_the_turn_that_has_none(log: TurnLog) -> None:
     await log.open(a_turn("t1"))
     await log.finish("t1", status=TurnStatus.CLOSED, answer="", answered_at=START)

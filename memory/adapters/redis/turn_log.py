@@ -83,7 +83,8 @@ class RedisTurnRecording:
             user_id = await self._user_of(turn_id)
             if user_id is not None:
                 reading = [read_command(UserKeys(user_id), turn_id)]
-                await self._store.change(user_id, partial(_complete, turn_id=turn_id, end=end), reading=reading)
+                rule = partial(_complete, turn_id=turn_id, end=end, ended_as=TurnStatus.CLOSED)
+                await self._store.change(user_id, rule, reading=reading)
 
     async def _insert(self, turn: Turn, *, owner: str) -> None:
         """A known id changes nothing, whoever's it is."""
@@ -110,7 +111,10 @@ class RedisTurnRecording:
         change = user_queue.finish(queue, turn_id, status=status, answer_bytes=len(end.answer), now=now)
         turn = queue.turn(turn_id)
         if change is None or turn is None:
-            return Planned(None)
+            if status is not TurnStatus.CLOSED:
+                return Planned(None)
+            fields = await self._client.call(*read_command(UserKeys(queue.user_id), turn_id))
+            return _complete(queue, [fields], turn_id=turn_id, end=end, ended_as=TurnStatus.UNKNOWN)
         changes, branches = TurnChanges(queue), Branches(self._client, queue.user_id)
         changes.apply(change)
         changes.commands += end_stored(changes.keys, turn_id, end)
@@ -125,12 +129,16 @@ class RedisTurnRecording:
         return user_id
 
 
-def _complete(queue: UserQueue, replies: Sequence[Reply], *, turn_id: str, end: TurnEnd) -> Planned[None]:
+def _complete(
+    queue: UserQueue, replies: Sequence[Reply], *, turn_id: str, end: TurnEnd, ended_as: TurnStatus
+) -> Planned[None]:
+    """Close a turn that ended so, without an answer."""
     (fields,) = replies
     record = record_of(fields)
-    if record is None or record.status is not TurnStatus.CLOSED or record.end.answer:
+    if record is None or record.status is not ended_as or record.end.answer:
         return Planned(None)
-    kept = TurnEnd(end.status, end.answer, end.answered_at, record.end.receipt_id, record.end.finished_at)
+    before = record.end
+    kept = TurnEnd(end.status, end.answer, end.answered_at, end.receipt_id or before.receipt_id, before.finished_at)
     change = user_queue.grow(queue, turn_id, answer_bytes=len(end.answer))
     return Planned(None, change, end_stored(UserKeys(queue.user_id), turn_id, kept))
 

@@ -74,10 +74,8 @@ class SqliteTurnLog:
         await self._database.write(partial(_finish, turn_id=turn_id, ending=ending, now=self._clock()))
 
     async def complete(self, turn_id: str, *, answer: str, answered_at: float) -> None:
-        job = partial(
-            _complete, turn_id=turn_id, answer=cut(to_bytes(answer), ANSWER_BYTES_MAX), answered_at=answered_at
-        )
-        await self._database.write(job)
+        ending = _Ending(TurnStatus.CLOSED, answer, answered_at)
+        await self._database.write(partial(_complete, turn_id=turn_id, ending=ending, ended_as=TurnStatus.CLOSED))
 
     async def append(self, turn: Turn) -> None:
         if turn.status is TurnStatus.OPENED:
@@ -217,7 +215,11 @@ class _Ending:
     status: TurnStatus
     answer: str
     answered_at: float
-    receipt_id: str
+    receipt_id: str = ""
+
+    @property
+    def stored_answer(self) -> bytes:
+        return cut(to_bytes(self.answer), ANSWER_BYTES_MAX)
 
 
 def _finish(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, now: float) -> None:
@@ -226,6 +228,8 @@ def _finish(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, no
         "SELECT seq, user_id, session_id, stage FROM turns WHERE id = ? AND status = 'opened'", (turn_id,)
     ).fetchone()
     if row is None:
+        if ending.status is TurnStatus.CLOSED:
+            _complete(connection, turn_id=turn_id, ending=ending, ended_as=TurnStatus.UNKNOWN)
         return
     seq, user_id, session_id, stage = row
     stage = stage_after(ending.status) if stage == "open" else stage
@@ -240,7 +244,7 @@ def _finish(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, no
             stage,
             now,
             ending.answered_at,
-            cut(to_bytes(ending.answer), ANSWER_BYTES_MAX),
+            ending.stored_answer,
             to_bytes(ending.receipt_id),
             seq,
         ),
@@ -250,12 +254,13 @@ def _finish(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, no
         branch_shifts.answered(connection, turn_id, user_id, at=ending.answered_at)
 
 
-def _complete(connection: sqlite3.Connection, *, turn_id: str, answer: bytes, answered_at: float) -> None:
-    """While the turn is ready, its answer also counts in the bytes of its session."""
+def _complete(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, ended_as: TurnStatus) -> None:
+    """Close a turn that ended so, without an answer, which counts in the bytes of its session while it is ready."""
+    answer = ending.stored_answer
     row = connection.execute(
-        "UPDATE turns SET answer = ?, answered_at = ? WHERE id = ? AND status = 'closed' AND length(answer) = 0"
-        " RETURNING user_id, session_id, stage",
-        (answer, answered_at, turn_id),
+        "UPDATE turns SET status = 'closed', answer = ?1, answered_at = ?2, receipt_id = iif(?3 = x'', receipt_id, ?3)"
+        " WHERE id = ?4 AND status = ?5 AND length(answer) = 0 RETURNING user_id, session_id, stage",
+        (answer, ending.answered_at, to_bytes(ending.receipt_id), turn_id, ended_as.value),
     ).fetchone()
     if row is not None and row[2] == "ready":
         connection.execute(
