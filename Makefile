@@ -82,7 +82,8 @@ soak: $(STAMP) milvusserver ## what takes longer than CI may: benches and outage
 	@missed=; for bench in $(SOAKS); do \
 	echo "== $$bench" >&2; $(BIN)/python bench/$$bench || missed="$$missed; $$bench"; done; \
 	$(BIN)/python -m pytest --long tests/faults/test_parts_keep_dying.py tests/faults/test_outages.py \
-	tests/extproc/test_random_conversations.py tests/memory/api/test_openapi.py || missed="$$missed; tests with --long"; \
+	tests/faults/test_slow_parts.py tests/extproc/test_random_conversations.py tests/memory/api/test_openapi.py \
+	|| missed="$$missed; tests with --long"; \
 	for run in 1 2 3 4 5; do $(BIN)/python -m pytest tests/faults || missed="$$missed; tests/faults, run $$run"; done; \
 	test -z "$$missed" || { echo "missed$$missed" >&2; exit 1; }
 

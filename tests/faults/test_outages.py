@@ -11,20 +11,20 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 import yaml
 from chat_load import Talker, talking
 from foreign_embeddings import running_foreign_embeddings
 from kept_things import SUBJECTS, kept_thing
-from milvus_lite_server import MilvusLiteServer, free_port
-from milvus_standalone import MILVUS_SERVER, TOKEN, MilvusServer
+from milvus_lite_server import free_port
+from milvus_standalone import TOKEN
 from misbehaving_model import running_moody_model
 from process_sizes import proportional_mb
 from product import Product, eventually
 from redis_server import RedisServer
-from two_of_each import TURN_LOGS, counted, is_learnt_once, is_whole, running_two_of_each
+from two_of_each import ON_SERVERS, TURN_LOGS, Store, counted, is_learnt_once, is_whole, running_two_of_each, store_of
 from upstream import running_upstream
 
 from memory.runtime.gc_freeze import SPARE_BYTES
@@ -37,14 +37,9 @@ WARM_SECONDS = 15.0  # of the same load, so that sizes are compared under it
 RETRY_SECONDS_MAX = 4.0  # so that a test need not wait for the five minutes of a long outage
 GROWTH_MAX = 0.1  # of the memory of filters, workers and API
 FILTERS = 2
-ON_SERVERS = f"redis and a {MILVUS_SERVER}"
-MILVUS_LEASE_SECONDS = 5  # how long a server that was killed keeps its place
 FULL = "1mb"  # less than a server needs without any key
 PARTS = ("memproxy filter", "memproxy worker", "memproxy api")
 TURNS_LOST, TURNS_WAITING = "memproxy_turns_lost_total", "memproxy_queue_turns"
-
-
-Store: TypeAlias = MilvusLiteServer | MilvusServer
 
 
 @asynccontextmanager
@@ -116,12 +111,6 @@ def full(redis: RedisServer) -> Outage:
     """Reads are answered, and no write is taken."""
     limited, unlimited = (partial(redis.set, "maxmemory", size) for size in (FULL, "0"))
     return Outage("full", partial(asyncio.to_thread, limited), partial(asyncio.to_thread, unlimited), keeps_turns=True)
-
-
-def store_of(kind: str, folder: Path) -> Store:
-    if kind == ON_SERVERS:
-        return MilvusServer(folder / "milvus", lease_seconds=MILVUS_LEASE_SECONDS)
-    return MilvusLiteServer(folder / "store")
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from kept_things import SUBJECTS, kept_thing
 from milvus_standalone import MILVUS_SERVER, MilvusServer
 from product import Product, eventually, in_time, sentences, with_pid
 from redis_server import RedisServer
-from two_of_each import Kept, is_whole, kept_of, running_two_of_each
+from two_of_each import MILVUS_LEASE_SECONDS, ON_SERVERS, Kept, is_whole, kept_of, running_two_of_each
 from upstream import RecordingUpstream, running_upstream
 
 USERS, SESSIONS = 25, 8  # of each: 200 sessions
@@ -33,8 +33,6 @@ SEED = 20_261
 FACT = "My locker at the pool has the number 117."
 PARTS = ("memproxy filter", "memproxy worker", "memproxy api")
 MILVUS_LITE, REDIS = "milvus-lite server", "redis-server"
-MILVUS_LEASE_SECONDS = 5  # how long a server that was killed keeps its place
-ON_SERVERS = f"redis and a {MILVUS_SERVER}"
 KILLED, STOPPED = (signal.SIGKILL,), (signal.SIGSTOP,)
 CASES = {  # what the parts share, and what happens to them; the others with `--long`
     "redis-killed": ("redis", KILLED),

@@ -1,7 +1,8 @@
 """What the product needs answers far too late, one at a time: a relay delays the Redis server, or the Milvus server.
 
 No chat waits for it, each gets the upstream's answer byte for byte, and metrics say why it had no note. Once the delay
-is gone, all that was said is in the record and learnt, once. `--long`: longer delays, and also without Redis.
+is gone, all that was said is in the record and learnt, once. `--long`: longer delays, also without Redis, and with a
+real Milvus server in the place of Milvus Lite.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ import httpx
 import pytest
 import yaml
 from kept_things import SUBJECTS, kept_thing
-from milvus_lite_server import MilvusLiteServer
+from milvus_standalone import TOKEN
 from product import Product, eventually, in_time, running_product
 from redis_server import own_redis_server
 from slow_relay import SlowRelay, running_relay
-from two_of_each import counted, is_learnt_once, is_whole, kept_of
+from two_of_each import ON_SERVERS, TURN_LOGS, counted, is_learnt_once, is_whole, kept_of, store_of
 from upstream import RecordingUpstream, running_upstream
 from whole_lives import call
 
@@ -119,15 +120,15 @@ class SlowWorld:
 
 
 @contextmanager
-def slow_world(turn_log: str, folder: Path) -> Iterator[SlowWorld]:
+def slow_world(kind: str, folder: Path) -> Iterator[SlowWorld]:
     with ExitStack() as stack:
         upstream = stack.enter_context(running_upstream())
-        store = MilvusLiteServer(folder / "store")
-        store.start()
+        store = store_of(kind, folder)
         stack.callback(store.kill)
+        store.start()
         relays = {STORE: stack.enter_context(running_relay(store.port))}
         arguments = ["--filters", "2", "--workers", "2"]
-        if turn_log == REDIS:
+        if kind in (REDIS, ON_SERVERS):
             (folder / REDIS).mkdir()
             relays[REDIS] = stack.enter_context(
                 running_relay(stack.enter_context(own_redis_server(folder / REDIS)).port)
@@ -141,19 +142,20 @@ def slow_world(turn_log: str, folder: Path) -> Iterator[SlowWorld]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    kinds = (REDIS, "sqlite") if metafunc.config.getoption("--long") else (REDIS,)
-    metafunc.parametrize("turn_log", kinds)
+    metafunc.parametrize("kind", (*TURN_LOGS, ON_SERVERS) if metafunc.config.getoption("--long") else (REDIS,))
 
 
 @pytest.mark.alone("no chat takes two seconds")
 @pytest.mark.slow("servers are slow for some seconds each")
 @pytest.mark.stack
 def test_a_server_that_answers_too_late_delays_no_chat_and_loses_and_doubles_nothing(
-    tmp_path: Path, turn_log: str, pytestconfig: pytest.Config
+    tmp_path: Path, kind: str, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if kind == ON_SERVERS:
+        monkeypatch.setenv("MEMPROXY_MEMORY_MILVUS_TOKEN", TOKEN)
     is_long = pytestconfig.getoption("--long")
     delays = LONG_DELAYS if is_long else DELAYS
-    with slow_world(turn_log, tmp_path) as world:
+    with slow_world(kind, tmp_path) as world:
         eventually(lambda: is_whole(world.product), seconds=60)
         make_known(world)
         for name, delay in delays.items():

@@ -8,14 +8,28 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import httpx
+from milvus_lite_server import MilvusLiteServer
+from milvus_standalone import MILVUS_SERVER, MilvusServer
 from product import Product, eventually, running_product, sentences
 from prometheus_client.multiprocess import MultiProcessCollector
 from redis_server import RedisServer, own_redis_server
 
 TURN_LOGS = ("redis", "sqlite")
+ON_SERVERS = f"redis and a {MILVUS_SERVER}"  # a turn log, as those above, and where memories are
+MILVUS_LEASE_SECONDS = 5  # how long a server that was killed keeps its place
 CAUGHT_UP_SECONDS_MAX = 60.0
+
+Store: TypeAlias = MilvusLiteServer | MilvusServer
+
+
+def store_of(kind: str, folder: Path) -> Store:
+    """Not started. `kind`: one of `TURN_LOGS`, or `ON_SERVERS`."""
+    if kind == ON_SERVERS:
+        return MilvusServer(folder / "milvus", lease_seconds=MILVUS_LEASE_SECONDS)
+    return MilvusLiteServer(folder / "store")
 
 
 @contextmanager
