@@ -9,9 +9,11 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from chats import Rest
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.milvus.connection import MilvusAccess, MilvusAddress
@@ -25,6 +27,9 @@ SENTENCES = 2_000  # different ones; users with more memories say them again, on
 ROWS_AT_ONCE = 1_000
 DAYS = 700
 PATIENT = MilvusTimeouts(search=10.0, read=60.0, write=120.0)  # Milvus Lite with 100,000 rows on a busy machine
+
+LAST = "I sold the old sledge to the neighbours, since nobody used it."
+SAVED_AT_ONCE = 16  # calls of REST
 
 VERBS = "planted painted repaired sold bought borrowed measured washed photographed forgot".split()
 THINGS = (
@@ -96,6 +101,19 @@ async def fill(
         async with asyncio.TaskGroup() as tasks:
             for place, (user, count) in enumerate(users.items()):
                 tasks.create_task(fill_one(place, user, count))
+
+
+async def save_last(api: str, users: Sequence[str], failures: Counter[str]) -> None:
+    """One memory more for each user, written by memproxy: soon there is a snapshot of all that `fill` wrote."""
+    waiting = iter(users)
+
+    async def save(rest: Rest) -> None:
+        for user in waiting:
+            await rest.add(user, [LAST])
+
+    async with Rest(api, failures) as rest, asyncio.TaskGroup() as tasks:
+        for _ in range(SAVED_AT_ONCE):
+            tasks.create_task(save(rest))
 
 
 def a_memory(user: str, number: int, sentence: str) -> Memory:

@@ -2,11 +2,14 @@
 
 `python bench/returning.py [--users N] [--memories N] [--asked N] [--seconds S]`: by default 1,000 users with 100
 memories each, of whom 40 ask; at least 100 users, and 20 to half of them who ask. A real Milvus 2.3 server (`make
-milvusserver`) and a real Redis server are started. Each of these users asked before; then all processes are killed with
-`kill -9`. Half of them find their snapshot on Redis; that of the other half was evicted, so that the server is
-searched. Later questions of the same users are what a warm filter takes. Then 8 clients, each with the next question as
-soon as the last is answered, ask for S seconds as a few of the users, and as all of them: most of these were never
-loaded.
+milvusserver`) and a real Redis server are started. The last memory of each user is saved through REST, so that there
+is a snapshot of all, as in use; then all processes are killed with `kill -9`. Half of the users who ask find their
+snapshot on Redis; that of the other half was evicted, so that the server is searched. Later questions of the same users
+are what a warm filter takes.
+
+Then 8 clients, each with the next question as soon as the last is answered, ask for S seconds as a few of the users,
+and as all of them, most of whom this filter never saw. At last, after another `kill -9`, they ask as all of them while
+no user has a snapshot: what Redis is worth, and no bar.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from pathlib import Path
 from chats import chat, connected
 from cold import COLUMNS, SETTLED_SECONDS, Measured, median
 from load import DEADLINE_MS, Load
-from memories import fill, new_questions
+from memories import fill, new_questions, save_last
 from redis import Redis
 from report import Bar, Report, Sheet, bench_parser, ratio
 from rig import Rig, ending_plainly, running_bare, running_upstream
@@ -55,10 +58,11 @@ CLIENTS, FEW_USERS = 8, 20
 COLLECTION = "returning"
 USERS_MIN = 5 * FEW_USERS  # or all users are no more than a few
 ASKED_MIN = 20  # half of them by each way: fewer have no median
+MEMORIES_MIN = 2  # one of them is saved through REST
 WRITES_AT_ONCE = 16  # of the filling
 QUESTIONS = 5  # of each user; the second still meets caches that the first filled, and is left out
 PAUSE_SECONDS = 0.1
-SAVED_SECONDS = 5.0  # until the last snapshot is on Redis
+SAVED_SECONDS_MAX = 300.0  # until every user's snapshot is on Redis
 SAID = new_questions()  # never the same text twice, so that each has to be embedded
 
 
@@ -85,19 +89,18 @@ async def ask(
 
 @dataclass
 class Found:
-    """First and later questions by what their users found, and loads by how many users asked."""
+    """First and later questions by what their users found, and loads by who asked."""
 
     returning: dict[str, Measured]
     crowds: dict[str, Compared]
 
 
-async def crowds(rig: Rig, users: list[str], seconds: float, failures: Counter[str]) -> dict[str, Compared]:
-    few = Load(rig, users[:FEW_USERS], failures, SAID)
-    await few.warm()
-    return {
-        "few": await few.closed(f"{FEW_USERS} users", CLIENTS, seconds, auto_store=False),
-        "all": await Load(rig, users, failures, SAID).closed(f"{len(users)} users", CLIENTS, seconds, auto_store=False),
-    }
+async def crowd(rig: Rig, name: str, users: list[str], seconds: float, failures: Counter[str]) -> Compared:
+    return await Load(rig, users, failures, SAID).closed(name, CLIENTS, seconds, auto_store=False)
+
+
+async def warm(rig: Rig, users: list[str], failures: Counter[str]) -> None:
+    await Load(rig, users, failures, SAID).warm()
 
 
 def measure(options: Namespace, failures: Counter[str]) -> Found:
@@ -117,30 +120,47 @@ def measure(options: Namespace, failures: Counter[str]) -> Found:
         config = stack.enter_context(milvus.configured(folder, COLLECTION))
         words = ("--redis-url", redis.url)
         product = Product(folder / "data", *words, upstream=upstream, config=config, is_timed=True)
-        asyncio.run(filled(milvus, names, memories))
+        asyncio.run(filled(milvus, names, memories - 1))
         product.start()
         try:
-            asyncio.run(ask(product, bare_port, chosen, Counter(), questions=2))
-            time.sleep(SAVED_SECONDS)
-            product.kill_everything()
-            evict(redis.port, chosen, evicted)
-            product.start()
-            time.sleep(SETTLED_SECONDS)
+            asyncio.run(save_last(product.api, names, failures))
+            await_snapshots(redis.port, names)
+            start_anew(product, redis.port, evicted)
             returning = {
                 "snapshot on Redis": asyncio.run(ask(product, bare_port, with_snapshot, failures)),
                 "snapshot evicted": asyncio.run(ask(product, bare_port, evicted, failures)),
             }
-            return Found(returning, asyncio.run(crowds(Rig(product, bare_port), names, options.seconds, failures)))
+            rig, few = Rig(product, bare_port), names[:FEW_USERS]
+            asyncio.run(warm(rig, few, failures))
+            crowds = {
+                "few": asyncio.run(crowd(rig, f"{FEW_USERS} users", few, options.seconds, failures)),
+                "all": asyncio.run(crowd(rig, f"{users} users", names, options.seconds, failures)),
+            }
+            start_anew(product, redis.port, names)
+            name = f"{users} users, no snapshots"
+            crowds["evicted"] = asyncio.run(crowd(rig, name, names, options.seconds, failures))
+            return Found(returning, crowds)
         finally:
             product.stop()
 
 
-def evict(port: int, users: list[str], evicted: list[str]) -> None:
-    """Of these users, all of whom have a snapshot on Redis, those of the `evicted` leave it."""
-    with Redis(port=port) as client:
-        kept = [UserKeys(user).snapshot for user in users]
-        assert client.exists(*kept) == len(kept), "not every user's snapshot is on Redis"
+def start_anew(product: Product, redis_port: int, evicted: list[str]) -> None:
+    """Processes that never saw a user; the snapshots of the `evicted` are gone."""
+    product.kill_everything()
+    with Redis(port=redis_port) as client:
         client.delete(*(UserKeys(user).snapshot for user in evicted))
+    product.start()
+    time.sleep(SETTLED_SECONDS)
+
+
+def await_snapshots(redis_port: int, users: list[str]) -> None:
+    """Until each of these users has one on Redis."""
+    keys, until = [UserKeys(user).snapshot for user in users], time.monotonic() + SAVED_SECONDS_MAX
+    with Redis(port=redis_port) as client:
+        while (there := client.exists(*keys)) < len(keys):
+            if time.monotonic() > until:
+                sys.exit(f"only {there} of {len(keys)} users have a snapshot on Redis after {SAVED_SECONDS_MAX:.0f} s")
+            time.sleep(0.5)
 
 
 def crowd_figures(few: Compared, everybody: Compared) -> dict[str, float]:
@@ -162,8 +182,8 @@ def mistake_of(options: Namespace) -> str:
         return f"--asked {asked}: at least {ASKED_MIN}, half of them with a snapshot and half without"
     if asked > users // 2:
         return f"--asked {asked}: at most half of --users {users}, as most of a crowd must never have been loaded"
-    if options.memories < 1 or options.seconds <= 0:
-        return "--memories and --seconds: more than 0"
+    if options.memories < MEMORIES_MIN or options.seconds <= 0:
+        return f"--memories: at least {MEMORIES_MIN}, and --seconds: more than 0"
     return ""
 
 

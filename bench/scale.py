@@ -23,7 +23,7 @@ from pathlib import Path
 import uvloop
 from chats import Answer, Chats, Rest, chat, connected
 from curves import Curve, CurvePanel, drawn_curves
-from memories import fill, new_questions
+from memories import fill, new_questions, save_last
 from report import Bar, Report, Sheet, bench_parser, ratio, this_machine
 from rich.progress import Progress
 from rig import Rig, running_rig
@@ -45,7 +45,6 @@ WARM_SECONDS_MAX = 240.0
 WARM_MS_MAX = 40.0  # with the set in memory; a search of the store takes longer
 DRAIN_SECONDS_MAX = 120.0
 UNLEARNT = ("opened", "due", "leased", "retrying", "dead")
-LAST = "I sold the old sledge to the neighbours, since nobody used it."
 WRITERS = 16  # calls of REST at a time
 COSTS = ("filter's CPU per searched chat", "per skipped chat", "turns learnt/s", "worker's CPU per turn")
 COLUMNS = (
@@ -111,12 +110,6 @@ class Scale:
     def _user(self) -> str:
         return self._users[next(self._next) % len(self._users)]
 
-    async def save(self) -> None:
-        """One memory more for each user, written by memproxy: now there is a snapshot of what came into the store."""
-        async with Rest(self._rig.product.api, self._failures) as rest:
-            for user in self._users:
-                await rest.add(user, [LAST])
-
     async def warm(self, filters: int) -> None:
         """Ask for each user until every filter had the chance to load what it knows of them and answers from it."""
         until = time.monotonic() + WARM_SECONDS_MAX
@@ -181,8 +174,8 @@ async def measured(setup: Setup, rig: Rig, options: argparse.Namespace, failures
         users = [f"scale-{number}" for number in range(setup.users)]
         milvus = f"http://127.0.0.1:{rig.product.ports['milvus']}"
         await fill(milvus, embedder, dict.fromkeys(users, setup.memories - 1))
+    await save_last(rig.product.api, users, failures)
     scale = Scale(rig, setup, failures)
-    await scale.save()
     await scale.warm(setup.filters)
     how = {"clients": options.clients, "seconds": options.seconds}
     searched = await scale.closed(scale.asking, wanted="used", **how)

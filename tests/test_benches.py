@@ -210,7 +210,7 @@ def test_what_holds_stored_data_is_judged_by_what_was_stored_since_the_warm_up()
         ({"users": 99}, "--users 99: at least 100"),
         ({"asked": 19}, "--asked 19: at least 20"),
         ({"users": 100, "asked": 51}, "--asked 51: at most half"),
-        ({"memories": 0}, "more than 0"),
+        ({"memories": 1}, "--memories: at least 2"),
         ({"seconds": 0.0}, "more than 0"),
     ],
 )
