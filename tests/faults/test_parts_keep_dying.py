@@ -23,6 +23,8 @@ from redis_server import RedisServer
 from two_of_each import MILVUS_LEASE_SECONDS, ON_SERVERS, Kept, is_whole, kept_of, running_two_of_each
 from upstream import RecordingUpstream, running_upstream
 
+from memory.recall.opted_out import RETURN_SECONDS_MAX
+
 USERS, SESSIONS = 25, 8  # of each: 200 sessions
 PAUSE_SECONDS = 8.0  # 25 chats a second
 ASKED_BETWEEN = 2  # questions of a session after each statement
@@ -69,6 +71,11 @@ class Blow:
         """Whether a filter that was killed may have been about to give this chat its note."""
         is_kill = self.part == PARTS[0] and self.sign is signal.SIGKILL
         return is_kill and chat.began < self.until + GONE_SECONDS and self.at < chat.ended
+
+    def was_awaited_for_too_long_by(self, chat: Chat) -> bool:
+        """Whether Redis, killed, took longer to read its files than a chat waits for it: how long depends on them."""
+        is_long = self.part == REDIS and self.until - self.at > RETURN_SECONDS_MAX
+        return is_long and self.at - GONE_SECONDS < chat.began < self.until
 
     def is_why_without_a_note(self, chat: Chat) -> bool:
         """Whether Envoy did not know yet that the filter stands still: it waits for it, and then goes on alone. Or
@@ -180,7 +187,7 @@ def test_parts_that_keep_dying_fail_no_chat_and_lose_and_double_nothing(
         blows = strike(victims, signs, seconds=LONG_SECONDS if is_long else SHORT_SECONDS)
     assert {blow.part for blow in blows} == set(victims.parts), "not all were hit: the test shows little"
     assert load.failures == {}
-    assert_noted(load, blows, counts_the_held=is_long)
+    assert_noted(load, blows, counts_the_held=is_long, counts_slow_starts=MILVUS_SERVER in victims.servers)
     for user in users():
         eventually(lambda user=user: product.flush(user)["pending"] == 0, seconds=120)
         assert product.flush(user)["failed"] == 0
@@ -203,14 +210,17 @@ def strike(victims: Victims, signs: Sequence[signal.Signals], *, seconds: float)
     raise AssertionError("a cycle has no end")
 
 
-def assert_noted(load: ChatLoad, blows: Sequence[Blow], *, counts_the_held: bool) -> None:
+def assert_noted(load: ChatLoad, blows: Sequence[Blow], *, counts_the_held: bool, counts_slow_starts: bool) -> None:
     """`counts_the_held`: those that a killed filter held as well. Of the few chats of a short run, each filter that is
-    killed holds 1 %.
+    killed holds 1 %. `counts_slow_starts`: those that a Redis server kept waiting; without a Milvus server, whose own
+    start takes long, it is killed so often that they are 2 % on a slow machine.
     """
     asked = [chat for chat in load.chats if "locker" in chat.said]
     judged = [chat for chat in asked if not any(blow.is_why_without_a_note(chat) for blow in blows)]
     if not counts_the_held:
         judged = [chat for chat in judged if not any(blow.killed_what_held(chat) for blow in blows)]
+    if not counts_slow_starts:
+        judged = [chat for chat in judged if not any(blow.was_awaited_for_too_long_by(chat) for blow in blows)]
     assert len(judged) > len(asked) // 2, "too few are left to judge by"
     without = [chat for chat in judged if chat.memory != "used"]
     after = [(chat.memory, [(one.part, round(chat.began - one.at, 2)) for one in blows]) for chat in without]
