@@ -36,7 +36,7 @@ from memory.ports import MemoryStore, Revision, Tokens, UserLedger
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.weights import DEFAULT_RANKING, NeighbourWeights
 from memory.recall.retrieval import Expected
-from memory.runtime.gc_freeze import freeze_live_objects, keep_freed_memory, preallocate
+from memory.runtime.gc_freeze import SPARE_BYTES, freeze_live_objects, keep_freed_memory, preallocate
 from memory.settings import WorkingSetSettings
 
 # Loaded memories, after which they are frozen: collecting them takes some milliseconds until then.
@@ -44,6 +44,7 @@ FREEZE_EVERY_MEMORIES = 1_000
 UNSAVED_MAX = 50  # changes that a snapshot may lack: fetching more would delay a later chat
 SAVES_MAX = 3  # attempts at one snapshot, if a memory in it changed each time
 SPARE_AFTER_SECONDS = 0.03  # after the answer to the chat that used some has been sent
+SPARE_USED_MAX = SPARE_BYTES // 4  # by sets since it was allocated: doing that takes a core 10 ms
 THREADS = 3  # a large user's set occupies one of them
 LEARNING_PATIENCE_SECONDS = 1.0  # learning waits so long for a set; it needs it again at its next window
 
@@ -100,6 +101,7 @@ class WorkingSets:
             start=self._start,
         )
         self._preallocating: asyncio.Task[None] | None = None  # until it has started
+        self._spare_used = SPARE_USED_MAX  # bytes
         self._opening: dict[str, asyncio.Task[None]] = {}
         self._bytes = 0
         self._unfrozen = 0  # loaded memories that the garbage collector still visits
@@ -238,15 +240,17 @@ class WorkingSets:
             one.size_bytes = found.corpus.size_bytes
             one.is_laid_out = True
             self._hold(one)
+            self._spare_used += one.size_bytes
             self._preallocate_soon()
 
     def _preallocate_soon(self) -> None:
-        if self._limits.preallocates and self._preallocating is None:
+        is_due = self._spare_used >= SPARE_USED_MAX
+        if self._limits.preallocates and is_due and self._preallocating is None:
             self._preallocating = self._start(self._preallocate())
 
     async def _preallocate(self) -> None:
         await asyncio.sleep(SPARE_AFTER_SECONDS)
-        self._preallocating = None  # from now on a further call starts another one
+        self._preallocating, self._spare_used = None, 0  # from now on a further call starts another one
         await asyncio.get_running_loop().run_in_executor(self._threads, preallocate)
 
     async def hold(self, user_id: str) -> None:

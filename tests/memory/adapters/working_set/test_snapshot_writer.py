@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from memory.adapters.in_memory import InMemorySnapshots, InMemoryStore
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.working_set import working_sets
 from memory.adapters.working_set.snapshot_codec import SnapshotCodec, stamp_of
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.adapters.working_set.snapshot_writer import SnapshotTiming, SnapshottingLedger, SnapshotWriter
@@ -113,6 +114,27 @@ async def test_a_user_who_was_only_written_to_is_found_at_once_by_a_process_that
         async with process(tmp_path, store, kept) as chats:
             assert await chats.seen() == {"a": "content of a", "b": "content of b"}
     assert store.loads == 0
+
+
+@pytest.mark.parametrize(("spare", "times"), [(1, 2), (1 << 30, 1)])
+async def test_memory_is_allocated_in_advance_again_once_sets_have_used_enough_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spare: int, times: int
+) -> None:
+    allocated: list[None] = []
+    monkeypatch.setattr(working_sets, "SPARE_USED_MAX", spare)
+    monkeypatch.setattr(working_sets, "SPARE_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(working_sets, "preallocate", lambda: allocated.append(None))
+    store, kept = Counted(), InMemorySnapshots()
+    async with process(tmp_path, store, kept) as api:
+        await api.write("a")
+        await api.sets.save("ann")
+    assert allocated == []  # no chat waits for this one
+    async with process(tmp_path, store, kept, limits=WorkingSetLimits(preallocates=True)) as chats:
+        await until(lambda: len(allocated) == 1)
+        assert await chats.seen() == {"a": "content of a"}
+        await until(lambda: len(allocated) >= times)
+        await asyncio.sleep(0.05)
+    assert len(allocated) == times
 
 
 async def test_what_was_written_after_the_snapshot_is_fetched(tmp_path: Path) -> None:
