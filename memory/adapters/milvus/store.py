@@ -26,7 +26,7 @@ from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.ports import MemoryFilter, Page
 from memory.runtime.metrics import Metrics
 
-IDS_IN_ONE_CALL_MAX = 200  # a list of the longest ids is far below Milvus' limit
+IDS_IN_ONE_CALL_MAX = 200  # of a write; a list of a thousand of the longest ids is still below Milvus' limit
 ROWS_IN_ONE_CALL_MAX = 1_000  # about 3 MB of memories with their vectors
 ROWS_IN_A_PIECE = 50  # converted at a time: each takes 50 µs, and a chat may be waiting for the loop
 ROWS_IN_ONE_ANSWER_MAX = 1_000  # likewise; decoding an answer blocks the loop for 6 ms
@@ -274,16 +274,14 @@ class MilvusStore(OpensConnection):
     ) -> list[Result]:
         """The converted rows with these ids, in that order, as far as they are the user's."""
         found: dict[str, Result] = {}
-        for ids in _batches(list(dict.fromkeys(memory_ids)), IDS_IN_ONE_CALL_MAX):
+        # Each query of Milvus Lite reads all users' rows: as few as possible.
+        for ids in _batches(list(dict.fromkeys(memory_ids)), ROWS_IN_ONE_ANSWER_MAX):
             possible = [memory_id for memory_id in ids if is_valid_id(memory_id)]
             if not possible:
                 continue
             batch = await self._query(name, _Rows(filters.owned(user_id, possible), fields, user_id))
             own = [row for row in batch if row["user_id"] == user_id]
-            for row in own:
-                one = row_codec.readable(convert, row)
-                if one is not None:
-                    found[row["id"]] = one
+            found.update(await _in_pieces(lambda row: (str(row["id"]), convert(row)), own))
         return [found[memory_id] for memory_id in memory_ids if memory_id in found]
 
     async def _query(self, name: str, wanted: _Rows) -> list[row_codec.Row]:
