@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import itertools
 import math
 import sys
 import time
@@ -71,10 +70,13 @@ class Load:
     ) -> None:
         """`questions`: where others ask as well, so that no text comes twice."""
         self._rig, self._users, self._failures = rig, users, failures
-        self._questions, self._next = questions or new_questions(), itertools.count()
+        self._questions = questions or new_questions()
 
-    def _wanting(self, **config: Any) -> bytes:
-        return chat(next(self._questions), self._users[next(self._next) % len(self._users)], **config)
+    def _wanting(self, side: Side, **config: Any) -> bytes:
+        """From each user in turn, on either side."""
+        user = self._users[side.asked % len(self._users)]
+        side.asked += 1
+        return chat(next(self._questions), user, **config)
 
     async def warm(self) -> None:
         """Ask for each user until the filter holds their memories, or for so long that it never will."""
@@ -105,7 +107,7 @@ class Load:
         async def on_and_on(side: Side, every: list[Chats], seconds: float) -> None:
             async def ask_on(chats: Chats) -> None:
                 while time.perf_counter() < until:
-                    await side.ask(chats, self._wanting(**config))
+                    await side.ask(chats, self._wanting(side, **config))
 
             started = time.perf_counter()
             until = started + seconds
@@ -127,7 +129,7 @@ class Load:
 
         async def offer(side: Side, free: list[Chats], seconds: float) -> None:
             async def ask(chats: Chats) -> None:
-                await side.ask(chats, self._wanting())
+                await side.ask(chats, self._wanting(side))
                 free.append(chats)
 
             started = time.perf_counter()

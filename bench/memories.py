@@ -1,6 +1,7 @@
 """Synthetic users with many memories, and questions about them, for the benches. All sentences are made up.
 
-Memories are written directly to the store, since a bench of chats has no time to learn them.
+Memories are written directly to the store, since a bench of chats has no time to learn them; the last one of a user may
+be saved through REST, as in use.
 """
 
 from __future__ import annotations

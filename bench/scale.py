@@ -2,7 +2,7 @@
 
 `python bench/scale.py [--seconds 8] [--clients 8] [--turns 200] [--docs]`. Each point starts the product with its own
 store and changes one number of a base: 1 filter, 20 users with 1,000 memories each (100 each where users are
-counted). The last memory of each user is saved through REST, so that their set has a snapshot, as in use. A point is
+counted). The last memory of each user is saved through REST, so that their set gets a snapshot, as in use. A point is
 the chats per second that searched and got a note, those that were skipped (closed loops), and the turns that one worker
 learns per second. Processor time of the filters shows what one core carries where clients, upstream and Envoy share the
 machine. `--docs` writes the curves to `docs/images/scale.svg` and the table into `docs/scaling.md`.

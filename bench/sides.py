@@ -28,6 +28,7 @@ class Side:
     milliseconds: list[float] = field(default_factory=list)
     statuses: Counter[str] = field(default_factory=Counter)
     unsent: int = 0
+    asked: int = 0  # by a load that asks as each user in turn
 
     async def ask(self, chats: Chats, body: bytes) -> Answer:
         answer = await chats.ask(body)
@@ -125,6 +126,7 @@ def merge(one: Compared, other: Compared) -> None:
         mine.seconds += more.seconds
         mine.milliseconds += more.milliseconds
         mine.statuses += more.statuses
+        mine.asked += more.asked
     one.cpu += other.cpu
     one.late += other.late
     one.turned_away += other.turned_away

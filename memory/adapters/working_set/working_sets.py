@@ -44,7 +44,9 @@ FREEZE_EVERY_MEMORIES = 1_000
 UNSAVED_MAX = 50  # changes that a snapshot may lack: fetching more would delay a later chat
 SAVES_MAX = 3  # attempts at one snapshot, if a memory in it changed each time
 SPARE_AFTER_SECONDS = 0.03  # after the answer to the chat that used some has been sent
-SPARE_USED_MAX = SPARE_BYTES // 4  # by sets since it was allocated: doing that takes a core 10 ms
+SPARE_USED_MAX = (
+    SPARE_BYTES // 4
+)  # by sets since then: all of it is touched again, which takes a core some milliseconds
 THREADS = 3  # a large user's set occupies one of them
 LEARNING_PATIENCE_SECONDS = 1.0  # learning waits so long for a set; it needs it again at its next window
 
@@ -101,7 +103,7 @@ class WorkingSets:
             start=self._start,
         )
         self._preallocating: asyncio.Task[None] | None = None  # until it has started
-        self._spare_used = SPARE_USED_MAX  # bytes
+        self._spare_used = 0  # bytes
         self._opening: dict[str, asyncio.Task[None]] = {}
         self._bytes = 0
         self._unfrozen = 0  # loaded memories that the garbage collector still visits
@@ -114,7 +116,7 @@ class WorkingSets:
         await self._tasks.__aenter__()
         if self._limits.preallocates:
             keep_freed_memory()
-            self._preallocate_soon()
+            self._preallocate_soon(SPARE_USED_MAX)
         return self
 
     async def __aexit__(
@@ -240,10 +242,9 @@ class WorkingSets:
             one.size_bytes = found.corpus.size_bytes
             one.is_laid_out = True
             self._hold(one)
-            self._spare_used += one.size_bytes
-            self._preallocate_soon()
 
-    def _preallocate_soon(self) -> None:
+    def _preallocate_soon(self, used: int) -> None:
+        self._spare_used += used
         is_due = self._spare_used >= SPARE_USED_MAX
         if self._limits.preallocates and is_due and self._preallocating is None:
             self._preallocating = self._start(self._preallocate())
@@ -361,6 +362,7 @@ class WorkingSets:
             self._drop(before)
         self._sets[one.user_id] = one
         self._bytes += one.size_bytes
+        self._preallocate_soon(one.size_bytes)
         self._make_room()
 
     def _drop(self, one: WorkingSet) -> None:
@@ -371,6 +373,7 @@ class WorkingSets:
     def _resized(self, one: WorkingSet, more: int) -> None:
         if self._holds(one):
             self._bytes += more
+            self._preallocate_soon(max(more, 0))
             self._make_room()
 
     def _make_room(self) -> None:
