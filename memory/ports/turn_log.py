@@ -52,20 +52,20 @@ class TurnRecording(Protocol):
     async def finish(
         self, turn_id: str, *, status: TurnStatus, answer: str, answered_at: float, receipt_id: str = ""
     ) -> None:
-        """Record how the reply ended. Repeated calls, and calls for turns that are not open, are ignored; durable on
-        return.
+        """Record how the reply ended; durable on return. Closed and unknown turns are learnt; failed and aborted ones
+        are only recorded.
 
-        Closed and unknown turns are learnt; failed and aborted ones are only recorded. A turn that others made
-        `unknown`, since its process stood still for so long, is closed after all once its answer is there; as with
-        `complete`, what is being learnt is not learnt again.
+        Ignored for a turn that has ended, with one exception: others made it `unknown` since its process stood still
+        for so long, and now it is closed. Then its answer is recorded as by `complete`. That it failed, or was aborted,
+        comes too late: what the user said is learnt, as of a process that died.
         """
         ...
 
     async def complete(self, turn_id: str, *, answer: str, answered_at: float) -> None:
         """Add the final answer of a tool loop to the turn that the user opened, which was closed without one.
 
-        Ignored for a turn that is not closed, or has an answer. Durable on return. Turns that are learnt already, or
-        are being learnt, are not learnt again.
+        Ignored for a turn that is neither closed nor unknown, or has an answer. Durable on return. Turns that are
+        learnt already, or are being learnt, are not learnt again.
         """
         ...
 

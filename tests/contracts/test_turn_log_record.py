@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -141,43 +143,78 @@ async def test_turns_of_a_process_that_died_become_unknown_and_are_learnt(deploy
         assert (await recorded(survivor.log, "bob"))[0].status is TurnStatus.OPENED  # our own
 
 
-async def test_a_turn_whose_process_only_stood_still_gets_its_answer_after_all(deployment: Deployment) -> None:
-    """The others took it for dead. Here, another one goes on in its name."""
+@asynccontextmanager
+async def taken_for_dead(deployment: Deployment, *turn_ids: str) -> AsyncIterator[TurnLog]:
+    """Each of these turns is unknown, in a session of its own: its process stood still, and the others took it for
+    dead. Here, another one goes on in its name.
+    """
     async with deployment.start() as survivor:
-        log = survivor.log
         async with deployment.start() as still:
-            for turn_id in ("learnt", "late", "broken"):
+            for turn_id in turn_ids:
                 await still.log.open(a_turn(turn_id, session=turn_id))
-        assert await log.recover() == 3
+        assert await survivor.log.recover() == len(turn_ids)
+        yield survivor.log
+
+
+async def end(log: TurnLog, turn_id: str, *, answer: str = "", status: TurnStatus = TurnStatus.CLOSED) -> None:
+    answer = answer or f"answer to {turn_id}"
+    await log.finish(turn_id, status=status, answer=answer, answered_at=START + 2, receipt_id="r1")
+
+
+async def test_a_turn_whose_process_only_stood_still_gets_its_answer_after_all(deployment: Deployment) -> None:
+    async with taken_for_dead(deployment, "learnt", "in work", "late", "aborted", "withdrawn") as log:
+        await log.withdraw("ann", opened_before=START + 99, only=("withdrawn",))
         learnt = await lease_at(log, START + 99)
-        assert ids_of(learnt) == ["learnt"]
-        await log.finish("broken", status=TurnStatus.ABORTED, answer="half", answered_at=START)
-        for turn_id in ("late", "learnt"):
-            answer = f"answer to {turn_id}"
-            await log.finish(turn_id, status=TurnStatus.CLOSED, answer=answer, answered_at=START + 2, receipt_id="r1")
-        await log.finish("late", status=TurnStatus.CLOSED, answer="once more", answered_at=START + 3)
-        found = {turn.id: (turn.status, turn.answer, turn.receipt_id) for turn in await recorded(log)}
-        assert found == {
-            "learnt": (TurnStatus.CLOSED, "answer to learnt", "r1"),
-            "late": (TurnStatus.CLOSED, "answer to late", "r1"),
-            "broken": (TurnStatus.UNKNOWN, "", ""),
-        }
         assert learnt is not None
         await log.acknowledge(learnt)
-        lease = await lease_at(log, START + 99)
-        assert lease is not None
-        assert [turn.answer for turn in lease.turns] == ["answer to late"]
+        in_work = await lease_at(log, START + 99)
+        assert (ids_of(learnt), ids_of(in_work)) == (["learnt"], ["in work"])
+        await end(log, "aborted", status=TurnStatus.ABORTED)
+        for turn_id in ("learnt", "in work", "late", "withdrawn"):
+            await end(log, turn_id)
+        await end(log, "late", answer="once more")
+        found = {turn.id: (turn.status, turn.answer, turn.receipt_id) for turn in await recorded(log)}
+        closed = {
+            turn_id: (TurnStatus.CLOSED, f"answer to {turn_id}", "r1")
+            for turn_id in ("learnt", "in work", "late", "withdrawn")
+        }
+        assert found == closed | {"aborted": (TurnStatus.UNKNOWN, "", "")}
+        assert in_work is not None
+        await log.acknowledge(in_work)
+        left = [turn async for turn in leased(log)]
+        assert {turn.id: turn.answer for turn in left} == {"late": "answer to late", "aborted": ""}
+
+
+async def leased(log: TurnLog) -> AsyncIterator[Turn]:
+    """All turns that are still to be learnt; none is left."""
+    while (lease := await lease_at(log, START + 99)) is not None:
+        for turn in lease.turns:
+            yield turn
+        await log.acknowledge(lease)
+
+
+async def test_the_end_of_a_tool_loop_goes_to_a_turn_that_others_made_unknown(deployment: Deployment) -> None:
+    async with taken_for_dead(deployment, "t1") as log:
+        await log.complete("t1", answer="It rains", answered_at=START + 3)
+        await log.finish("t1", status=TurnStatus.CLOSED, answer="", answered_at=START + 2)
+        (turn,) = await recorded(log)
+        assert (turn.answer, turn.answered_at, turn.status) == ("It rains", START + 3, TurnStatus.CLOSED)
+
+
+async def test_an_answer_after_all_is_counted_with_its_session(deployment: Deployment) -> None:
+    due = LearnDue(idle_seconds=1e9, turns_at_once=1_000, tokens_at_once=1_000)
+    async with taken_for_dead(deployment, "t1") as log:
+        assert await lease_at(log, START, due) is None
+        await end(log, "t1", answer="x" * 4_100)
+        assert ids_of(await lease_at(log, START, due)) == ["t1"]
 
 
 async def test_an_answer_after_all_is_nothing_of_a_turn_that_was_erased(deployment: Deployment) -> None:
-    async with deployment.start() as survivor:
-        async with deployment.start() as still:
-            await still.log.open(a_turn("t1"))
-        assert await survivor.log.recover() == 1
-        async with survivor.ledger.write("ann") as held:
+    async with taken_for_dead(deployment, "t1") as log, deployment.start() as other:
+        async with other.ledger.write("ann") as held:
             await held.end_life()
-        await survivor.log.finish("t1", status=TurnStatus.CLOSED, answer="an answer", answered_at=START)
-        assert deployment.places_with("ann") == deployment.places_with("an answer") == []
+        await end(log, "t1")
+        assert deployment.places_with("ann") == deployment.places_with("answer to t1") == []
 
 
 async def test_the_final_answer_of_a_tool_loop_goes_to_the_turn_that_has_none(log: TurnLog) -> None:

@@ -26,7 +26,8 @@ from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.ports import MemoryFilter, Page
 from memory.runtime.metrics import Metrics
 
-IDS_IN_ONE_CALL_MAX = 200  # of a write; a list of a thousand of the longest ids is still below Milvus' limit
+IDS_IN_ONE_CALL_MAX = 200  # of a deletion
+ROWS_BY_ID_MAX = 500  # of the largest size they have 84 MB; a server answers with 100 MB at most
 ROWS_IN_ONE_CALL_MAX = 1_000  # about 3 MB of memories with their vectors
 ROWS_IN_A_PIECE = 50  # converted at a time: each takes 50 µs, and a chat may be waiting for the loop
 ROWS_IN_ONE_ANSWER_MAX = 1_000  # likewise; decoding an answer blocks the loop for 6 ms
@@ -183,7 +184,7 @@ class MilvusStore(OpensConnection):
         before_each: Callable[[], None] | None = None,
     ) -> None:
         written = row_codec.written(user_id, changes, vectors, dimension=self._address.dimension)
-        for ids in _batches(list(written), IDS_IN_ONE_CALL_MAX):
+        for ids in _batches(list(written), ROWS_IN_ONE_CALL_MAX):
             owners = await self._query("apply", _Rows(filters.one_of("id", ids), ("id", "user_id")))
             row_codec.refuse_foreign(user_id, {row["id"]: row["user_id"] for row in owners})
         for ids in _batches(list(written), ROWS_IN_ONE_CALL_MAX):
@@ -275,7 +276,7 @@ class MilvusStore(OpensConnection):
         """The converted rows with these ids, in that order, as far as they are the user's."""
         found: dict[str, Result] = {}
         # Each query of Milvus Lite reads all users' rows: as few as possible.
-        for ids in _batches(list(dict.fromkeys(memory_ids)), ROWS_IN_ONE_ANSWER_MAX):
+        for ids in _batches(list(dict.fromkeys(memory_ids)), ROWS_BY_ID_MAX):
             possible = [memory_id for memory_id in ids if is_valid_id(memory_id)]
             if not possible:
                 continue

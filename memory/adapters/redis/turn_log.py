@@ -106,7 +106,7 @@ class RedisTurnRecording:
         return changes.planned(None)
 
     async def _finish(self, queue: UserQueue, *, turn_id: str, end: TurnEnd, now: float) -> Planned[None]:
-        """Its answer may have come so early that the client has left the turn."""
+        """Its answer may come so early that the client has left the turn, or so late that others made it unknown."""
         status = TurnStatus(end.status)
         change = user_queue.finish(queue, turn_id, status=status, answer_bytes=len(end.answer), now=now)
         turn = queue.turn(turn_id)
@@ -132,10 +132,10 @@ class RedisTurnRecording:
 def _complete(
     queue: UserQueue, replies: Sequence[Reply], *, turn_id: str, end: TurnEnd, ended_as: TurnStatus
 ) -> Planned[None]:
-    """Close a turn that ended so, without an answer."""
+    """Close a turn that ended so, or is unknown, without an answer. Its branch is not looked at again."""
     (fields,) = replies
     record = record_of(fields)
-    if record is None or record.status is not ended_as or record.end.answer:
+    if record is None or record.status not in (ended_as, TurnStatus.UNKNOWN) or record.end.answer:
         return Planned(None)
     before = record.end
     kept = TurnEnd(end.status, end.answer, end.answered_at, end.receipt_id or before.receipt_id, before.finished_at)

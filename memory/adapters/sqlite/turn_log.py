@@ -223,7 +223,9 @@ class _Ending:
 
 
 def _finish(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, now: float) -> None:
-    """A turn that was withdrawn meanwhile is completed for the record, and stays withdrawn."""
+    """A turn that was withdrawn meanwhile is completed for the record, and stays withdrawn. One that others made
+    unknown gets its answer.
+    """
     row = connection.execute(
         "SELECT seq, user_id, session_id, stage FROM turns WHERE id = ? AND status = 'opened'", (turn_id,)
     ).fetchone()
@@ -255,11 +257,13 @@ def _finish(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, no
 
 
 def _complete(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, ended_as: TurnStatus) -> None:
-    """Close a turn that ended so, without an answer, which counts in the bytes of its session while it is ready."""
+    """Close a turn that ended so, or is unknown, without an answer. While it is ready, the answer counts in the bytes
+    of its session. Its branch is not looked at again.
+    """
     answer = ending.stored_answer
     row = connection.execute(
         "UPDATE turns SET status = 'closed', answer = ?1, answered_at = ?2, receipt_id = iif(?3 = x'', receipt_id, ?3)"
-        " WHERE id = ?4 AND status = ?5 AND length(answer) = 0 RETURNING user_id, session_id, stage",
+        " WHERE id = ?4 AND status IN (?5, 'unknown') AND length(answer) = 0 RETURNING user_id, session_id, stage",
         (answer, ending.answered_at, to_bytes(ending.receipt_id), turn_id, ended_as.value),
     ).fetchone()
     if row is not None and row[2] == "ready":
