@@ -12,6 +12,7 @@ from memory_rows import DIMENSION, direction, memory, put
 from memory.errors import BadInput, Conflict, MemoryRefused
 from memory.model import (
     CONTENT_CHARACTERS_MAX,
+    ID_BYTES_MAX,
     Change,
     ChangeKind,
     Evidence,
@@ -90,6 +91,14 @@ async def test_get_keeps_the_order_asked_for_and_leaves_out_what_is_not_there(st
     assert without_vectors == [record.memory for record in found]
     assert await store.memories("ann", []) == []
     assert await store.memories("bob", ["m3"]) == []
+
+
+async def test_a_thousand_of_the_longest_ids_are_written_and_got(store: MemoryStore) -> None:
+    """Longer still once they are escaped."""
+    ids = [f"{i:04d}".ljust(ID_BYTES_MAX, '"\\'[i % 2]) for i in range(1_001)]
+    await put(store, *map(memory, ids))
+    assert [record.memory.id for record in await store.get("ann", ids)] == ids
+    assert [one.id for one in await store.memories("ann", ids[::-1])] == ids[::-1]
 
 
 async def test_ids_are_those_that_a_filter_admits_newest_first(store: MemoryStore) -> None:
