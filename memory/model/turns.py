@@ -15,7 +15,7 @@ class TurnStatus(StrEnum):
     CLOSED = "closed"
     FAILED = "failed"  # the upstream answered with an error
     ABORTED = "aborted"  # the reply was incomplete: the client or the upstream disconnected
-    UNKNOWN = "unknown"  # this process died before the end of the reply
+    UNKNOWN = "unknown"  # the process that saw it died before the end of the reply, or stood still for long
     FILLED_IN = "filled_in"  # not observed: taken from the conversation that the client sent again later
 
 
