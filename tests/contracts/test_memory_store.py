@@ -94,9 +94,8 @@ async def test_get_keeps_the_order_asked_for_and_leaves_out_what_is_not_there(st
 
 
 async def test_a_thousand_of_the_longest_ids_are_written_and_got(store: MemoryStore) -> None:
-    """Longer still once they are escaped."""
     ids = [f"{i:04d}".ljust(ID_BYTES_MAX, '"\\'[i % 2]) for i in range(1_001)]
-    await put(store, *map(memory, ids))
+    await put(store, *map(memory, ids))  # in an expression, they are longer still
     assert [record.memory.id for record in await store.get("ann", ids)] == ids
     assert [one.id for one in await store.memories("ann", ids[::-1])] == ids[::-1]
 
