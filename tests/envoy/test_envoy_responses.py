@@ -26,6 +26,17 @@ TOOL = {"type": "function", "name": "weather", "parameters": {"type": "object", 
 MUTATIONS = 300
 
 
+@pytest.fixture(scope="module", autouse=True)
+def warm_sdk() -> None:
+    """Its first answers make it build its types, on a busy machine for seconds, while the filter shares its event loop:
+    Envoy would give the filter up.
+    """
+    with running_responses_server() as running, openai.OpenAI(base_url=f"{running.url}/v1", api_key="k") as client:
+        running.output = [[call_item("weather")], [text_item("It rains.")]]
+        assert client.responses.create(model="m", input="Hi").output
+        assert list(client.responses.create(model="m", input="Hi", stream=True))
+
+
 @pytest.fixture
 def server() -> Iterator[ResponsesServer]:
     with running_responses_server() as running:
