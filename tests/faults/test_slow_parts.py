@@ -76,6 +76,7 @@ class SlowWorld:
     product: Product
     upstream: RecordingUpstream
     relays: Mapping[str, SlowRelay]
+    kind: str
     chats: list[Chat] = field(default_factory=list)
     numbers: defaultdict[str, Iterator[int]] = field(default_factory=lambda: defaultdict(itertools.count))
 
@@ -138,7 +139,7 @@ def slow_world(kind: str, folder: Path) -> Iterator[SlowWorld]:
         milvus_uri = f"http://127.0.0.1:{relays[STORE].port}"
         config.write_text(yaml.safe_dump({"milvus_uri": milvus_uri, "memory": {"learn": LEARNING}}))
         started = running_product(folder / "data", *arguments, upstream=upstream.url, config=config)
-        yield SlowWorld(stack.enter_context(started), upstream, relays)
+        yield SlowWorld(stack.enter_context(started), upstream, relays, kind)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -212,7 +213,10 @@ def chats_meanwhile(world: SlowWorld, name: str, delay: Delay, *, seconds: float
         world.relays[delay.part].delay_seconds = 0.0
     chats = world.chats[first:]
     assert set(counts) <= delay.reasons, name
-    assert counts.total() == sum(chat.memory == "unavailable" for chat in chats) > 0, name
+    assert counts.total() == sum(chat.memory == "unavailable" for chat in chats), name
+    # Writes to a Milvus server take so long that strangers have snapshots on Redis by now, and miss nothing.
+    is_unfelt = world.kind == ON_SERVERS and delay.part == STORE
+    assert counts.total() > 0 or is_unfelt, name
     asked = [chat for chat in chats if "locker" in chat.said and chat.user in USERS]
     noted = sum(chat.memory == "used" for chat in asked)
     assert noted >= KNOWN_NOTED_MIN * len(asked) > 0 if delay.keeps_known else noted == 0, (
