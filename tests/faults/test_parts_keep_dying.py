@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+import httpx
 import pytest
 from chat_load import Chat, ChatLoad, Talker, talking
 from kept_things import SUBJECTS, kept_thing
@@ -190,10 +191,19 @@ def test_parts_that_keep_dying_fail_no_chat_and_lose_and_double_nothing(
     assert load.failures == {}
     assert [blow for blow in blows if blow.part == REDIS and blow.until - blow.at > REDIS_SECONDS_MAX] == []
     assert_noted(load, blows, counts_the_held=is_long, counts_slow_starts=MILVUS_SERVER in victims.servers)
+    eventually(lambda: answers(product), seconds=60)
     for user in users():
         eventually(lambda user=user: product.flush(user)["pending"] == 0, seconds=120)
         assert product.flush(user)["failed"] == 0
         assert_kept_once(user, [chat for chat in load.chats if chat.user == user], blows, kept_of(product, user))
+
+
+def answers(product: Product) -> bool:
+    """Whether the API does, which may have been the last part that was hit."""
+    try:
+        return httpx.get(f"{product.api}/healthz", timeout=10).is_success
+    except httpx.TransportError:
+        return False
 
 
 def strike(victims: Victims, signs: Sequence[signal.Signals], *, seconds: float) -> list[Blow]:
