@@ -165,8 +165,9 @@ def await_snapshots(redis_port: int, users: list[str]) -> None:
             time.sleep(0.5)
 
 
-def crowd_figures(few: Compared, everybody: Compared, searching: Compared) -> dict[str, float]:
-    one, other = everybody.summary(), searching.summary()
+def crowd_figures(crowds: dict[str, Compared]) -> dict[str, float]:
+    few, everybody = crowds["few"], crowds["all"]
+    one, other = everybody.summary(), crowds["no snapshots"].summary()
     spent = [crowd.summary()["cpu_ms_a_chat"].get("filter", math.nan) for crowd in (everybody, few)]
     return {
         "8 clients, all users: p99 beyond the bare Envoy's": one["added"]["p99"],
@@ -205,7 +206,7 @@ def main() -> int:
         found = measure(options, report.failures)
     failed = sum(one.failed for one in found.returning.values())
     failed += sum(one.ours.statuses["failed"] for one in found.crowds.values())
-    figures: dict[str, float] = crowd_figures(*found.crowds.values()) | {"failed chats": failed}
+    figures: dict[str, float] = crowd_figures(found.crowds) | {"failed chats": failed}
     for name, one in found.returning.items():
         figures[f"{name}: share of first questions with a note"] = one.share
         figures[f"{name}: first p50 beyond later"] = round(median(one.first) - median(one.later), 1)

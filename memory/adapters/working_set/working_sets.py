@@ -44,9 +44,7 @@ FREEZE_EVERY_MEMORIES = 1_000
 UNSAVED_MAX = 50  # changes that a snapshot may lack: fetching more would delay a later chat
 SAVES_MAX = 3  # attempts at one snapshot, if a memory in it changed each time
 SPARE_AFTER_SECONDS = 0.03  # after the answer to the chat that used some has been sent
-SPARE_USED_MAX = (
-    SPARE_BYTES // 4
-)  # by sets since then: all of it is touched again, which takes a core some milliseconds
+SPARE_USED_MAX = SPARE_BYTES // 4  # by sets; then all of it is touched again, which costs some milliseconds
 THREADS = 3  # a large user's set occupies one of them
 LEARNING_PATIENCE_SECONDS = 1.0  # learning waits so long for a set; it needs it again at its next window
 
@@ -103,7 +101,7 @@ class WorkingSets:
             start=self._start,
         )
         self._preallocating: asyncio.Task[None] | None = None  # until it has started
-        self._spare_used = 0  # bytes
+        self._spare_used = 0  # bytes of sets that came since, or grew
         self._opening: dict[str, asyncio.Task[None]] = {}
         self._bytes = 0
         self._unfrozen = 0  # loaded memories that the garbage collector still visits
