@@ -8,7 +8,7 @@ ARGS ?=
 BIN := .venv/bin
 STAMP := .venv/complete
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 PROTO := extproc/_pb/external_processor.proto
 # The folder proto/… is shown to the compiler under the name of the package that it compiles into.
 PROTOC := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -Iextproc/_pb=proto/memproxy/extproc/v1
@@ -17,8 +17,10 @@ BENCHES := "load.py --learning" recall_cpu.py stream.py recall.py cold.py footpr
 SOAKS := soak.py "soak.py --redis --milvus-server" returning.py "load.py --seconds 120 --learning"
 
 MAKEFLAGS += --no-print-directory
+# Each of the many processes that tests start would compile all of our code for itself.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help setup run test milvusserver check compose-check docs bench soak proto clean
+.PHONY: help setup run test test-all milvusserver check compose-check docs bench soak proto clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
@@ -39,15 +41,11 @@ $(STAMP): pyproject.toml constraints.txt
 run: $(STAMP) ## the whole product: make run ARGS="--upstream http://127.0.0.1:8000"
 	@exec $(BIN)/memproxy up $(ARGS)
 
-# Two at a time, each module in one of them; then those that judge times which only a machine of its own shows, also after
-# a failure: one run tells all. Where ARGS name no test of one kind, pytest exits with 5, which is no failure as long as
-# there was one of the other kind.
-test: $(STAMP) ## all tests, with the real Envoy, Milvus Lite and embedding model
-	@$(BIN)/python -m pytest $(PARALLEL) -m "not alone" $(ARGS); one=$$?; \
-	case $$one in 0|1|5) ;; *) exit $$one ;; esac; \
-	$(BIN)/python -m pytest -m alone $(ARGS); other=$$?; \
-	case $$other in 5) other=$$one ;; esac; \
-	case $$one in 1) exit 1 ;; *) exit $$other ;; esac
+test: $(STAMP) ## the first tier of tests: all rules once, with the real Envoy, Milvus Lite and models; some minutes
+	@$(PYTEST) $(ARGS)
+
+test-all: $(STAMP) ## the first two tiers: every adapter, crash points, products in every configuration; half an hour
+	@$(PYTEST) --tier all $(ARGS)
 
 milvusserver: $(STAMP) ## a Milvus 2.3 server for tests and benches, into the user's cache folder, 330 MB
 	@PYTHONPATH=. $(BIN)/python tests/support/install_milvus_server.py
@@ -81,10 +79,7 @@ bench: $(STAMP) ## what memory adds to a bare Envoy, chats under load, streaming
 soak: $(STAMP) milvusserver ## what takes longer than CI may: benches and outages long enough for rare events to show
 	@missed=; for bench in $(SOAKS); do \
 	echo "== $$bench" >&2; $(BIN)/python bench/$$bench || missed="$$missed; $$bench"; done; \
-	$(BIN)/python -m pytest --long tests/faults/test_parts_keep_dying.py tests/faults/test_outages.py \
-	tests/faults/test_slow_parts.py tests/extproc/test_random_conversations.py tests/memory/api/test_openapi.py \
-	|| missed="$$missed; tests with --long"; \
-	for run in 1 2 3 4 5; do $(BIN)/python -m pytest tests/faults || missed="$$missed; tests/faults, run $$run"; done; \
+	for run in 1 2 3; do $(BIN)/python -m pytest --tier soak -m soak $(ARGS) || missed="$$missed; tests, run $$run"; done; \
 	test -z "$$missed" || { echo "missed$$missed" >&2; exit 1; }
 
 proto: $(STAMP) ## compile proto/ into extproc/_pb/, which is committed

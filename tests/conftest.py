@@ -13,44 +13,24 @@ import pytest
 import structlog
 from milvus_kinds import MILVUS_KINDS, RealMilvus, real_milvus
 from milvus_lite_server import MilvusLiteServer
-from milvus_standalone import MILVUS_SERVER, MilvusServer
+from milvus_standalone import SERVER_IN_SOAK, MilvusServer
 from product import Product, running_product
 from upstream import RecordingUpstream, running_upstream
 
-pytest_plugins = ("all_parts",)
+pytest_plugins = ("tiers", "left_behind")
 COLLECTIONS = itertools.count()
 PRODUCT = "product"
-SERVED: list[MilvusServer] = []  # the one that runs for the tests of its group
 ROOT = Path(__file__).resolve().parents[1]
-WITH_REASON = ("slow", "alone")
-SERVER_ALONE = "a Milvus server keeps both cores busy: beside it, other tests miss their times, and it misses its own"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="parts fail for minutes, and random lives are more")
-
-
-@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+@pytest.hookimpl(tryfirst=True)  # before tiers select
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest begins first: the product, then modules that hold something slow."""
     for item in items:
-        if group_of(item.nodeid) == MILVUS_SERVER:
-            item.add_marker(pytest.mark.alone(SERVER_ALONE))
-        for name in WITH_REASON:
-            mark = item.get_closest_marker(name)
-            if mark is not None and not mark.args:
-                raise pytest.UsageError(f"{item.nodeid} is marked {name} without a reason")
-    slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
-    groups = {PRODUCT: 0, MILVUS_SERVER: 1}
-    items.sort(key=lambda item: groups.get(group_of(item.nodeid), 2 if item.path in slow else 3))
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
-    """The Milvus server ends with the last test that needs it, since it takes a gigabyte."""
-    if nextitem is None or group_of(nextitem.nodeid) != MILVUS_SERVER:
-        while SERVED:
-            SERVED.pop().kill()
+        if "milvus_server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.soak(SERVER_IN_SOAK))
+    slow = {item.path for item in items if any(item.get_closest_marker(name) for name in ("full", "slow"))}
+    items.sort(key=lambda item: 0 if group_of(item.nodeid) == PRODUCT else 1 if item.path in slow else 2)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -66,24 +46,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 
 @cache
-def is_of_product(module: str) -> bool:
-    return "from product import" in (ROOT / module).read_text(encoding="utf-8")
-
-
-@cache
-def is_of_milvus_server(module: str) -> bool:
-    return "milvus_server: MilvusServer" in (ROOT / module).read_text(encoding="utf-8")
-
-
 def group_of(nodeid: str) -> str:
-    """The module, or `PRODUCT`: of two whole products at once, each would be measured by what the other leaves it.
-
-    Or `MILVUS_SERVER`, for all that needs one: each process that does would have to start its own.
-    """
-    module, _, name = nodeid.partition("::")
-    if MILVUS_SERVER in name or is_of_milvus_server(module):
-        return MILVUS_SERVER
-    return PRODUCT if is_of_product(module) else module
+    """The module, or `PRODUCT`, for all that shares a product: each process would have to start its own."""
+    module = nodeid.partition("::")[0]
+    return PRODUCT if "from product import" in (ROOT / module).read_text(encoding="utf-8") else module
 
 
 @pytest.fixture(autouse=True)
@@ -112,14 +78,13 @@ def milvus_lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLite
     server.kill()
 
 
-@pytest.fixture
-def milvus_server(tmp_path_factory: pytest.TempPathFactory) -> MilvusServer:
-    """One real server for all tests that do not break it; see `group_of`."""
-    if not SERVED:
-        SERVED.append(MilvusServer(tmp_path_factory.mktemp("milvus_server")))
-    if not SERVED[0].is_running:
-        SERVED[0].start()
-    return SERVED[0]
+@pytest.fixture(scope="session")
+def milvus_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusServer]:
+    """One real server for all tests that do not break it."""
+    server = MilvusServer(tmp_path_factory.mktemp("milvus_server"))
+    server.start()
+    yield server
+    server.kill()
 
 
 @pytest.fixture(params=MILVUS_KINDS)
