@@ -9,7 +9,7 @@ import pytest
 from memory_rows import DIMENSION
 from milvus_kinds import MILVUS_KINDS, PATIENT, empty_address, prepared, real_milvus
 from prometheus_client import CollectorRegistry
-from turn_logs import DEPLOYMENTS, ON_VALKEY, WITH_REPEATS, Deployment
+from turn_logs import Deployment, adapters, deployment_on
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.milvus.store import MilvusStore
@@ -28,8 +28,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
         yield await prepared(milvus)
 
 
-SUITES_ON_VALKEY = ("test_turn_log_queue", "test_user_ledger")
-SUITES_WITH_REPEATS = (
+SUITES_WITH_VARIANTS = (
     "test_conversation_trees",
     "test_erasures",
     "test_projects",
@@ -43,16 +42,14 @@ SUITES_WITH_REPEATS = (
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A suite runs on every adapter."""
     if "deployment" in metafunc.fixturenames:
-        suite, kinds = Path(metafunc.module.__file__).stem, list(DEPLOYMENTS)
-        kinds += ON_VALKEY if suite in SUITES_ON_VALKEY else ()
-        kinds += WITH_REPEATS if suite in SUITES_WITH_REPEATS else ()
-        metafunc.parametrize("deployment", sorted(kinds), indirect=True)
+        suite = Path(metafunc.module.__file__).stem
+        metafunc.parametrize("deployment", adapters(with_variants=suite in SUITES_WITH_VARIANTS), indirect=True)
 
 
 @pytest.fixture
 def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
     """Every adapter of the turn log."""
-    return (DEPLOYMENTS | ON_VALKEY | WITH_REPEATS)[request.param](tmp_path)
+    return deployment_on(request.param, tmp_path)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from redis_parts import REDIS_KINDS, shared_client
-from turn_logs import DEPLOYMENTS, START, Process, a_turn
+from turn_logs import DEPLOYMENTS, START, Process, a_turn, adapters
 
 from memory.adapters.redis.holdout_record import RedisHoldoutRecord
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -22,7 +22,7 @@ from memory.ports.holdouts import HoldoutRecord
 Opener = Callable[[], AbstractAsyncContextManager[tuple[Process, HoldoutRecord]]]
 
 
-@pytest.fixture(params=sorted(DEPLOYMENTS))
+@pytest.fixture(params=adapters())
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     kind = request.param
     deployment = DEPLOYMENTS[kind](tmp_path)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from summarised_sessions import IDLE, VECTOR, summary_of
-from turn_logs import DEPLOYMENTS, START, Deployment, Process, a_turn, lease_at, sqlite_deployment
+from turn_logs import DEPLOYMENTS, START, Deployment, Process, a_turn, adapters, lease_at, sqlite_deployment
 
 from memory.model import DueSession, TurnStatus
 from memory.ports import Lease
@@ -148,7 +148,7 @@ class Walk:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("adapter", sorted(DEPLOYMENTS.keys() - {"sqlite"}))
+@pytest.mark.parametrize("adapter", adapters(without=["sqlite"]))
 async def test_a_random_walk_sees_the_same_on_every_adapter(adapter: str, seed: int, tmp_path: Path) -> None:
     one, other = sqlite_deployment(tmp_path), DEPLOYMENTS[adapter](tmp_path)
     async with one.start() as first, other.start() as second:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from queue_walk import STEPS, Walk
-from turn_logs import DEPLOYMENTS
+from turn_logs import DEPLOYMENTS, adapters
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("adapter", sorted(DEPLOYMENTS))
+@pytest.mark.parametrize("adapter", adapters())
 async def test_the_queue_agrees_with_the_model_on_every_way(adapter: str, seed: int, tmp_path: Path) -> None:
     async with DEPLOYMENTS[adapter](tmp_path).start() as process:
         walk = Walk(process.log, seed)

@@ -33,7 +33,6 @@ def call(words: list[str]) -> httpx.Response:
     return answer
 
 
-@pytest.mark.stack
 def test_the_quick_start_as_it_is_written(shared_product: Product, upstream: RecordingUpstream) -> None:
     page = [one for one in blocks("sh") if one.page.name == "quick-start.md"]
     lines = [words for one in page for words in commands(addressed(one.text, shared_product, "quick-ada"))]
@@ -58,7 +57,6 @@ def calls_of(page: str, product: Product, user: str) -> list[list[str]]:
     return [words for script in scripts for words in commands(script) if words[0] == "curl"]
 
 
-@pytest.mark.stack
 def test_the_calls_of_clients_are_answered_and_leave_nothing_of_ours(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -71,7 +69,6 @@ def test_the_calls_of_clients_are_answered_and_leave_nothing_of_ours(
         assert "memory_co" not in upstream.last_chat().body.decode()
 
 
-@pytest.mark.stack
 def test_an_imported_history_is_learnt(shared_product: Product, upstream: RecordingUpstream) -> None:
     imported, flushed = (call(words) for words in calls_of("migration.md", shared_product, "moved-ada"))
     assert imported.status_code == 202
@@ -105,7 +102,6 @@ class Program:
         return lines
 
 
-@pytest.mark.stack
 def test_the_program_with_the_openai_sdk(shared_product: Product, upstream: RecordingUpstream, tmp_path: Path) -> None:
     text = block("clients.md", "python", holding="from openai import").replace('"grace"', '"sdk-grace"')
     program = Program(tmp_path, text, OPENAI_BASE_URL=f"{shared_product.url}/v1")
@@ -120,7 +116,6 @@ def test_the_program_with_the_openai_sdk(shared_product: Product, upstream: Reco
     assert "Boskoop" in shown.text
 
 
-@pytest.mark.stack
 @pytest.mark.slow("starts three programs, each of which imports LangChain")
 def test_the_programs_with_langchain(shared_product: Product, upstream: RecordingUpstream, tmp_path: Path) -> None:
     def program(holding: str) -> Program:

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import httpx
-import pytest
 from product import Product, eventually
 from upstream import RecordingUpstream
 
@@ -28,7 +27,6 @@ def ask(product: Product, messages: list[Any], user_id: str) -> None:
     httpx.post(f"{product.url}/v1/chat/completions", json=body, headers=headers, timeout=30).raise_for_status()
 
 
-@pytest.mark.stack
 def test_a_chat_with_tools_is_read_back_message_by_message(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:

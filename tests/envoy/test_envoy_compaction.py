@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import httpx
-import pytest
 from long_chats import FIRST
 from product import Product, eventually
 from upstream import RecordingUpstream
@@ -74,7 +73,6 @@ def compacted(
     return found
 
 
-@pytest.mark.stack
 def test_a_long_history_is_replaced_by_its_state_and_the_last_turns(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -94,7 +92,6 @@ def test_a_long_history_is_replaced_by_its_state_and_the_last_turns(
     assert "conversation_so_far" not in record
 
 
-@pytest.mark.stack
 def test_nobody_is_compacted_who_did_not_ask_for_it_and_a_header_may_ask(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -116,7 +113,6 @@ def test_nobody_is_compacted_who_did_not_ask_for_it_and_a_header_may_ask(
         assert is_compacted or [m for m in sent if m["role"] == "tool"], "tool results go along with the rest"  # type: ignore[attr-defined]
 
 
-@pytest.mark.stack
 def test_erasing_a_user_erases_the_states_of_their_conversations(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:

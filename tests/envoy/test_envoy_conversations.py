@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-import pytest
 from filter_stack import FilterStack, running_stack
 from product import Product, eventually, in_time, running_product
 from random_talkers import Said, Tab, Talker, check_record, messages_of
@@ -75,7 +74,6 @@ def ask(product: Product, user: str, *messages: str) -> httpx.Response:
     return answer
 
 
-@pytest.mark.stack
 def test_what_an_edited_turn_said_is_gone_within_two_seconds_and_back_with_its_branch(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -104,7 +102,6 @@ def test_what_an_edited_turn_said_is_gone_within_two_seconds_and_back_with_its_b
     eventually(lambda: cat in shared_product.memories(user) and dog not in shared_product.memories(user))
 
 
-@pytest.mark.stack
 def test_what_was_said_while_we_were_down_is_learnt_once_and_examples_are_not(
     tmp_path: Path, upstream: RecordingUpstream
 ) -> None:
@@ -126,7 +123,6 @@ def test_what_was_said_while_we_were_down_is_learnt_once_and_examples_are_not(
         assert sorted(product.memories(user)) == [city, cat, dog]
 
 
-@pytest.mark.stack
 def test_a_history_of_ten_thousand_messages_passes_in_time(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:

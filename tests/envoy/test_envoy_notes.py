@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import httpx
-import pytest
 from prefix_cache import BLOCK_TOKENS, PrefixCache, answered, known_memories, rendered, thirty_exchanges
 from product import Product, in_time
 from upstream import RecordingUpstream
@@ -70,7 +69,6 @@ def notes_of(messages: Sequence[dict[str, Any]]) -> list[str]:
     return [message["content"] for message in messages if str(message["content"]).startswith("<memory>")]
 
 
-@pytest.mark.stack
 def test_the_calls_of_a_tool_loop_read_one_note_with_the_same_bytes(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -88,7 +86,6 @@ def test_the_calls_of_a_tool_loop_read_one_note_with_the_same_bytes(
         assert call[: len(first)] == first
 
 
-@pytest.mark.stack
 def test_a_deleted_memory_is_in_no_later_request_of_a_conversation_that_had_it(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -109,7 +106,6 @@ def test_a_deleted_memory_is_in_no_later_request_of_a_conversation_that_had_it(
     assert any("Cremona" in note for note in notes_of(later))
 
 
-@pytest.mark.stack
 def test_an_edited_history_carries_no_note_of_the_branch_it_left(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -124,7 +120,6 @@ def test_an_edited_history_carries_no_note_of_the_branch_it_left(
     assert notes_of(sent(shared_product, upstream, "somebody else", [said(question), *follow])) == []
 
 
-@pytest.mark.stack
 def test_thirty_turns_keep_the_client_s_prefix(shared_product: Product, upstream: RecordingUpstream) -> None:
     user = "talker"
     contents = [memory.content for memory in known_memories()]

@@ -149,7 +149,6 @@ async def test_no_request_waits_for_a_server_that_does_not_tell(server: Template
         assert len(server.questions) == 1
 
 
-@pytest.mark.stack
 def test_the_product_moves_its_notes_and_keeps_that_over_a_restart(server: TemplateServer, tmp_path: Path) -> None:
     """And where the server names its models, it knows the placement before their first chat."""
 
@@ -176,7 +175,6 @@ def test_the_product_moves_its_notes_and_keeps_that_over_a_restart(server: Templ
         assert server.placed() == IN_FRONT
 
 
-@pytest.mark.stack
 async def test_a_refusal_for_length_teaches_the_window_and_moves_no_note(server: TemplateServer) -> None:
     server.window = 300
     async with running_stack(server.url) as stack:
@@ -193,7 +191,6 @@ async def test_a_refusal_for_length_teaches_the_window_and_moves_no_note(server:
         assert await asked(stack, "free") == 200
 
 
-@pytest.mark.stack
 @pytest.mark.slow("starts the whole product")
 def test_after_one_refusal_for_length_the_same_question_gets_through(server: TemplateServer, tmp_path: Path) -> None:
     with running_product(tmp_path / "data", upstream=server.url) as product:

@@ -70,7 +70,6 @@ async def test_the_setting_names_who_is_heard(upstream: RecordingUpstream, *, is
         assert stack.recall.signals == [NO_SIGNALS if is_deaf else UpstreamSignals("tool", "x-my-router")]
 
 
-@pytest.mark.stack
 def test_a_signal_turns_a_searched_question_into_a_skipped_one_and_the_other_way_round(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:

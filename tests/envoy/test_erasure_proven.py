@@ -33,7 +33,6 @@ def rows_with(database: Path, words: list[str]) -> list[str]:
     return sorted(set(found))
 
 
-@pytest.mark.stack
 @pytest.mark.slow("a product of its own, three lives of users, and all their files read")
 def test_of_an_erased_user_no_byte_is_left_in_any_file_and_others_keep_everything(
     tmp_path: Path, upstream: RecordingUpstream

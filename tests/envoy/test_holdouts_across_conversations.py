@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-pytestmark = [pytest.mark.stack, pytest.mark.slow("starts a product, and holds dozens of conversations")]
+pytestmark = [pytest.mark.slow("starts a product, and holds dozens of conversations")]
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
 FACT, QUESTION = "My boat is called Rosalie.", "What is my boat called?"
 CORRECTION = "No, my boat is called Bluebell now."

@@ -126,31 +126,26 @@ def asker(shared_product: Product, shared_upstream: RecordingUpstream) -> Iterat
         yield asker
 
 
-@pytest.mark.stack
 def test_no_user_id_reaches_another_users_memory_or_breaks_a_request(asker: Asker) -> None:
     assert [i for i in hostile_ids() if any(asker.by_body(user_id=i))] == []
 
 
-@pytest.mark.stack
 def test_no_user_id_in_the_header_reaches_another_users_memory_or_breaks_a_request(asker: Asker) -> None:
     told = {i: asker.by_header(i.encode()) for i in hostile_ids()}
     assert [i for i, was_told in told.items() if any(was_told or ())] == []
     assert sum(was_told is not None for was_told in told.values()) > 150
 
 
-@pytest.mark.stack
 def test_no_project_id_opens_another_project_of_the_same_user_or_of_another(asker: Asker) -> None:
     """A project sees its own memories and those of no project."""
     named = [i for i in hostile_ids() if i]  # "" is no project, and sees everything of its user
     assert [i for i in named if any(asker.by_body(user_id=VICTIM, project_id=i))] == []
 
 
-@pytest.mark.stack
 def test_no_session_id_opens_another_project_of_the_same_user_or_of_another(asker: Asker) -> None:
     assert [i for i in hostile_ids() if any(asker.by_body(user_id=VICTIM, project_id="other", session_id=i))] == []
 
 
-@pytest.mark.stack
 def test_rest_refuses_or_isolates_hostile_ids(shared_product: Product) -> None:
     shared_product.chat(SECRET, VICTIM, project_id="vault")
     shared_product.flush(VICTIM)
@@ -164,14 +159,12 @@ def test_rest_refuses_or_isolates_hostile_ids(shared_product: Product) -> None:
                 assert found.status_code in (400, 401), identifier
 
 
-@pytest.mark.stack
 def test_two_users_in_the_header_are_refused_by_rest_behind_the_proxy_too(shared_product: Product) -> None:
     for users in ((VICTIM, "mallory"), ("mallory", VICTIM)):
         lines = [("x-authz-user-id", user) for user in users]
         assert httpx.get(f"{shared_product.url}/v1/memory/stats", headers=lines).status_code == 400
 
 
-@pytest.mark.stack
 def test_ids_that_merely_look_alike_stay_two_users(shared_product: Product, upstream: RecordingUpstream) -> None:
     composed, decomposed = "ren\u00e9", unicodedata.normalize("NFD", "ren\u00e9")
     shared_product.chat("My lucky stone is a moonstone.", composed)

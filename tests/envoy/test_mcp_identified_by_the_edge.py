@@ -16,7 +16,6 @@ from product import Product, running_product
 from token_issuer import AUDIENCE, ISSUER, LONG_AGO, TokenIssuer
 from upstream import RecordingUpstream
 
-pytestmark = pytest.mark.stack
 GATEWAY, ELSEWHERE = "127.0.0.2", "127.0.0.1"  # header mode believes the first alone
 KEPT, ASKED = "User's lighthouse is called Old Barnaby", "What is my lighthouse called?"
 

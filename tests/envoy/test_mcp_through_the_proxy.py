@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import httpx
-import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from product import Product
 from upstream import RecordingUpstream
-
-pytestmark = pytest.mark.stack
 
 
 async def test_what_a_tool_saves_a_chat_is_told_and_what_it_deletes_is_gone(

@@ -35,7 +35,6 @@ def learnt_after(api: httpx.Client, statement: str) -> float:
     raise AssertionError("not learnt within 10 s")
 
 
-@pytest.mark.stack
 @pytest.mark.parametrize("stream", [False, True])
 def test_told_in_session_a_is_injected_in_session_b(
     shared_product: Product, upstream: RecordingUpstream, stream: bool
@@ -61,7 +60,6 @@ def test_told_in_session_a_is_injected_in_session_b(
     assert "memory_context" not in upstream.last_chat().json()
 
 
-@pytest.mark.stack
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_async_client_is_served_alike(
     shared_product: Product, upstream: RecordingUpstream, stream: bool
@@ -82,7 +80,6 @@ async def test_the_async_client_is_served_alike(
     assert "$10,000" in upstream.last_chat().system_text()
 
 
-@pytest.mark.stack
 def test_another_user_gets_nothing(shared_product: Product, upstream: RecordingUpstream) -> None:
     shared_product.chat(BUDGET, "teller")
     assert shared_product.flush("teller") == {"pending": 0, "failed": 0}
@@ -95,7 +92,6 @@ def test_another_user_gets_nothing(shared_product: Product, upstream: RecordingU
     assert shared_product.memories("stranger") == []
 
 
-@pytest.mark.stack
 def test_a_streamed_turn_is_learnt_within_a_second(shared_product: Product, upstream: RecordingUpstream) -> None:
     upstream.answer = "That is a lovely name for a parrot, I must say."
     statement = "My parrot is called Quasimodo."
@@ -108,7 +104,6 @@ def test_a_streamed_turn_is_learnt_within_a_second(shared_product: Product, upst
     assert not any("lovely" in memory for memory in shared_product.memories("streamer"))
 
 
-@pytest.mark.stack
 def test_receipts_travel_in_the_response_headers(shared_product: Product, upstream: RecordingUpstream) -> None:
     shared_product.chat("I keep my passport in the blue drawer.", "owner")
     shared_product.flush("owner")
@@ -120,7 +115,6 @@ def test_receipts_travel_in_the_response_headers(shared_product: Product, upstre
     assert greeted.headers["x-memory-status"] == "skipped"
 
 
-@pytest.mark.stack
 def test_the_same_statement_again_updates_and_does_not_double(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -130,7 +124,6 @@ def test_the_same_statement_again_updates_and_does_not_double(
     assert len(shared_product.memories("repeater")) == 1
 
 
-@pytest.mark.stack
 def test_a_failed_reply_teaches_nothing(shared_product: Product, upstream: RecordingUpstream) -> None:
     upstream.status = 500
     assert shared_product.chat("My shoe size is 44.", "unlucky").status_code == 500
@@ -139,7 +132,6 @@ def test_a_failed_reply_teaches_nothing(shared_product: Product, upstream: Recor
     assert shared_product.memories("unlucky") == []
 
 
-@pytest.mark.stack
 def test_memory_config_is_obeyed_and_stripped(shared_product: Product, upstream: RecordingUpstream) -> None:
     shared_product.chat("My bicycle is orange.", "careful", memory_config={"auto_store": False})
     shared_product.flush("careful")
@@ -152,7 +144,6 @@ def test_memory_config_is_obeyed_and_stripped(shared_product: Product, upstream:
     assert b"memory_config" not in upstream.last_chat().body
 
 
-@pytest.mark.stack
 def test_the_rest_api_is_served_under_the_proxys_own_port(shared_product: Product) -> None:
     url = f"{shared_product.url}/v1/memory"
     memory = {"content": "The alarm code of the cabin is 7741.", "memory_type": "semantic"}
@@ -162,7 +153,6 @@ def test_the_rest_api_is_served_under_the_proxys_own_port(shared_product: Produc
     assert [m["content"] for m in found.json()["memories"]] == [memory["content"]]
 
 
-@pytest.mark.stack
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_secret_is_in_no_file(shared_product: Product, upstream: RecordingUpstream, stream: bool) -> None:
     key = f"sk-proj-{'aB3dE5fG7hJ9kL1mN2pQ4rS6tU8v'[:: -1 if stream else 1]}"

@@ -18,7 +18,7 @@ MISSING = "NO CHROMIUM ON THE PATH: THE WEB PAGE IS NOT TESTED (on Debian: apt i
 SEEN_MS_MAX = 60_000  # the page looks every five seconds, and a busy machine may stand still for some
 LOOKS_MAX = 300
 
-pytestmark = [pytest.mark.stack, pytest.mark.slow("a product of its own, of which parts are killed")]
+pytestmark = [pytest.mark.slow("a product of its own, of which parts are killed")]
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,6 @@ def receipt(product: Product, user: str, receipt_id: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.stack
 def test_a_user_opts_out_and_in_again(shared_product: Product, upstream: RecordingUpstream) -> None:
     product, user = shared_product, {"user_id": "opting-out"}
     chat(product, FACT, "opting-out", "s1")
@@ -69,7 +68,6 @@ def test_a_user_opts_out_and_in_again(shared_product: Product, upstream: Recordi
     assert ("Dorset" in memories, "Ida" in memories, "Max" in memories) == (True, False, True)
 
 
-@pytest.mark.stack
 def test_a_header_switches_memory_off_for_one_request(shared_product: Product, upstream: RecordingUpstream) -> None:
     product = shared_product
     chat(product, FACT, "header-off", "s1")
@@ -96,7 +94,6 @@ def observing(
         yield product, folder / "data"
 
 
-@pytest.mark.stack
 @pytest.mark.slow("starts the product")
 def test_in_shadow_mode_chats_are_searched_and_learnt_and_leave_as_they_came(
     observing: tuple[Product, Path], upstream: RecordingUpstream
@@ -113,7 +110,6 @@ def test_in_shadow_mode_chats_are_searched_and_learnt_and_leave_as_they_came(
     assert "withheld" in [candidate["verdict"] for candidate in found["candidates"]]
 
 
-@pytest.mark.stack
 @pytest.mark.slow("starts the product")
 def test_a_route_without_memory_is_neither_recalled_nor_learnt(
     observing: tuple[Product, Path], upstream: RecordingUpstream

@@ -23,7 +23,7 @@ from product import Product, in_time, running_product
 from token_issuer import AUDIENCE, ISSUER, TokenIssuer
 from upstream import RecordingUpstream
 
-pytestmark = [pytest.mark.stack, pytest.mark.slow("a product for each mode, and a browser")]
+pytestmark = [pytest.mark.slow("a product for each mode, and a browser")]
 GATEWAY = "127.0.0.2"  # header mode believes it alone, and no browser calls from there
 OPERATOR = "mpt_operator-of-the-edge-0123456789"
 FACT, QUESTION = "My lighthouse is called Barnaby.", "What is my lighthouse called?"

@@ -7,7 +7,6 @@ from statistics import mean
 from typing import Any
 
 import httpx
-import pytest
 from product import Product, eventually
 from upstream import RecordingUpstream
 
@@ -76,7 +75,6 @@ def profile(product: Product, user_id: str, method: str = "GET", **more: Any) ->
     return httpx.request(method, f"{product.url}/v1/memory/profile", headers=headers, timeout=30, **more)
 
 
-@pytest.mark.stack
 def test_requests_for_advice_gain_by_a_profile(shared_product: Product, upstream: RecordingUpstream) -> None:
     teach(shared_product, "advised")
     without = covered(shared_product, upstream, "advised", profile=False)
@@ -85,7 +83,6 @@ def test_requests_for_advice_gain_by_a_profile(shared_product: Product, upstream
     assert gained >= WITH_AT_LEAST
 
 
-@pytest.mark.stack
 def test_it_is_shown_pinned_and_switched_off_and_the_next_chat_follows(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -105,7 +102,6 @@ def test_it_is_shown_pinned_and_switched_off_and_the_next_chat_follows(
     assert profile(shared_product, "owner").status_code == 404
 
 
-@pytest.mark.stack
 def test_nobody_has_to_ask_for_it_to_be_built_and_forgetting_and_erasing_reach_it(shared_product: Product) -> None:
     shared_product.chat("I'm vegan.", "quiet")
     url, headers = f"{shared_product.api}/v1/memory", {"x-authz-user-id": "quiet"}

@@ -61,7 +61,6 @@ def state_in(kind: str, folder: Path) -> Iterator[tuple[list[str], list[Path]]]:
         yield ["--redis-url", server.url], [folder]
 
 
-@pytest.mark.stack
 @pytest.mark.slow("a product of its own, the life of a user, and all its files read")
 @pytest.mark.parametrize("kind", ["files", "redis"])
 def test_of_an_erased_project_no_byte_is_left_and_the_other_project_keeps_everything(

@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import httpx
-import pytest
 from product import Product, in_time
 from upstream import RecordingUpstream
 
@@ -38,7 +37,6 @@ def is_told(product: Product, upstream: RecordingUpstream, user: str, *said: str
     return "Friday the 13th" in upstream.last_chat().body.decode()
 
 
-@pytest.mark.stack
 def test_members_are_told_others_are_not_and_a_removed_member_is_not_any_more(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -70,7 +68,6 @@ def test_members_are_told_others_are_not_and_a_removed_member_is_not_any_more(
             assert not is_told(product, upstream, user, *said), user
 
 
-@pytest.mark.stack
 def test_what_is_said_in_a_chat_of_a_shared_project_stays_private_until_it_is_shared(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:

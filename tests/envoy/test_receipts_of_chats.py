@@ -24,7 +24,6 @@ def receipt(product: Product, answer: httpx.Response, user_id: str) -> Any:
     return eventually(got)
 
 
-@pytest.mark.stack
 def test_a_used_memory_is_told_with_every_part_of_its_score_and_the_others_with_why_not(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -49,7 +48,6 @@ def test_a_used_memory_is_told_with_every_part_of_its_score_and_the_others_with_
     assert {"wait", "notes", "embed", "retrieve", "select"} <= shown["timings_ms"].keys()
 
 
-@pytest.mark.stack
 def test_nothing_found_and_not_searched_are_told_apart(shared_product: Product, upstream: RecordingUpstream) -> None:
     asked = shared_product.ask("What is my cat called?", "nobody yet")
     empty = receipt(shared_product, asked, "nobody yet")
@@ -60,7 +58,6 @@ def test_nothing_found_and_not_searched_are_told_apart(shared_product: Product, 
     assert skipped["query"] == ""
 
 
-@pytest.mark.stack
 def test_a_receipt_is_for_its_own_user_only(shared_product: Product, upstream: RecordingUpstream) -> None:
     answer = shared_product.ask(QUESTION, "owner of it")
     receipt(shared_product, answer, "owner of it")

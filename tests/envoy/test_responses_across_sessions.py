@@ -54,7 +54,6 @@ def learnt(product: Product, user: str, statement: str = BUDGET) -> None:
     assert product.flush(user) == {"pending": 0, "failed": 0}
 
 
-@pytest.mark.stack
 @pytest.mark.parametrize("stream", [False, True])
 def test_told_in_one_response_is_injected_into_another(product: Product, server: ResponsesServer, stream: bool) -> None:
     client = client_of(product, f"teller-{stream}")
@@ -75,7 +74,6 @@ def test_told_in_one_response_is_injected_into_another(product: Product, server:
     assert server.last()["input"] == QUESTION
 
 
-@pytest.mark.stack
 def test_a_chain_gets_each_memory_once_and_a_new_chain_gets_it_again(product: Product, server: ResponsesServer) -> None:
     client = client_of(product, "chained")
     client.responses.create(model="m", input=BUDGET)
@@ -90,7 +88,6 @@ def test_a_chain_gets_each_memory_once_and_a_new_chain_gets_it_again(product: Pr
     assert server.last()["input"].count("$10,000") == 1
 
 
-@pytest.mark.stack
 def test_a_tool_loop_reads_one_note_and_its_answer_is_on_record(product: Product, server: ResponsesServer) -> None:
     client = client_of(product, "traveller")
     client.responses.create(model="m", input=BUDGET)
@@ -111,13 +108,11 @@ def test_a_tool_loop_reads_one_note_and_its_answer_is_on_record(product: Product
     assert received[2] == output
 
 
-@pytest.mark.stack
 def test_without_a_word_to_us_the_server_gets_the_client_s_bytes(product: Product, server: ResponsesServer) -> None:
     openai.OpenAI(base_url=f"{product.url}/v1", api_key="k").responses.create(model="m", input=QUESTION)
     assert server.last() == {"input": QUESTION, "model": "m"}
 
 
-@pytest.mark.stack
 async def test_the_async_client_is_served_alike(product: Product, server: ResponsesServer) -> None:
     headers = {"x-authz-user-id": "asynchronous"}
     async with openai.AsyncOpenAI(base_url=f"{product.url}/v1", api_key="k", default_headers=headers) as client:
@@ -128,7 +123,6 @@ async def test_the_async_client_is_served_alike(product: Product, server: Respon
     assert "$10,000" in server.last()["input"]
 
 
-@pytest.mark.stack
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
 def test_a_history_of_ten_thousand_messages_gets_through(product: Product, server: ResponsesServer, path: str) -> None:
     server.is_answering_all = True
@@ -147,7 +141,6 @@ def test_a_history_of_ten_thousand_messages_gets_through(product: Product, serve
     assert next(value for value in received.values() if isinstance(value, list))[-1] == said[-1]
 
 
-@pytest.mark.stack
 def test_a_real_model_s_own_responses_api_follows_the_note(tmp_path: Path) -> None:
     """llama.cpp's server, which takes no `previous_response_id`: it answers that itself. Its events lack indices."""
     with running_product(tmp_path / "data") as product:

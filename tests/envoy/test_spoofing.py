@@ -326,7 +326,6 @@ def found_by_program(url: str, user_id: str, token: str = SERVICE_TOKEN) -> tupl
     return answer.status_code, [memory["content"] for memory in answer.json().get("memories", ())]
 
 
-@pytest.mark.stack
 @pytest.mark.slow("starts a product, and sends hundreds of requests")
 def test_no_attempt_leaks_in_mode_header(tmp_path: Path, upstream: RecordingUpstream) -> None:
     config = tmp_path / "settings.yaml"
@@ -336,7 +335,6 @@ def test_no_attempt_leaks_in_mode_header(tmp_path: Path, upstream: RecordingUpst
         run_matrix(victim, upstream, {"127.0.0.1": forged_headers(), GATEWAY: through_the_gateway()})
 
 
-@pytest.mark.stack
 @pytest.mark.slow("starts a product, and sends hundreds of requests")
 def test_no_attempt_leaks_in_mode_jwt(tmp_path: Path, upstream: RecordingUpstream) -> None:
     issuer = TokenIssuer()

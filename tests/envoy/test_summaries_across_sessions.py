@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 from product import Product, eventually
 from upstream import RecordingUpstream
 
@@ -75,7 +74,6 @@ def asked(product: Product, upstream: RecordingUpstream, user_id: str, question:
     return facts, summaries
 
 
-@pytest.mark.stack
 def test_a_question_about_a_past_conversation_gets_its_summary_and_a_question_for_a_fact_the_fact(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -106,7 +104,6 @@ def test_a_question_about_a_past_conversation_gets_its_summary_and_a_question_fo
     assert (facts, summaries) == ("", "")
 
 
-@pytest.mark.stack
 def test_it_is_explained_and_shown(shared_product: Product, upstream: RecordingUpstream) -> None:
     tell(shared_product, "curious", "boat", BOAT, IN_MAY)
     made = summary(shared_product, "curious", "boat")
@@ -133,7 +130,6 @@ def test_it_is_explained_and_shown(shared_product: Product, upstream: RecordingU
     assert f"summary: {BOAT[0]}" in printed
 
 
-@pytest.mark.stack
 def test_a_session_that_goes_on_is_summarised_again_and_only_once(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -152,7 +148,6 @@ def test_a_session_that_goes_on_is_summarised_again_and_only_once(
     assert "Greifswald" in latest
 
 
-@pytest.mark.stack
 def test_what_is_forgotten_is_in_no_summary_and_no_later_note(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:

@@ -22,7 +22,6 @@ def post(product: Product, path: str, body: bytes, **headers: str) -> httpx.Resp
     )
 
 
-@pytest.mark.stack
 def test_without_identity_the_upstream_receives_the_clients_bytes(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -32,14 +31,12 @@ def test_without_identity_the_upstream_receives_the_clients_bytes(
     assert not [name for name in answer.headers if name.startswith("x-memory")]
 
 
-@pytest.mark.stack
 def test_with_identity_only_our_fields_go(shared_product: Product, upstream: RecordingUpstream) -> None:
     ours = b',"memory_context":{"user_id":"bytes"}'
     post(shared_product, "/v1/chat/completions", ODD_JSON[:-1] + ours + b"}")
     assert upstream.received[-1].body == ODD_JSON
 
 
-@pytest.mark.stack
 @pytest.mark.parametrize(
     "body",
     [
@@ -65,7 +62,6 @@ def test_a_body_that_is_not_what_it_claims_passes(
     assert upstream.received[-1].body == body
 
 
-@pytest.mark.stack
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -89,7 +85,6 @@ def test_other_paths_and_methods_pass(
     assert (upstream.received[-1].method, upstream.received[-1].body) == (method, body)
 
 
-@pytest.mark.stack
 def test_streamed_bytes_reach_the_client_exactly(shared_product: Product, upstream: RecordingUpstream) -> None:
     upstream.answer = "Grüße 你好 — " * 50
     for user in ("", "listener"):
@@ -98,7 +93,6 @@ def test_streamed_bytes_reach_the_client_exactly(shared_product: Product, upstre
         assert answer.content == b"".join(upstream.streamed)
 
 
-@pytest.mark.stack
 def test_twenty_megabytes_pass_and_are_stripped(shared_product: Product, upstream: RecordingUpstream) -> None:
     messages = [{"role": "user", "content": "long " * 4_000_000}, {"role": "user", "content": "What is my name?"}]
     body = {"model": "m", "memory_context": {"user_id": "large"}, "messages": messages}
@@ -115,7 +109,6 @@ def test_twenty_megabytes_pass_and_are_stripped(shared_product: Product, upstrea
     eventually(is_stripped)  # where the filter is late, the body passes as it came
 
 
-@pytest.mark.stack
 def test_the_upstreams_errors_are_the_clients(shared_product: Product, upstream: RecordingUpstream) -> None:
     upstream.status = 429
     answer = shared_product.chat("What is my name?", "unlucky-2")

@@ -139,7 +139,7 @@ async def running_product_that_needs(kind: str, folder: Path) -> AsyncIterator[t
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Where Redis holds the turn log, more can go away; without it, and with a Milvus server, with `--long`."""
-    kinds = (*TURN_LOGS, pytest.param(ON_SERVERS, marks=pytest.mark.alone("a Milvus server keeps both cores busy")))
+    kinds = (*TURN_LOGS, pytest.param(ON_SERVERS, marks=pytest.mark.soak("a Milvus server keeps both cores busy")))
     metafunc.parametrize("kind", kinds if metafunc.config.getoption("--long") else ["redis"])
 
 
@@ -156,7 +156,6 @@ def talkers(prefix: str) -> list[Talker]:
 
 
 @pytest.mark.slow("something is down for some seconds, or a minute")
-@pytest.mark.stack
 async def test_an_outage_fails_no_chat_is_caught_up_with_and_leaves_no_trace_in_memory(
     tmp_path: Path, kind: str, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:

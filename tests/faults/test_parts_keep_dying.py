@@ -177,9 +177,8 @@ def said_in(session: int, number: int) -> str:
     return kept_thing(subject)
 
 
-@pytest.mark.alone("99 of 100 chats find their memory in time")
+@pytest.mark.soak("99 of 100 chats find their memory in time")
 @pytest.mark.slow("parts are killed for 20 s, or three minutes")
-@pytest.mark.stack
 def test_parts_that_keep_dying_fail_no_chat_and_lose_and_double_nothing(
     victims: Victims, signs: Sequence[signal.Signals], pytestconfig: pytest.Config
 ) -> None:

@@ -83,7 +83,6 @@ def is_learnt(product: Product, user_id: str, statement: str) -> bool:
         return False
 
 
-@pytest.mark.stack
 def test_milvus_stopped(product: Product, upstream: RecordingUpstream) -> None:
     remembers_again(product, upstream)
     is_held(product)
@@ -101,7 +100,6 @@ def test_milvus_stopped(product: Product, upstream: RecordingUpstream) -> None:
     remembers_again(product, upstream)
 
 
-@pytest.mark.stack
 @pytest.mark.parametrize("part", ["milvus-lite", "memproxy worker", "memproxy filter"])
 def test_part_killed(product: Product, upstream: RecordingUpstream, part: str) -> None:
     remembers_again(product, upstream)
@@ -118,7 +116,6 @@ def test_part_killed(product: Product, upstream: RecordingUpstream, part: str) -
         eventually(lambda user=user: is_learnt(product, user, statement), seconds=READY_SECONDS_MAX, every=0.3)
 
 
-@pytest.mark.stack
 def test_upstream_failing(product: Product, upstream: RecordingUpstream) -> None:
     upstream.status = 503
     started = time.monotonic()
@@ -129,7 +126,6 @@ def test_upstream_failing(product: Product, upstream: RecordingUpstream) -> None
 
 
 @pytest.mark.slow("three starts of the product")
-@pytest.mark.stack
 def test_kill_nine_of_everything_loses_and_doubles_nothing(upstream: RecordingUpstream, tmp_path: Path) -> None:
     product = Product(tmp_path / "data", upstream=upstream.url)
     told: list[str] = []

@@ -91,7 +91,6 @@ def is_remembering(load: ChatLoad, *, none_max: int = 0) -> None:
 
 
 @pytest.mark.slow("every part is restarted")
-@pytest.mark.stack
 def test_a_rolling_restart_fails_no_chat_and_none_goes_without_memory(product: Product) -> None:
     warm(product)
     before, known = {part: set(product.children(part)) for part in RESTARTED}, recorded(product)
@@ -129,7 +128,6 @@ def asking_the_api(product: Product) -> Iterator[list[int]]:
         thread.join()
 
 
-@pytest.mark.stack
 def test_a_call_over_a_connection_that_was_open_when_the_api_was_stopped_is_answered(product: Product) -> None:
     """As of a client that keeps connections, whose next call is on its way."""
     [stopped] = product.children("memproxy api")
@@ -151,7 +149,6 @@ def refuses_connections(port: int) -> bool:
 
 
 @pytest.mark.slow("waits until the filter is back")
-@pytest.mark.stack
 def test_a_killed_filter_costs_memory_only_for_what_it_was_working_on(product: Product) -> None:
     warm(product)
     victim = product.children("memproxy filter")[0]
@@ -166,7 +163,6 @@ def test_a_killed_filter_costs_memory_only_for_what_it_was_working_on(product: P
 
 
 @pytest.mark.slow("stops parts for some seconds")
-@pytest.mark.stack
 @pytest.mark.parametrize("part", ["memproxy filter", "memproxy worker", "milvus-lite server"])
 def test_a_part_that_stands_still_fails_no_chat(product: Product, part: str) -> None:
     warm(product)
@@ -189,7 +185,6 @@ def test_a_part_that_stands_still_fails_no_chat(product: Product, part: str) -> 
     assert max(chat.ended - chat.began for chat in load.chats if not chat.is_streamed) < ANSWER_SECONDS_MAX
 
 
-@pytest.mark.stack
 def test_what_one_filter_recorded_is_learnt_and_seen_by_the_other_within_two_seconds(product: Product) -> None:
     """Envoy chooses the filter: questions go on until both have answered, of which one knew nothing."""
     eventually(lambda: is_whole(product), seconds=60)

@@ -146,9 +146,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("kind", (*TURN_LOGS, ON_SERVERS) if metafunc.config.getoption("--long") else (REDIS,))
 
 
-@pytest.mark.alone("no chat takes two seconds")
+@pytest.mark.soak("no chat takes two seconds")
 @pytest.mark.slow("servers are slow for some seconds each")
-@pytest.mark.stack
 def test_a_server_that_answers_too_late_delays_no_chat_and_loses_and_doubles_nothing(
     tmp_path: Path, kind: str, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Protocol
 
 import pytest
-from milvus_standalone import MILVUS_SERVER, MilvusServer
+from milvus_standalone import MILVUS_SERVER, SERVER_IN_SOAK, MilvusServer
 from pymilvus import MilvusClient
 
 from memory.adapters.milvus.connection import MilvusAddress
@@ -17,7 +17,7 @@ from memory.model import VectorOrigin
 MILVUS_LITE = "Milvus Lite"
 PREPARE_SECONDS_MAX = 60.0
 PATIENT = MilvusTimeouts(search=30.0, read=50.0, write=50.0)  # a busy server takes seconds to make a collection
-MILVUS_KINDS = (MILVUS_LITE, MILVUS_SERVER)
+MILVUS_KINDS = (MILVUS_LITE, pytest.param(MILVUS_SERVER, marks=pytest.mark.soak(SERVER_IN_SOAK)))
 
 
 class RealMilvus(Protocol):

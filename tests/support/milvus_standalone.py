@@ -25,7 +25,8 @@ from pymilvus.grpc_gen import milvus_pb2
 from memory.adapters.milvus.connection import MilvusAccess, MilvusAddress
 from memory.model import VectorOrigin
 
-MILVUS_SERVER = "Milvus server"  # how parameters of tests name it, and by what they are grouped
+MILVUS_SERVER = "Milvus server"  # how parameters of tests name it
+SERVER_IN_SOAK = "a Milvus server takes a gigabyte and both cores"
 INSTALLED = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memproxy" / "milvus-server-2.3.5"  # noqa: TID251 - the convention for caches
 SUPPORT = Path(__file__).parent
 TLS = SUPPORT.parent / "data" / "tls"

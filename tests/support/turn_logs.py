@@ -6,12 +6,14 @@ A deployment is one place where turns are kept; each of its processes has a log 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import pytest
+from _pytest.mark import ParameterSet
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
 from redis_nodes import RedisNodes, redis_nodes
@@ -192,8 +194,21 @@ DEPLOYMENTS = {  # one line per adapter: the suites run on each
     "redis": redis_deployment,
     "redis cluster": partial(redis_deployment, is_cluster=True),
 }
-ON_VALKEY = {"valkey": valkey_deployment}  # for suites that run most scripts: all of them would take minutes more
-WITH_REPEATS = {"redis, batches twice": repeating_deployment}  # for suites in which batches write
+IN_SOAK = {"valkey": valkey_deployment, "redis, batches twice": repeating_deployment}  # for suites that write most
+
+
+def adapters(*, without: Sequence[str] = (), with_variants: bool = False) -> list[ParameterSet]:
+    """The names of `DEPLOYMENTS` as parameters of a test: SQLite in the first tier, servers in `make test-all`."""
+    on_server = pytest.mark.full("the same suite runs on SQLite in the first tier")
+    in_soak = pytest.mark.soak("a variant of what runs on Redis")
+    names = [name for name in DEPLOYMENTS if name not in without]
+    found = [pytest.param(name, marks=() if name == "sqlite" else on_server) for name in names]
+    return found + [pytest.param(name, marks=in_soak) for name in IN_SOAK if with_variants]
+
+
+def deployment_on(name: str, folder: Path) -> Deployment:
+    """`name`: one of those that `adapters` gives."""
+    return (DEPLOYMENTS | IN_SOAK)[name](folder)
 
 
 def a_turn(

@@ -62,7 +62,6 @@ def erased(product: Product, user: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.stack
 @pytest.mark.slow("a product of its own, lives of users, and everything read that its servers hold")
 def test_of_an_erased_user_nothing_is_left_on_the_servers_and_the_proof_says_what_it_could_not_read(
     milvus_server: MilvusServer, collection: str, redis: RedisServer, upstream: RecordingUpstream, tmp_path: Path

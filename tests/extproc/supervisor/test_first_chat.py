@@ -22,8 +22,7 @@ def asked_milliseconds(product: Product, user: int) -> float:
     return took
 
 
-@pytest.mark.stack
-@pytest.mark.alone("judges some hundredths of a second")
+@pytest.mark.soak("judges some hundredths of a second")
 def test_the_first_chat_after_a_start_takes_as_long_as_the_next_ones(
     upstream: RecordingUpstream, tmp_path: Path
 ) -> None:

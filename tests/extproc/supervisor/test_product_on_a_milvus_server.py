@@ -35,7 +35,6 @@ def configured(folder: Path, collection: str, **rest: object) -> Path:
     return file
 
 
-@pytest.mark.stack
 @pytest.mark.slow("starts the whole product")
 def test_what_one_session_said_is_recalled_in_another(
     milvus_server: MilvusServer,

@@ -55,7 +55,6 @@ def rows_with(product: Product, user_id: str, words: str) -> list[dict[str, obje
         client.close()
 
 
-@pytest.mark.stack
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
 @pytest.mark.parametrize(
     "said", ["Quokka lanterns drift past the viaduct", "Why is the zinc kettle humming, and what is 4*4?"]
@@ -81,14 +80,12 @@ def test_what_was_said_is_found_verbatim_within_ten_seconds(
     assert rows_with(lenient, user, said) == []
 
 
-@pytest.mark.stack
 def test_a_secret_is_never_among_the_words(strict: Product) -> None:
     strict.chat(f"zork, {CODE}", "said-secret")
     eventually(lambda: rows_with(strict, "said-secret", "zork"), seconds=SECONDS_MAX)
     assert rows_with(strict, "said-secret", "9876") == []
 
 
-@pytest.mark.stack
 def test_an_allowed_secret_is_a_fact_that_comes_back(lenient: Product, upstream: RecordingUpstream) -> None:
     lenient.chat(CODE, "ann", session_id="s1")
     assert eventually(lambda: rows_with(lenient, "ann", "9876"), seconds=SECONDS_MAX)

@@ -34,7 +34,6 @@ def named(says: str) -> list[str]:
     return sorted(re.findall(rf"(\w+) \(pid \d+\) runs {re.escape(OLD)}", says))
 
 
-@pytest.mark.stack
 @pytest.mark.slow("starts the whole product, and restarts its parts")
 def test_parts_of_an_older_release_are_named_until_they_are_restarted(
     shared_upstream: RecordingUpstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -47,7 +47,6 @@ def called(product: Product, *words: str, token: str = TOKEN, user: str = USER) 
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.stack
 async def test_with_a_token_memories_are_saved_listed_moved_and_erased(product: Product, tmp_path: Path) -> None:
     bridge = StdioServerParameters(
         command=MEMPROXY, args=["mcp", "--api", product.api, "--user", USER], env={"MEMPROXY_TOKEN": TOKEN}
@@ -66,7 +65,6 @@ async def test_with_a_token_memories_are_saved_listed_moved_and_erased(product: 
     assert KEPT in called(product, "list", "--json").stdout
 
 
-@pytest.mark.stack
 def test_without_a_token_the_message_says_how_to_identify(product: Product) -> None:
     refused = called(product, "list", token="")
     assert refused.returncode != 0

@@ -57,7 +57,6 @@ def run_folder(product: Product) -> Path:
     return Path(words[words.index("--config") + 1]).parent
 
 
-@pytest.mark.stack
 def test_the_first_chat_is_recalled_and_learnt_a_stream_is_finished_at_the_end_and_after_a_restart_all_is_found(
     upstream: RecordingUpstream, tmp_path: Path
 ) -> None:
@@ -102,7 +101,6 @@ def ends_in_mid_stream(product: Product, upstream: RecordingUpstream) -> None:
     upstream.behave()
 
 
-@pytest.mark.stack
 def test_after_everything_was_killed_the_first_question_of_who_never_chatted_finds_a_memory(
     upstream: RecordingUpstream, tmp_path: Path
 ) -> None:
@@ -130,7 +128,6 @@ def remember(product: Product, user_id: str, *contents: str) -> None:
     httpx.post(url, params=params, json={"memories": memories}, timeout=30).raise_for_status()
 
 
-@pytest.mark.stack
 def test_what_the_operator_does_not_want_stored_is_not(upstream: RecordingUpstream, tmp_path: Path) -> None:
     config = tmp_path / "memproxy.yaml"
     config.write_text("memory: {auto_store: false}\n")
@@ -141,7 +138,6 @@ def test_what_the_operator_does_not_want_stored_is_not(upstream: RecordingUpstre
         assert product.memories("banjoist") == []
 
 
-@pytest.mark.stack
 def test_every_part_is_recognised_by_its_command_line_and_none_shows_a_secret(product: Product) -> None:
     for part in PARTS:
         assert product.children(part), part
@@ -153,7 +149,6 @@ def test_every_part_is_recognised_by_its_command_line_and_none_shows_a_secret(pr
     assert not [path.name for path in files if secret in path.read_text(errors="replace")]
 
 
-@pytest.mark.stack
 def test_the_ports_file_names_ports_that_answer(product: Product) -> None:
     assert set(product.ports) == {"proxy", "api", "envoy_admin", "metrics", "milvus"}
     for name, port in product.ports.items():
@@ -161,7 +156,6 @@ def test_the_ports_file_names_ports_that_answer(product: Product) -> None:
             assert port > 0, name
 
 
-@pytest.mark.stack
 def test_nothing_of_ours_listens_beyond_loopback(product: Product) -> None:
     assert product.process is not None
     addresses = listening([product.process.pid, *product.children()])
@@ -175,7 +169,6 @@ def test_a_listener_is_seen_with_its_address() -> None:
         assert listening([os.getpid()]).count((ip_address("127.0.0.2"), server.getsockname()[1])) == 1
 
 
-@pytest.mark.stack
 def test_the_worker_steps_back_behind_the_request_path(product: Product) -> None:
     def niceness(part: str) -> int:
         return os.getpriority(os.PRIO_PROCESS, product.children(part)[0])
@@ -183,7 +176,6 @@ def test_the_worker_steps_back_behind_the_request_path(product: Product) -> None
     assert niceness("memproxy filter") < niceness("memproxy worker")
 
 
-@pytest.mark.stack
 def test_one_page_holds_the_metrics_of_all_parts(product: Product) -> None:
     product.chat("Which colour has my shed?", "early bird")
     page = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=10).text
@@ -199,7 +191,6 @@ def test_one_page_holds_the_metrics_of_all_parts(product: Product) -> None:
     assert len(families) == len(set(families))
 
 
-@pytest.mark.stack
 def test_a_second_up_on_the_same_data_directory_is_refused_by_name(product: Product) -> None:
     assert product.process is not None
     said = refused("--data-dir", str(product.data_dir), *FREE_PORTS)
@@ -207,7 +198,6 @@ def test_a_second_up_on_the_same_data_directory_is_refused_by_name(product: Prod
     assert "--data-dir" in said
 
 
-@pytest.mark.stack
 @pytest.mark.parametrize("part", ["memproxy api", "envoy"])
 def test_a_part_that_was_killed_comes_back_and_is_counted(product: Product, part: str) -> None:
     [before] = product.children(part)
@@ -224,7 +214,6 @@ def test_a_part_that_was_killed_comes_back_and_is_counted(product: Product, part
     assert product.stdout == [product.stdout[0]]
 
 
-@pytest.mark.stack
 def test_nothing_outlives_a_killed_supervisor_and_the_next_up_starts_at_once(
     upstream: RecordingUpstream, tmp_path: Path
 ) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 from command_worlds import CommandWorld, command_world
-from turn_logs import DEPLOYMENTS, a_turn
+from turn_logs import a_turn, adapters
 
 from memory.errors import BadInput
 from memory.model import RecallStatus, Receipt, TurnStatus
 from memory.model.chats import Message
 
 
-@pytest.fixture(params=sorted(DEPLOYMENTS))
+@pytest.fixture(params=adapters())
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> CommandWorld:
     return command_world(request.param, tmp_path)
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from command_worlds import CommandWorld, command_world, run_command, settings_file
-from turn_logs import DEPLOYMENTS, Process, a_turn, ids_of, lease_at
+from turn_logs import Process, a_turn, adapters, ids_of, lease_at
 
 from memory.errors import Unavailable
 from memory.model import Message, Turn, TurnStatus
@@ -20,7 +20,7 @@ from memory.model import Message, Turn, TurnStatus
 REASON = "the model said [bold]nonsense[/bold] \x1b[31m"
 
 
-@pytest.fixture(params=sorted(DEPLOYMENTS))
+@pytest.fixture(params=adapters())
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> CommandWorld:
     return command_world(request.param, tmp_path)
 

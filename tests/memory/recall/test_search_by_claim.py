@@ -89,7 +89,7 @@ async def test_of_a_set_that_always_changes_or_is_not_there_the_store_is_asked(*
     assert sorted(ranked.ids) == ["rex", "tom"]
 
 
-@pytest.mark.alone("judges for how long the event loop is held")
+@pytest.mark.soak("judges for how long the event loop is held")
 async def test_comparing_the_claims_of_5000_memories_holds_nobody_up() -> None:
     numbers = range(5_000)
     rows = [

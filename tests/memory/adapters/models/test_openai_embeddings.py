@@ -42,7 +42,7 @@ def test_a_base_url_may_be_given_in_any_of_its_usual_forms(endpoint: str, url: s
     assert EmbeddingServer(endpoint, "m", 3).url == url
 
 
-@pytest.mark.alone("judges some hundredths of a second")
+@pytest.mark.soak("judges some hundredths of a second")
 async def test_a_server_that_hangs_costs_a_chat_no_more_than_its_limit_and_then_nothing(
     server: ForeignEmbeddings,
 ) -> None:
@@ -161,7 +161,7 @@ async def test_the_wrong_dimension_is_named_so_that_the_setting_can_be_mended(se
             await embedder.embed(["a"], is_urgent=False)
 
 
-@pytest.mark.alone("judges some hundredths of a second")
+@pytest.mark.soak("judges some hundredths of a second")
 async def test_past_the_bound_a_question_is_turned_away_at_once_and_counted(server: ForeignEmbeddings) -> None:
     metrics = Metrics(CollectorRegistry())
     server.may_answer.clear()

@@ -78,7 +78,7 @@ def killed_master_of(nodes: RedisNodes, key: str, kills: list[float]) -> RedisSe
     return killed
 
 
-@pytest.mark.alone("how far a replica is behind its master is a matter of how busy the machine is")
+@pytest.mark.soak("how far a replica is behind its master is a matter of how busy the machine is")
 async def test_no_recorded_turn_is_lost_and_recording_goes_on_when_masters_die(nodes: RedisNodes) -> None:
     """Also when the replica that took over dies, after its master has come back. What was acknowledged just before may
     be lost with its master: replicas follow, and nobody waits for them.

@@ -246,7 +246,7 @@ async def test_leaving_ends_what_is_under_way(tmp_path: Path) -> None:
             assert watched.under_way == 2
 
 
-@pytest.mark.alone("whatever else runs holds up the loop, too")
+@pytest.mark.soak("whatever else runs holds up the loop, too")
 async def test_ten_thousand_memories_load_beside_requests_without_holding_up_the_loop(
     tmp_path: Path, milvus_lite: MilvusLiteServer, collection: str
 ) -> None:

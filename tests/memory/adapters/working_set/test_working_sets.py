@@ -105,7 +105,7 @@ async def test_a_set_loaded_while_somebody_writes_is_whole(tmp_path: Path, store
         assert loading.result() == {"x": "new", "y": "new", "z": "new"}
 
 
-@pytest.mark.alone("judges some hundredths of a second")
+@pytest.mark.soak("judges some hundredths of a second")
 async def test_a_write_that_ended_counts_even_while_the_next_is_under_way(tmp_path: Path, store: MemoryStore) -> None:
     """What it changed cannot be read safely yet, so it is left out; the rest is served."""
     async with world(tmp_path, store) as here:
@@ -181,7 +181,7 @@ async def test_a_set_goes_from_state_to_state_as_the_table_says(tmp_path: Path) 
         assert here.sets.state_of("ann") is SetState.RESTING
 
 
-@pytest.mark.alone("judges some hundredths of a second")
+@pytest.mark.soak("judges some hundredths of a second")
 async def test_a_frozen_store_costs_a_request_its_patience_and_the_memories_that_changed(tmp_path: Path) -> None:
     watched = Watched(InMemoryStore(dimension=DIMENSION))
     async with world(tmp_path, watched) as here:
@@ -286,7 +286,7 @@ async def test_a_request_cut_off_while_a_thread_lays_out_leaves_the_set_to_the_t
     assert not OneHandCorpus.touches
 
 
-@pytest.mark.alone("judges some hundredths of a second")
+@pytest.mark.soak("judges some hundredths of a second")
 async def test_while_the_ledger_is_silent_nothing_that_may_have_been_forgotten_is_served(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         own = Watched(await stack.enter_async_context(process(tmp_path)), gated=frozenset({"revision"}))  # type: ignore[arg-type]
