@@ -6,12 +6,17 @@ import ast
 import asyncio
 import gc
 import inspect
+import itertools
+import os
 from collections.abc import Collection, Coroutine, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
+
+import pytest
 
 Result = TypeVar("Result")
 Line = tuple[str, int]
@@ -26,6 +31,22 @@ LOCK_LOST = frozenset(("_locked", "_repair"))  # what a window does under the us
 
 
 WRITTEN_TO = frozenset(("_current",))  # what a window does for a user who is written to all the time
+
+
+EVERY = [  # how many awaits further the next crash is
+    pytest.param(5, marks=pytest.mark.full("the day is repeated for every fifth await")),
+    pytest.param(1, marks=pytest.mark.soak("the day is repeated for every await: minutes")),
+]
+
+
+def crash_seed() -> int:
+    """Says which awaits are taken where not all are: others each day. CRASH_SEED repeats those of a day."""
+    return int(os.environ.get("CRASH_SEED", date.today().toordinal()))  # noqa: DTZ011, TID251 - a day, not a moment
+
+
+def crash_points(every: int) -> Iterator[int]:
+    """The numbers of suspensions at which to crash, from 1 on without end."""
+    return itertools.count(1 + crash_seed() % every, every)
 
 
 class BrokenOff:

@@ -11,6 +11,7 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
+from suspensions import crash_seed
 
 TIERS = ("test", "all", "soak")  # each holds the ones before it
 MARKERS = {"full": "all", "soak": "soak"}  # the first tier that runs a test so marked
@@ -53,8 +54,9 @@ def tier_of(item: pytest.Item) -> str:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if reason := item.get_closest_marker(REASON):
-        report.user_properties.append((REASON, reason.args[0]))
+    for mark in item.iter_markers():
+        if mark.name in (*MARKERS, REASON):
+            report.user_properties.append((REASON, mark.args[0]))
     if item.config.getoption("--all-parts"):
         _fail_if_skipped(report)
     return report
@@ -116,6 +118,8 @@ class _EndOfRun:
         skipped = Counter(_reason_of(report) for report in terminalreporter.stats.get("skipped", []))
         for reason, count in skipped.items():
             write(f"NOT TESTED ({count}): {reason}", yellow=True, bold=True)
+        if self._config.getoption("--tier") == "all":
+            write(f"where awaits were crashed at, not all of them: CRASH_SEED={crash_seed()}")
         left_out = self._config.stash[LEFT_OUT]
         if left_out:
             write(

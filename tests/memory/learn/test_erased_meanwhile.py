@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from learning_parts import Bench, Faults
 from plain_reader import PlainReader
+from suspensions import EVERY, crash_points
 from turn_logs import Process, sqlite_deployment
 
 from memory.errors import Conflict, Unavailable
@@ -94,9 +95,9 @@ async def learn_and_erase(folder: Path, at: int) -> bool:
     return True
 
 
-@pytest.mark.slow("the worker's day is repeated for each of its awaits")
-async def test_whoever_is_erased_while_the_worker_learns_does_not_come_back(tmp_path: Path) -> None:
-    at = 1
-    while await learn_and_erase(tmp_path / str(at), at):
-        at += 1
+@pytest.mark.parametrize("every", EVERY)
+async def test_whoever_is_erased_while_the_worker_learns_does_not_come_back(tmp_path: Path, every: int) -> None:
+    for at in crash_points(every):
+        if not await learn_and_erase(tmp_path / str(at), at):
+            break
     assert at > 50  # the worker waits often enough for this to say something

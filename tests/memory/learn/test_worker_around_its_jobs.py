@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from learning_parts import Bench, Faults
 from plain_reader import PlainReader
-from suspensions import AROUND_THE_JOBS, ProcessKilled, awaits_of
+from suspensions import AROUND_THE_JOBS, EVERY, ProcessKilled, awaits_of, crash_seed
 from turn_logs import Process, a_turn, sqlite_deployment
 
 from memory.learn import trigger_scanner, worker
@@ -107,13 +107,16 @@ async def killed_at(bench: Bench, kill: ProcessKilled) -> list[str]:
         return await outcome(bench, survivor)
 
 
+@pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize("number", [1, 2, 3])
-async def test_a_kill_beside_the_jobs_leaves_what_an_undisturbed_run_leaves(tmp_path: Path, number: int) -> None:
+async def test_a_kill_beside_the_jobs_leaves_what_an_undisturbed_run_leaves(
+    tmp_path: Path, number: int, every: int
+) -> None:
     """`number`: the first, second and third moment of waiting there: before the call, within it, after it."""
     undisturbed = await killed_at(_bench(tmp_path / "quiet"), ProcessKilled(None))
     assert len(undisturbed) == len(TOLD)
     unreached: list[str] = []
-    for index, place in enumerate(PLACES):
+    for index, place in enumerate(PLACES[crash_seed() % every :: every]):
         kill = ProcessKilled(place, number=number)
         assert await killed_at(_bench(tmp_path / str(index)), kill) == undisturbed, f"killed at {place}"
         if not kill.is_dead:

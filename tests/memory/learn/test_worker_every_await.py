@@ -21,7 +21,7 @@ import pytest
 from durable_state import durable_state
 from learning_parts import Bench, Faults, Killed
 from plain_reader import PlainReader, by_words
-from suspensions import AROUND_THE_JOBS, LOCK_LOST, WRITTEN_TO, BrokenOff, awaits_of
+from suspensions import AROUND_THE_JOBS, EVERY, LOCK_LOST, WRITTEN_TO, BrokenOff, awaits_of, crash_points
 from turn_logs import Process, sqlite_deployment
 
 from memory.errors import Unavailable, Unusable
@@ -282,23 +282,21 @@ async def test_the_quiet_run_is_what_it_is_meant_to_be(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow("a run of the worker for each of its awaits")
+@pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize(
     ("error", "is_after"),
     [(Killed(), False), (asyncio.CancelledError(), True)],
     ids=["killed before it happens", "cancelled when it has happened"],
 )
 async def test_a_crash_at_any_await_leaves_what_an_undisturbed_run_leaves(
-    tmp_path: Path, error: BaseException, *, is_after: bool
+    tmp_path: Path, error: BaseException, every: int, *, is_after: bool
 ) -> None:
     bench, folder = await a_bench(tmp_path / "begin"), tmp_path / "begin"
     undisturbed = await recover(copy_of(bench, folder, tmp_path / "quiet"))
     broken_off, window_number, is_window = 0, 0, True
     recovered: set[str] = set()  # from these states: what somebody died waiting to read changed nothing
     while is_window:  # each begins where the one before it ended well
-        number, is_reached = 0, True
-        while is_reached:
-            number += 1
+        for number in crash_points(every):
             place = tmp_path / f"{window_number}-{number}"
             dying = copy_of(bench, folder, place)
             is_reached = await broken_off_at(dying, window_number, number, error, is_after=is_after)
@@ -308,11 +306,13 @@ async def test_a_crash_at_any_await_leaves_what_an_undisturbed_run_leaves(
                 recovered.add(left)
             shutil.rmtree(place)
             broken_off += is_reached
+            if not is_reached:
+                break
         async with bench.deployment.start() as process:
             is_window = await a_window(bench, process, Faults(is_slow=True), window_number)
         window_number += 1
-    assert broken_off >= await suspensions_of_a_bad_day(tmp_path / "whole") > 60
-    assert len(recovered) > 60, "crashes left hardly anything to recover from: the test shows little"
+    assert (broken_off + window_number) * every >= await suspensions_of_a_bad_day(tmp_path / "whole") > 60
+    assert len(recovered) > 60 / every, "crashes left hardly anything to recover from: the test shows little"
 
 
 async def suspensions_of_a_bad_day(folder: Path) -> int:
@@ -342,18 +342,20 @@ async def stored_plan(process: Process, now: float) -> plan.Plan | None:
     return plan.decode(lease.plan) if lease.plan and not stored_reading.is_reading(lease.plan) else None
 
 
+@pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize("is_after", [False, True])
 async def test_whoever_finds_a_stored_plan_applies_it_as_it_was_and_asks_nobody(
-    tmp_path: Path, *, is_after: bool
+    tmp_path: Path, every: int, *, is_after: bool
 ) -> None:
     prepared = Bench(sqlite_deployment(_made(tmp_path / "prepared")))
     async with prepared.deployment.start() as process:
         await prepared.tell(process, f"{KNOWN} {DENTIST}", session="s0")
         await prepared.worker(process).work_off()
         await prepared.tell(process, f"{NEW_DENTIST} My cat is called Tom.", session="s1")
-    number, found_plans, is_reached = 0, 0, True
-    while is_reached:
-        number += 1
+    found_plans, is_reached = 0, True
+    for number in crash_points(every):
+        if not is_reached:
+            break
         bench = copy_of(prepared, tmp_path / "prepared", tmp_path / str(number))
         async with bench.deployment.start() as dying:
             worker = bench.worker(dying, faults=Faults(is_slow=True), model=Model({}))
@@ -375,7 +377,7 @@ async def test_whoever_finds_a_stored_plan_applies_it_as_it_was_and_asks_nobody(
             told = [KNOWN, DENTIST, NEW_DENTIST, "My cat is called Tom."]
             assert sorted(m.content for m in rows.values()) == sorted(told)
             assert (await survivor.log.backlog("ann", opened_before=1e12)).pending == 0
-    assert found_plans > 5, "hardly any crash found the plan stored: the test shows little"
+    assert found_plans > 5 / every, "hardly any crash found the plan stored: the test shows little"
 
 
 def _made(folder: Path) -> Path:
