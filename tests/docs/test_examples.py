@@ -116,7 +116,7 @@ def test_the_program_with_the_openai_sdk(shared_product: Product, upstream: Reco
     assert "Boskoop" in shown.text
 
 
-@pytest.mark.slow("starts three programs, each of which imports LangChain")
+@pytest.mark.full("starts three programs, each of which imports LangChain")
 def test_the_programs_with_langchain(shared_product: Product, upstream: RecordingUpstream, tmp_path: Path) -> None:
     def program(holding: str) -> Program:
         text = block("clients.md", "python", holding=holding).replace("http://127.0.0.1:8080", shared_product.url)

@@ -64,7 +64,7 @@ def ids_of(site: Path, page: str) -> set[str]:
     return Loaded((site / page).read_text(encoding="utf-8")).ids
 
 
-@pytest.mark.slow("builds the site")
+@pytest.mark.full("builds the site")
 def test_nothing_is_loaded_from_another_host(site: Path) -> None:
     loaded = [(page.name, url) for page, found in pages(site) for url in found.urls]
     assert len(loaded) > 100
@@ -96,7 +96,7 @@ def test_every_setting_is_in_the_reference_with_its_default_and_its_variable(sit
     assert "Takes a whole number from 0 to 65535; default: 8080; environment: MEMPROXY_PORT." in text
 
 
-@pytest.mark.slow("builds the site")
+@pytest.mark.full("builds the site")
 def test_every_call_every_tool_and_every_command_is_in_its_reference(site: Path) -> None:
     rest, mcp, line = (text_of(site, f"reference/{name}.html") for name in ("rest", "mcp", "commands"))
     document = openapi_document()

@@ -65,7 +65,7 @@ class Proxy:
             await asyncio.sleep(0.001)
 
 
-@pytest.mark.slow("hundreds of trees of about ten requests, each with its own commit")
+@pytest.mark.full("trees of about ten requests, each with its own commit")
 @pytest.mark.parametrize("adapter", sorted(TREES))
 async def test_the_record_is_what_was_said_and_only_the_branches_that_hold_are_recalled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config, adapter: str

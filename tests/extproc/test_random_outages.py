@@ -108,6 +108,7 @@ class Proxy:
         assert await self.recorder.start(self.recorder._close(closing, begun))
 
 
+@pytest.mark.full("random lives with outages")
 @pytest.mark.parametrize("adapter", ["redis cluster", "sqlite"])
 async def test_every_exchange_is_recorded_once_and_none_that_must_not_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapter: str

@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_EndOfRun(config), "end_of_run")
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)  # conftests may mark what they know of
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     reached = TIERS.index(config.getoption("--tier"))
     left_out = [item for item in items if TIERS.index(tier_of(item)) > reached]

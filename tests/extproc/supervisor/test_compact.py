@@ -40,7 +40,7 @@ async def erase(place: Place) -> None:
         await SqliteErasures(database).begun(USER, ErasureRequest("e1", NOW, NOW, {"memories": 40}))
 
 
-@pytest.mark.slow("starts Milvus Lite four times")
+@pytest.mark.full("starts Milvus Lite four times")
 async def test_it_ends_erasures_that_wait_and_loses_nothing(place: Place) -> None:
     await erase(place)
     assert {Path(one).parts[0] for one in scanned([place.data], [USER])[2]} >= {"milvus"}

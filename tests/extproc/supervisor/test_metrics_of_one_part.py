@@ -17,6 +17,7 @@ from memory.settings.loader import from_process
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
 
 
+@pytest.mark.full("starts parts one by one")
 @pytest.mark.parametrize("is_shown", [True, False])
 def test_a_part_alone_shows_its_metrics_where_it_is_told_to(tmp_path: Path, *, is_shown: bool) -> None:
     with reserve_port("127.0.0.1", 0, setting="metrics_port") as reserved:

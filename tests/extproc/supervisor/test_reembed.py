@@ -34,6 +34,7 @@ def place(filled: Place, tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
+@pytest.mark.full("runs of the command, each a start")
 async def test_a_dry_run_says_how_many_and_how_long_and_the_run_does_it_and_says_so(place: Place) -> None:
     snapshot = place.data / "snapshots" / "of-somebody"
     snapshot.parent.mkdir()
@@ -55,12 +56,14 @@ async def test_a_dry_run_says_how_many_and_how_long_and_the_run_does_it_and_says
     assert len(await place.records(NEW, "ann")) == 120
 
 
+@pytest.mark.full("runs of the command, each a start")
 async def test_another_model_with_vectors_of_the_same_length_is_another_model(place: Place) -> None:
     async with running_foreign_embeddings(dimension=OLD.dimension) as server:
         place.configure(server.url, OLD.dimension)
         assert (await place.run("--json")).shown["embedded"] == 120
 
 
+@pytest.mark.full("runs of the command, each a start")
 async def test_it_refuses_to_run_beside_an_up_or_a_part_that_runs_alone(place: Place) -> None:
     place.configure("http://127.0.0.1:1", DIMENSION)
     with data_directory(place.data):
@@ -83,7 +86,7 @@ async def test_a_data_directory_that_is_not_there_is_named_and_not_made(tmp_path
     assert not place.data.exists()
 
 
-@pytest.mark.slow("three runs of the command, each a start")
+@pytest.mark.full("runs of the command, each a start")
 async def test_a_milvus_that_is_away_or_whose_disk_is_full_loses_nothing(place: Place) -> None:
     async with running_foreign_embeddings(dimension=DIMENSION) as embeddings:
         place.configure(embeddings.url, DIMENSION, milvus_uri="http://127.0.0.1:1")
@@ -108,6 +111,7 @@ async def test_a_milvus_that_is_away_or_whose_disk_is_full_loses_nothing(place: 
     assert len(await place.records(NEW, "ann")) == 120
 
 
+@pytest.mark.full("runs of the command, each a start")
 async def test_a_part_that_embeds_otherwise_ends_at_its_start_and_the_doctor_says_why(place: Place) -> None:
     server = MilvusLiteServer(place.data / "milvus")
     server.start()

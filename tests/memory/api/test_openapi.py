@@ -153,7 +153,7 @@ def probe(operation: Any, url: str, exploring: settings) -> set[int]:
     return statuses
 
 
-@pytest.mark.slow("some hundred requests to a library on disk")
+@pytest.mark.full("some hundred requests to a library on disk")
 def test_every_answer_is_as_the_document_says_and_none_is_a_fault_of_ours(
     url: str, document: dict[str, Any], tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:

@@ -116,7 +116,7 @@ async def answers_to(calls: list[tuple[tuple[str, str], dict[str, str], bytes]],
             ]
 
 
-@pytest.mark.slow("some hundred requests to a library on disk")
+@pytest.mark.full("some hundred requests to a library on disk")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(CALL, min_size=8, max_size=16))
 def test_no_request_breaks_the_api(calls: list[tuple[tuple[str, str], dict[str, str], bytes]]) -> None:

@@ -13,7 +13,7 @@ from own_embedder import own_embedder
 from memory.settings.loader import from_process
 
 
-@pytest.mark.slow("two hundred turns are recalled, learnt and compacted one by one")
+@pytest.mark.full("two hundred turns are recalled, learnt and compacted one by one")
 async def test_two_hundred_turns_take_a_thousand_tokens_and_every_planted_item_is_answerable() -> None:
     async with own_embedder() as embedder, long_chat_rig(from_process(None, {}), embedder) as rig:
         found = await measured(rig, FIRST)

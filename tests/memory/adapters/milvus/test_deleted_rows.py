@@ -113,6 +113,7 @@ async def test_it_may_be_repeated_and_an_empty_store_has_nothing_to_remove(world
     assert await world.ids("ann") == {"m-1"}
 
 
+@pytest.mark.full("rewrites a collection while others write")
 async def test_what_is_written_meanwhile_is_neither_lost_nor_brought_back(world: World) -> None:
     await put(world.writer, *(memory(f"old-{number}", user_id="bob") for number in range(50)))
     under_way = asyncio.Event()

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import pytest
 from memory_rows import DIMENSION, memory, put
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
@@ -19,6 +20,7 @@ WRITERS, ROWS = 6, 60
 LONG = "a sentence that takes some room in the log, so that writes meet there; " * 40
 
 
+@pytest.mark.full("kills and restarts a server")
 async def test_what_writers_at_once_were_told_is_stored_survives_a_kill(tmp_path: Path, collection: str) -> None:
     server = MilvusLiteServer(tmp_path / "milvus")
     server.start()

@@ -123,6 +123,7 @@ async def seconds_until(call: Callable[[], Awaitable[object]], *, limit: float =
                 await asyncio.sleep(0.02)
 
 
+@pytest.mark.full("kills and restarts a server, or fills it")
 async def test_what_apply_wrote_survives_a_kill_right_after_it_returned(
     server: MilvusLiteServer, store: MilvusStore
 ) -> None:
@@ -226,6 +227,7 @@ async def test_processes_that_start_together_make_one_collection(mortal: Mortal)
         await store.__aexit__(None, None, None)
 
 
+@pytest.mark.full("kills and restarts a server, or fills it")
 async def test_many_users_of_many_memories_lose_no_hit(store: MilvusStore) -> None:
     random = np.random.default_rng(7)
     for user in range(60):

@@ -43,7 +43,7 @@ def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
         check_weights(tmp_path)
 
 
-@pytest.mark.slow("exports a model with torch")
+@pytest.mark.full("exports a model with torch")
 def test_a_folder_of_sentence_transformers_gives_its_vectors_up_to_8_bits(tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
@@ -67,6 +67,7 @@ def test_a_text_beyond_the_input_of_the_model_is_cut_there() -> None:
     np.testing.assert_array_equal(model.vector(text), model.vector(text + "and more of it"))
 
 
+@pytest.mark.full("imports torch")
 @pytest.mark.parametrize("model", ["no-such-model", "."])
 def test_a_model_that_cannot_be_had_stops_the_start_with_what_to_do(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -33,7 +33,7 @@ def test_the_weights_are_small_and_say_which_texts_they_were_made_of() -> None:
     assert WEIGHTS.stat().st_size <= WEIGHTS_BYTES_MAX
 
 
-@pytest.mark.slow("exports a model with torch")
+@pytest.mark.full("exports a model with torch")
 def test_what_is_damaged_is_made_again_and_works(tmp_path: Path) -> None:
     folder = tmp_path / f"reader-{version_of(WEIGHTS)}"
     folder.mkdir()  # empty: an earlier release took that for prepared
@@ -44,6 +44,7 @@ def test_what_is_damaged_is_made_again_and_works(tmp_path: Path) -> None:
     assert {file: file.stat().st_mtime_ns for file in folder.iterdir()} == made
 
 
+@pytest.mark.full("exports a model with torch")
 @pytest.mark.parametrize("name", ["a", "b", "rows", "characters", "card"])
 def test_weights_of_another_shape_or_without_a_part_are_refused_with_what_to_do(tmp_path: Path, name: str) -> None:
     with np.load(WEIGHTS, allow_pickle=False) as arrays:

@@ -69,6 +69,7 @@ async def test_what_was_told_survives_kill_9_and_open_turns_become_unknown_at_on
         assert learnt == list(status)  # each once, in the order of opening
 
 
+@pytest.mark.full("starts eight processes")
 async def test_eight_processes_append_at_once_and_no_turn_is_lost(path: Path) -> None:
     children = [
         subprocess.Popen([sys.executable, str(SCRIPT), "append", str(path), f"p{n}"], stdout=subprocess.PIPE)

@@ -52,6 +52,7 @@ async def test_a_user_written_to_while_loading_is_loaded_all_the_same(tmp_path: 
         assert watched.calls.count("load_few") == 1
 
 
+@pytest.mark.full("kills and restarts a server")
 async def test_a_loaded_set_serves_while_the_store_is_dead_and_catches_up_after(
     tmp_path: Path, collection: str
 ) -> None:

@@ -113,7 +113,7 @@ def agree(one: Ranked, other: Ranked) -> bool:
     )
 
 
-@pytest.mark.slow("sixty corpora are laid out twice")
+@pytest.mark.full("sixty corpora are laid out twice")
 @settings(max_examples=60, phases=QUICK, suppress_health_check=[HealthCheck.too_slow])
 @given(memories(), st.sampled_from(QUESTIONS), st.sampled_from(["", "p"]), st.sampled_from(["", "a"]))
 def test_it_ranks_as_the_corpus_that_it_came_from(found: list[Memory], question: str, project: str, agent: str) -> None:
@@ -124,6 +124,7 @@ def test_it_ranks_as_the_corpus_that_it_came_from(found: list[Memory], question:
     assert blob_of(again) == blob_of(corpus)
 
 
+@pytest.mark.full("sixty corpora are laid out twice")
 @settings(max_examples=60, phases=QUICK, suppress_health_check=[HealthCheck.too_slow])
 @given(memories(), st.data())
 def test_it_can_be_changed_like_the_corpus_that_it_came_from(found: list[Memory], data: st.DataObject) -> None:
