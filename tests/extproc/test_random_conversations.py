@@ -29,7 +29,11 @@ from extproc.server import contained
 from memory.model import MemoryStatus, TurnStatus
 from memory.ports import TurnLog
 
-TREES = {"sqlite": (200, 1_000), "redis": (100, 400)}  # short, and with `--long`
+LIVES = [
+    pytest.param("sqlite", 100, marks=pytest.mark.full("trees of about ten requests, each with its own commit")),
+    pytest.param("sqlite", 1_000, marks=pytest.mark.soak("a thousand trees")),
+    pytest.param("redis", 400, marks=pytest.mark.soak("four hundred trees")),
+]
 TREES_PER_USER = 4
 USERS_AT_ONCE = 25
 PHASES = 4  # after each of them we learn, there is an outage, and every process starts again
@@ -65,12 +69,10 @@ class Proxy:
             await asyncio.sleep(0.001)
 
 
-@pytest.mark.full("trees of about ten requests, each with its own commit")
-@pytest.mark.parametrize("adapter", sorted(TREES))
+@pytest.mark.parametrize(("adapter", "trees"), LIVES)
 async def test_the_record_is_what_was_said_and_only_the_branches_that_hold_are_recalled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config, adapter: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapter: str, trees: int
 ) -> None:
-    trees = TREES[adapter][bool(pytestconfig.getoption("--long"))]
     monkeypatch.setattr(sent_again, "PATIENCE_SECONDS", (0.0,))
     kinds: Counter[str] = Counter()
     for first in range(0, trees // TREES_PER_USER, USERS_AT_ONCE):

@@ -46,9 +46,9 @@ EXPLORING = settings(
     database=None,
     suppress_health_check=list(HealthCheck),
 )
-# Of each operation in each way: the whole takes some seconds; with --long, minutes.
+# Of each operation in each way: the whole takes some seconds; in `make soak`, minutes.
 EXAMPLES, LONG_EXAMPLES = 3, 100
-LONG_SECONDS = 300  # of Schemathesis' own run with --long
+LONG_SECONDS = 300  # of Schemathesis' own run in `make soak`
 KNOWN = {
     "memories": "m1",
     "operator": "one",
@@ -153,11 +153,16 @@ def probe(operation: Any, url: str, exploring: settings) -> set[int]:
     return statuses
 
 
-@pytest.mark.full("some hundred requests to a library on disk")
+@pytest.mark.parametrize(
+    "is_long",
+    [
+        pytest.param(False, marks=pytest.mark.full("some hundred requests to a library on disk")),
+        pytest.param(True, marks=pytest.mark.soak("minutes of them")),
+    ],
+)
 def test_every_answer_is_as_the_document_says_and_none_is_a_fault_of_ours(
-    url: str, document: dict[str, Any], tmp_path: Path, pytestconfig: pytest.Config
+    url: str, document: dict[str, Any], tmp_path: Path, *, is_long: bool
 ) -> None:
-    is_long = pytestconfig.getoption("--long")
     exploring = settings(EXPLORING, max_examples=LONG_EXAMPLES if is_long else EXAMPLES)
     schema = schemathesis.openapi.from_dict(document)
     operations = [found.ok() for found in schema.get_all_operations()]

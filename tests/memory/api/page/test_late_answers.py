@@ -9,7 +9,7 @@ from page_world import PageWorld
 from pages import Opener, card
 from playwright.sync_api import expect
 
-pytestmark = pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model")
+pytestmark = pytest.mark.full("one walk through each page is in the first tier")
 OFFLINE = "The server cannot be reached."
 STATS = "**/v1/memory/stats"
 

@@ -12,7 +12,7 @@ from page_world import PageWorld, many
 from pages import Opener, card
 from playwright.sync_api import Locator, Page, Route, expect
 
-pytestmark = pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model")
+pytestmark = pytest.mark.full("one walk through each page is in the first tier")
 
 
 def details(page: Page, content: str) -> Locator:

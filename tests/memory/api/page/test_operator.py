@@ -12,7 +12,6 @@ from playwright.sync_api import Page, expect
 from memory.adapters.evaluation_reports import FolderOfReports
 
 pytestmark = [
-    pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model"),
     pytest.mark.usefixtures("no_dead_letters_of_others"),
 ]
 
@@ -37,46 +36,6 @@ def test_health_and_queue_are_shown(open_page: Opener, world: PageWorld) -> None
         opened.assert_clean()
 
 
-def test_dead_letters_are_replayed_one_by_one_and_all_at_once(open_page: Opener, world: PageWorld) -> None:
-    world.bury("dead", "d1", "d2", "d3")
-    with open_page(OPERATORS_PAGE) as opened:
-        page = opened.page
-        part = page.get_by_role("region", name="Dead letters")
-        expect(part.locator("tbody tr")).to_have_count(3)
-        expect(part).to_contain_text("the model did not answer")
-        part.get_by_role("button", name="Replay dead letter").first.click()
-        expect(part.locator("tbody tr")).to_have_count(2)
-        expect(page.get_by_text("1 dead letter will be learnt again.")).to_be_visible()
-        assert len(world.run(world.parts.state.turn_log.dead_letters(limit=9))) == 2
-        press(page, "Replay all 2")
-        press(page, "Cancel")
-        assert len(world.run(world.parts.state.turn_log.dead_letters(limit=9))) == 2
-        press(page, "Replay all 2")
-        page.get_by_role("dialog").get_by_role("button", name="Replay").click()
-        expect(page.get_by_text("No turns were given up.")).to_be_visible()
-        assert world.run(world.parts.state.turn_log.dead_letters(limit=9)) == []
-        opened.assert_clean()
-
-
-def test_a_dead_letter_is_dropped_after_a_question_and_no_other(open_page: Opener, world: PageWorld) -> None:
-    world.bury("given", "g1", "g2")
-    with open_page(OPERATORS_PAGE) as opened:
-        page = opened.page
-        part = page.get_by_role("region", name="Dead letters")
-        expect(part.locator("tbody tr")).to_have_count(2)
-        kept = world.run(world.parts.state.turn_log.dead_letters(limit=9))[1]
-        part.get_by_role("button", name="Drop dead letter").first.click()
-        expect(page.get_by_role("dialog")).to_contain_text("1 turn stays in the record and is never learnt.")
-        press(page, "Cancel")
-        assert len(world.run(world.parts.state.turn_log.dead_letters(limit=9))) == 2
-        part.get_by_role("button", name="Drop dead letter").first.click()
-        page.get_by_role("dialog").get_by_role("button", name="Drop").click()
-        expect(part.locator("tbody tr")).to_have_count(1)
-        expect(page.get_by_text("1 dead letter was dropped.")).to_be_visible()
-        assert world.run(world.parts.state.turn_log.dead_letters(limit=9)) == [kept]
-        opened.assert_clean()
-
-
 def test_reports_are_listed_and_their_figures_opened(open_page: Opener, world: PageWorld) -> None:
     with open_page(OPERATORS_PAGE) as opened:
         expect(opened.page.get_by_text("No report yet.")).to_be_visible()
@@ -97,23 +56,6 @@ def test_reports_are_listed_and_their_figures_opened(open_page: Opener, world: P
         page.keyboard.press("Enter")
         expect(part.get_by_label("Show figures of recall-00")).to_be_visible()
         expect(page.get_by_role("group", name="Older evaluation reports")).to_be_focused()
-        opened.assert_clean()
-
-
-def test_the_keyboard_alone_replays_and_opens_receipts(open_page: Opener, world: PageWorld) -> None:
-    world.bury("keys", "k1", "k2")
-    world.keep(receipt("keys", "k"))
-    with open_page(OPERATORS_PAGE) as opened:
-        page = opened.page
-        expect(page.get_by_role("region", name="Dead letters").locator("tbody tr")).to_have_count(2)
-        tab_to(page, "Replay all 2")
-        page.keyboard.press("Enter")
-        tab_to(page, "Replay")
-        page.keyboard.press("Enter")
-        expect(page.get_by_text("No turns were given up.")).to_be_visible()
-        tab_to(page, "Show receipt r-keys-k")
-        page.keyboard.press("Enter")
-        expect(page.locator("details[open]")).to_contain_text("search 6.1 ms")
         opened.assert_clean()
 
 

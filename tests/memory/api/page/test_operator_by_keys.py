@@ -11,7 +11,7 @@ from pages import OPERATORS_PAGE, Opener
 from playwright.sync_api import Locator, expect
 
 pytestmark = [
-    pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model"),
+    pytest.mark.full("one walk through each page is in the first tier"),
     pytest.mark.usefixtures("no_dead_letters_of_others"),
 ]
 OFFLINE = "The server cannot be reached."

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
-pytestmark = pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model")
+pytestmark = pytest.mark.full("one walk through each page is in the first tier")
 
 LANGUAGES = {"en-GB": ("en", "Details", "Correct", "Forget", "Search"), "zh-CN": ("zh", "详情", "更正", "忘记", "搜索")}
 FORGED = """<!doctype html><title>evil</title><iframe src="{url}/v1/memory/ui/"></iframe><script>

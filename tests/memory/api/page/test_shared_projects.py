@@ -16,7 +16,7 @@ from memory.model.memories import MemoryVisibility
 from memory.model.projects import ProjectRole
 from memory.service.requests import NewMemory
 
-pytestmark = pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model")
+pytestmark = pytest.mark.full("one walk through each page is in the first tier")
 
 SHARED = "We deploy on Fridays"
 MEMBERS = {"editor": ProjectRole.EDITOR, "viewer": ProjectRole.VIEWER}
@@ -177,24 +177,6 @@ def test_the_keyboard_alone_is_enough_for_a_project(open_page: Opener, project: 
         keys.hears("eve was removed.")
         keys.is_at(name)
         expect(members.get_by_role("listitem")).to_have_count(3)
-
-
-def test_a_project_is_left_by_keys(open_page: Opener, project: str) -> None:
-    with by_keys(open_page(user=f"{project}-viewer")) as keys:
-        leave = keys.page.get_by_role("region", name="Members").get_by_role("button")
-        chosen_by_keys(keys)
-        keys.go("Leave the project")
-        keys.press("Enter")
-        keys.is_at_button("Cancel")
-        keys.press("Escape")
-        keys.is_at(leave)
-        keys.press("Space")
-        keys.is_at_button("Cancel")
-        keys.go("Leave the project")
-        keys.press("Enter")
-        keys.hears("You have left the project.")
-        keys.is_at(keys.page.get_by_role("main"))
-        expect(keys.page.get_by_label("Whose memories")).to_be_hidden()
 
 
 def chosen_by_keys(keys: Keys) -> None:

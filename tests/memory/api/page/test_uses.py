@@ -8,7 +8,7 @@ from page_world import PageWorld
 from pages import Opener, accessibility_faults, card
 from playwright.sync_api import expect
 
-pytestmark = pytest.mark.slow("drives a browser, and starts Milvus Lite with the packaged model")
+pytestmark = pytest.mark.full("one walk through each page is in the first tier")
 
 
 def test_a_use_leads_to_its_answer_and_to_its_receipt(open_page: Opener, user: str, world: PageWorld) -> None:
