@@ -357,7 +357,6 @@ def hostile_ids() -> list[str]:
     return [i for i in dict.fromkeys([*breakouts, *lookalikes, *edges, *wrapped, *numbered]) if i.strip() == i]
 
 
-@pytest.mark.full("hundreds of ids on each store")
 async def test_hostile_ids_leak_nothing_and_break_nothing(store: MemoryStore) -> None:
     ids = hostile_ids()
     assert len(ids) >= 300

@@ -99,6 +99,7 @@ def test_a_scope_is_exactly_what_was_said_or_there_is_none(user_id: str, project
     assert found == Scope(user_id, project_id) if is_good else isinstance(found, RefusedIdentity)
 
 
+@pytest.mark.soak("judges time")
 def test_an_id_of_megabytes_is_refused_without_reading_it() -> None:
     value = "a" * (30 << 20)
     began = time.perf_counter()

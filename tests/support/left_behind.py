@@ -22,6 +22,9 @@ from product import listening, with_pid
 RUN = "TEST_RUN"  # names this process in the environment of all that it starts
 PATIENCE_SECONDS = 20.0  # for what is ending as its test ends
 BY_TEST = "PYTEST_CURRENT_TEST"
+# Of servers of Redis that live as long as this process (redis_server.py), and an id that a library draws once.
+FILES_OF_THE_PROCESS = ("memproxy-redis-", ".ses")
+PROCESSES_OF_PYTHON = "multiprocessing.resource_tracker"
 
 
 PROCESSES = pytest.StashKey[list[str]]()
@@ -65,6 +68,7 @@ class LeftBehind:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # beside our folder, not in it
         self._folder = Path(tempfile.mkdtemp(prefix="t"))  # short: paths of sockets have 107 bytes at most
+        self._folder.chmod(0o711)  # tests give up their rights and look into what they made here
         os.environ[RUN], os.environ["TMPDIR"] = self._run, str(self._folder)  # noqa: TID251 - for all that tests start
         tempfile.tempdir = None
 
@@ -90,7 +94,8 @@ class LeftBehind:
 
     def _found(self) -> set[str]:
         ports = {f"the port {host}:{port}" for host, port in listening([os.getpid()])}
-        return ports | {f"the file {path}" for path in self._folder.iterdir()}
+        files = (path for path in self._folder.iterdir() if not path.name.startswith(FILES_OF_THE_PROCESS))
+        return ports | {f"the file {path}" for path in files}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
@@ -112,6 +117,7 @@ def started_by(run: str) -> dict[int, tuple[str, str]]:
             command = (folder / "cmdline").read_text().replace("\0", " ")
         except (OSError, UnicodeDecodeError):
             continue
-        if variables.get(RUN) == run and int(folder.name) != os.getpid():
+        is_ours = variables.get(RUN) == run and int(folder.name) != os.getpid()
+        if is_ours and PROCESSES_OF_PYTHON not in command:
             found[int(folder.name)] = (command, variables.get(BY_TEST, "a fixture"))
     return found

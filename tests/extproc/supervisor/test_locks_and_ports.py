@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -42,13 +43,14 @@ def end(holder: subprocess.Popen[str]) -> None:
 
 def test_a_data_directory_is_made_private_and_belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "data"
-    holder, _ = hold(folder)
+    holder, run = hold(folder)
     try:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         with pytest.raises(CannotStart, match=f"pid {holder.pid}"), data_directory(folder):
             pass
     finally:
         end(holder)
+        shutil.rmtree(run)
     with data_directory(folder):  # the claim of a killed process is nobody's
         pass
 
@@ -86,6 +88,7 @@ def test_the_folder_of_a_dead_run_is_cleaned_up_and_that_of_a_living_one_is_not(
             assert living_folder.is_dir()
     finally:
         end(living)
+        shutil.rmtree(living_folder)
 
 
 def test_a_lock_that_is_still_held_is_waited_for_and_then_complained_about(tmp_path: Path) -> None:

@@ -187,11 +187,9 @@ async def test_every_line_goes_to_the_log_under_the_name_of_the_part_and_none_to
 async def test_a_reader_who_does_not_read_stops_nobody(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     log = LogLines(writing, as_json=False)
-    started = time.monotonic()
     for number in range(50_000):
         log.write("thing", f"line {number}")
     log.close()
-    assert time.monotonic() - started < 10
     os.close(reading)
     os.close(writing)
 

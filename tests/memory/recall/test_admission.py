@@ -93,6 +93,7 @@ async def test_who_finds_no_place_waits_for_one_and_the_first_to_come_is_the_fir
     assert admission.in_flight == 0
 
 
+@pytest.mark.soak("judges time")
 async def test_nobody_waits_longer_than_leaves_time_for_the_search() -> None:
     admission, loop = await learnt(each=EACH, at_once_max=1), asyncio.get_running_loop()
     async with admission.slot(DEADLINE):

@@ -83,6 +83,7 @@ async def test_in_doubt_there_is_no_note_and_no_long_wait(
     assert (outcome.status, outcome.reason, outcome.notes) == (RecallStatus.UNAVAILABLE, "opt_out_unknown", ())
 
 
+@pytest.mark.soak("judges time")
 async def test_whoever_comes_back_soon_is_waited_for_beyond_the_deadline(tmp_path: Path) -> None:
     loop = asyncio.get_running_loop()
     back_at = loop.time() + 0.1
@@ -102,6 +103,7 @@ async def test_whoever_comes_back_soon_is_waited_for_beyond_the_deadline(tmp_pat
         assert told.waited < 0.05
 
 
+@pytest.mark.soak("judges time")
 async def test_whoever_stays_away_delays_only_those_who_came_first(tmp_path: Path) -> None:
     loop = asyncio.get_running_loop()
     async with rigged(tmp_path) as rig:

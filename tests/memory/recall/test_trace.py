@@ -15,6 +15,7 @@ from memory.recall.trace import Trace
 from memory.runtime.metrics import Metrics
 
 
+@pytest.mark.soak("judges time")
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def test_a_stage_of_less_than_a_millisecond_has_a_duration(new_loop: Any) -> None:
     fields = [name for name, one in inspect.signature(Trace).parameters.items() if one.default is one.empty]

@@ -11,6 +11,7 @@ from memory.secrets.redaction import RECORDED_CHARACTERS_MAX, recordable
 SECONDS_MAX = 4.0  # at most 1.2 s on a quiet core; what grows with the square takes a minute and more
 
 
+@pytest.mark.soak("judges time")
 @pytest.mark.parametrize(
     "piece",
     [

@@ -78,6 +78,7 @@ async def rewritten(erasures: Erasures, *erasure_ids: str) -> None:
             await asyncio.sleep(0.005)
 
 
+@pytest.mark.soak("judges time")
 async def test_erasures_that_happen_close_together_share_a_rewriting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -331,6 +331,7 @@ def test_weights_are_settings(remember: Remember) -> None:
     assert not any(ranked(records, "oolong", ranking=RankingSettings(bar=Bar(even=99))).is_relevant)
 
 
+@pytest.mark.soak("judges time")
 def test_ten_thousand_memories_are_ranked_in_milliseconds(remember: Remember) -> None:
     """The bar is 5 ms on an idle core; a busy machine gets five times that, and the best of several tries counts."""
     generator = np.random.default_rng(7)

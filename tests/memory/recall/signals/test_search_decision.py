@@ -200,6 +200,7 @@ def test_whatever_is_said_there_is_a_decision(said: list[str]) -> None:
     assert decide(talk(*said)).reason
 
 
+@pytest.mark.soak("judges time")
 @pytest.mark.parametrize(
     "text", ["a " * 200, "1+" * 200, "turn on the " * 33, "“" * 400, "read " + "-" * 395, "我" * 400, "hi, " * 100]
 )
