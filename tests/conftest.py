@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import logging
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,28 +16,34 @@ import structlog
 from milvus_kinds import MILVUS_KINDS, RealMilvus, real_milvus
 from milvus_lite_server import MilvusLiteServer
 from milvus_standalone import SERVER_IN_SOAK, MilvusServer
-from product import Product, running_product
+from product import OFF_ROUTE, Product, running_product
+from trace_collector import TraceCollector, running_collector
 from upstream import RecordingUpstream, running_upstream
 
 pytest_plugins = ("tiers", "left_behind")
 COLLECTIONS = itertools.count()
-PRODUCT = "product"
 ROOT = Path(__file__).resolve().parents[1]
+# Fixtures that are a product in one configuration. What uses one of them runs in one process: it starts once.
+PRODUCTS = ("shared_product", "edge_product")
 
 
 @pytest.hookimpl(tryfirst=True)  # before tiers select
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest begins first: the product, then modules that hold something slow."""
+    """What takes longest begins first: products, then modules that hold something slow."""
     for item in items:
         if "milvus_server" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.soak(SERVER_IN_SOAK))
     slow = {item.path for item in items if any(item.get_closest_marker(name) for name in ("full", "slow"))}
-    items.sort(key=lambda item: 0 if group_of(item.nodeid) == PRODUCT else 1 if item.path in slow else 2)
+    items.sort(key=lambda item: _place(group_of(item.nodeid), is_slow=item.path in slow))
+
+
+def _place(group: str, *, is_slow: bool) -> int:
+    return PRODUCTS.index(group) if group in PRODUCTS else len(PRODUCTS) + (not is_slow)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Each module runs in one process, for what its tests share."""
+    """Each module runs in one process, for what its tests share; so do all modules that share a product."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByGroup(LoadScopeScheduling):
@@ -47,9 +55,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 @cache
 def group_of(nodeid: str) -> str:
-    """The module, or `PRODUCT`, for all that shares a product: each process would have to start its own."""
+    """The module, or the fixture of `PRODUCTS` that it uses."""
     module = nodeid.partition("::")[0]
-    return PRODUCT if "from product import" in (ROOT / module).read_text(encoding="utf-8") else module
+    words = set(re.findall(r"\w+", (ROOT / module).read_text(encoding="utf-8")))
+    return next((name for name in PRODUCTS if name in words), module)
 
 
 @pytest.fixture(autouse=True)
@@ -106,10 +115,25 @@ def shared_upstream() -> Iterator[RecordingUpstream]:
 
 
 @pytest.fixture(scope="session")
-def shared_product(shared_upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """One product for all tests that leave it whole: each test uses users of its own."""
-    data_dir = tmp_path_factory.mktemp("product") / "data"
-    with running_product(data_dir, upstream=shared_upstream.url) as product:
+def trace_collector() -> Iterator[TraceCollector]:
+    """Gets the spans of `shared_product`."""
+    with running_collector() as collector:
+        yield collector
+
+
+@pytest.fixture(scope="session")
+def shared_product(
+    shared_upstream: RecordingUpstream, trace_collector: TraceCollector, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Product]:
+    """One product for all tests that leave it whole: each test uses users of its own.
+
+    As by default, but for what only shows where it is asked for: traces, and a route without memory.
+    """
+    folder = tmp_path_factory.mktemp("product")
+    tracing = {"endpoint": trace_collector.url, "sample_ratio": 1.0}
+    settings = {"tracing": tracing, "memory": {"off_routes": [f"{OFF_ROUTE}/"]}}
+    (folder / "settings.yaml").write_text(json.dumps(settings))
+    with running_product(folder / "data", upstream=shared_upstream.url, config=folder / "settings.yaml") as product:
         yield product
 
 

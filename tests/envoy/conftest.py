@@ -1,12 +1,23 @@
-"""One Envoy with a filter for all tests that neither break it nor want it set up in another way."""
+"""One Envoy with a filter for all tests that neither break it nor want it set up in another way; products at edges."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
+import pytest
 import pytest_asyncio
+from edge_gateway import MODES, Edge, running_edge
 from filter_stack import FilterStack, running_stack
 from upstream import RecordingUpstream
+
+
+@pytest.fixture(scope="session", params=MODES)
+def edge_product(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, shared_upstream: RecordingUpstream
+) -> Iterator[Edge]:
+    """A product for each mode in which the edge identifies users: each test uses users of its own."""
+    with running_edge(request.param, tmp_path_factory.mktemp("edge"), upstream=shared_upstream.url) as edge:
+        yield edge
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

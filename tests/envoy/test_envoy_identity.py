@@ -1,4 +1,4 @@
-"""The identity header through a real Envoy: what a client may try with it, and what the filters make of it.
+"""Identity and signals in headers through a real Envoy: what a client may try with them, and what filters make of them.
 
 Envoy hands the lines of a repeated header on one by one, and joins nothing; so a comma in a value is part of an id.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 import pytest_asyncio
@@ -15,8 +16,28 @@ from filter_stack import NOTE, FilterStack, running_stack
 from upstream import RecordingUpstream
 
 from extproc.identity import IDENTITY_HEADER, IdentityMode
+from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 
 QUESTION = "What is my cat called?"
+BODY = b'{"model":"m","messages":[{"role":"user","content":"What is my cat called?"}]}'
+ALICE = {"x-authz-user-id": "alice"}
+
+# A filter of somebody else's, ahead of ours: it writes what it found out into Envoy's metadata.
+CLASSIFIER = {
+    "name": "envoy.filters.http.header_to_metadata",
+    "typedConfig": {
+        "@type": "type.googleapis.com/envoy.extensions.filters.http.header_to_metadata.v3.Config",
+        "requestRules": [
+            {
+                "header": "x-classified",
+                "onHeaderPresent": {"metadataNamespace": "memory.signals", "key": "intent", "type": "STRING"},
+                "remove": True,
+            }
+        ],
+    },
+}
+AHEAD = (b'"httpFilters": [', b'"httpFilters": [' + json.dumps(CLASSIFIER).encode() + b", ")
+PEERS = ("127.0.0.2/32",)
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # one stack a mode
 
 
@@ -69,3 +90,50 @@ async def test_the_same_line_twice_is_one_and_a_comma_is_part_of_an_id(
         assert await ask(stack, *values) == "used"
     assert [scope.user_id for scope, _ in stack.recall.asked[:: len(SHAPES)]] == ["carol", "carol,dave", "carol, dave"]
     assert len(stack.recall.asked) == 3 * len(SHAPES)
+
+
+async def test_only_a_trusted_peer_may_say_who_the_user_is(upstream: RecordingUpstream) -> None:
+    question = [{"role": "user", "content": QUESTION}]
+    async with running_stack(upstream.url, identity=IdentityMode.HEADER, trusted_peers=PEERS) as stack:
+        for shape in SHAPES:
+            stack.begin()
+            asks = partial(stack.chat, shape=shape)
+            plain = json.dumps(shape.body(question)).encode()
+            naming_alice = json.dumps(shape.body(question, memory_context={"user_id": "alice"})).encode()
+            spoofed = await asks(plain, source="127.0.0.1", **ALICE)
+            assert "x-memory-status" not in spoofed.headers
+            assert "x-authz-user-id" not in upstream.last_chat().headers
+            assert stack.recall.asked == []
+            in_body = await asks(naming_alice, source="127.0.0.2")
+            assert in_body.headers["x-memory-status"] == "disabled"
+            assert stack.count("memproxy_identity_refused_total", reason="unproven_user") == 1
+            believed = await asks(plain, source="127.0.0.2", **ALICE)
+            assert believed.headers["x-memory-status"] == "used"
+            forwarded = await asks(plain, source="127.0.0.1", **ALICE, **{"x-forwarded-for": "127.0.0.2"})
+            assert "x-memory-status" not in forwarded.headers
+
+
+async def test_recall_hears_trusted_peers_and_filters_ahead_and_no_stranger(upstream: RecordingUpstream) -> None:
+    stated = [
+        ({}, NO_SIGNALS),
+        ({"x-vsr-fact-check-needed": "true"}, UpstreamSignals("general_fact", "x-vsr-fact-check-needed")),
+        ({"x-memory-intent": "search"}, UpstreamSignals("search", "x-memory-intent")),
+        ({"x-classified": "skip"}, UpstreamSignals("skip", "memory.signals:intent")),
+        ({"x-unstated-of": "skip"}, NO_SIGNALS),
+    ]
+    async with running_stack(upstream.url, identity=IdentityMode.HEADER, trusted_peers=PEERS, rewrite=AHEAD) as stack:
+        for said, signals in stated:
+            await stack.chat(BODY, source="127.0.0.2", **ALICE, **said)
+            assert stack.recall.signals[-1] == signals
+        await stack.chat(BODY, source="127.0.0.1", **{"x-memory-intent": "search", "x-disable-router-memory": "true"})
+        assert not {"x-memory-intent", "x-disable-router-memory"} & upstream.last_chat().headers.keys()
+
+
+@pytest.mark.full("another configuration of Envoy")
+async def test_a_stranger_cannot_steer_a_search_even_where_somebody_vouches_for_it(upstream: RecordingUpstream) -> None:
+    """Envoy is made to keep the identity of strangers, as if a filter had set it there: signals go all the same."""
+    keeping = (b'{"remove": "x-authz-user-id"}', b'{"remove": "x-nothing"}')
+    async with running_stack(upstream.url, identity=IdentityMode.HEADER, trusted_peers=PEERS, rewrite=keeping) as stack:
+        for source, means in (("127.0.0.1", ""), ("127.0.0.2", "skip")):
+            await stack.chat(BODY, source=source, **ALICE, **{"x-memory-intent": "skip"})
+            assert stack.recall.signals[-1].means == means

@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Any
 
 import httpx
 import pytest
-from api_shapes import SHAPES
 from filter_stack import EDGE_SECRET, NOTE, FilterStack, running_stack
 from upstream import Received, RecordingUpstream, running_upstream
 
-from extproc.identity import IdentityMode
 from memory.model import CHAT_BYTES_MAX
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # where the shared filter lives
@@ -76,7 +73,7 @@ async def test_a_client_that_speaks_http_1_0_is_served(stack: FilterStack) -> No
     reader, writer = await asyncio.open_connection("127.0.0.1", stack.plan.port)
     writer.write(b"POST /v1/chat/completions HTTP/1.0\r\ncontent-type: application/json\r\n")
     writer.write(b"content-length: %d\r\n\r\n%s" % (len(body), body))
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await asyncio.wait_for(reader.read(), 60)
     writer.close()
     assert answer.startswith(b"HTTP/1.0 200")
     assert b"x-memory-status: used" in answer
@@ -160,8 +157,10 @@ async def test_an_unchanged_body_keeps_its_framing(stack: FilterStack, upstream:
             assert received.body == body
 
 
-@pytest.mark.parametrize("body", [b"", b"hello", b"[1]", b'{"messages":', b"\xff\xfe", b'{"messages":[]} x'])
-async def test_a_body_that_is_not_what_it_claims_is_the_upstreams_to_answer(
+@pytest.mark.parametrize(
+    "body", [b"", b"hello", b"[1]", b'{"messages":', b"\xff\xfe", b'{"messages":[]} x', b'{"messages":"text"}']
+)
+async def test_a_body_that_is_not_what_it_claims_passes(
     stack: FilterStack, upstream: RecordingUpstream, body: bytes
 ) -> None:
     answer = await stack.chat(body, **{"x-authz-user-id": "alice"})
@@ -203,9 +202,9 @@ async def streams_started(stack: FilterStack) -> set[str]:
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/messages"])
 async def test_apis_without_memory_are_stripped_and_otherwise_left_alone(
-    upstream: RecordingUpstream, path: str
+    stack: FilterStack, upstream: RecordingUpstream, path: str
 ) -> None:
-    async with running_stack(upstream.url) as stack, stack.client() as client:
+    async with stack.client() as client:
         answer = await client.post(path, content=b'{"prompt":"hi"' + OURS)
         assert answer.status_code == 200
         assert exact(upstream.received[-1]).body == b'{"prompt":"hi"}'
@@ -217,27 +216,6 @@ async def test_apis_without_memory_are_stripped_and_otherwise_left_alone(
         assert stack.recall.asked == []
         assert stack.count("memproxy_requests_total", status="disabled", reason="no_memory_api") == 1
         assert stack.count("memproxy_bodies_passed_total", reason="no_memory_api") == 1
-
-
-async def test_only_a_trusted_peer_may_say_who_the_user_is(upstream: RecordingUpstream) -> None:
-    alice, question = {"x-authz-user-id": "alice"}, [{"role": "user", "content": "What is my cat called?"}]
-    async with running_stack(upstream.url, identity=IdentityMode.HEADER, trusted_peers=("127.0.0.2/32",)) as stack:
-        for shape in SHAPES:
-            stack.begin()
-            asks = partial(stack.chat, shape=shape)
-            plain = json.dumps(shape.body(question)).encode()
-            naming_alice = json.dumps(shape.body(question, **ALICE)).encode()
-            spoofed = await asks(plain, source="127.0.0.1", **alice)
-            assert memory_headers(spoofed) == {}
-            assert "x-authz-user-id" not in upstream.last_chat().headers
-            assert stack.recall.asked == []
-            in_body = await asks(naming_alice, source="127.0.0.2")
-            assert memory_headers(in_body)["x-memory-status"] == "disabled"
-            assert stack.count("memproxy_identity_refused_total", reason="unproven_user") == 1
-            believed = await asks(plain, source="127.0.0.2", **alice)
-            assert memory_headers(believed)["x-memory-status"] == "used"
-            forwarded = await asks(plain, source="127.0.0.1", **alice, **{"x-forwarded-for": "127.0.0.2"})
-            assert memory_headers(forwarded) == {}
 
 
 async def test_the_memory_api_learns_from_envoy_alone_that_a_call_came_through_it(upstream: RecordingUpstream) -> None:
@@ -254,34 +232,3 @@ async def test_the_memory_api_learns_from_envoy_alone_that_a_call_came_through_i
             assert all("x-memory-edge-secret" not in received.headers for received in upstream.received)
             async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{stack.plan.admin_port}") as admin:
                 assert EDGE_SECRET not in (await admin.get("/config_dump")).text
-
-
-async def test_an_upstream_below_a_path_gets_its_path_and_its_own_host(upstream: RecordingUpstream) -> None:
-    async with running_stack(f"http://localhost:{upstream.port}/base/v1/") as stack, stack.client() as client:
-        await client.post("/v1/chat/completions?x=1", content=asking(**ALICE))
-        assert upstream.received[-1].path == "/base/v1/chat/completions"
-        assert upstream.received[-1].headers["host"] == f"localhost:{upstream.port}"
-        assert upstream.received[-1].headers["x-forwarded-host"] == f"127.0.0.1:{stack.plan.port}"
-        assert NOTE in upstream.received[-1].system_text()
-        await client.get("/v1/models")
-        assert upstream.received[-1].path == "/base/v1/models"
-
-
-async def test_a_websocket_upgrade_passes(upstream: RecordingUpstream) -> None:
-    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
-        writer.write(await reader.readexactly(5))
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(echo, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    async with server, running_stack(f"http://127.0.0.1:{port}") as stack:
-        reader, writer = await asyncio.open_connection("127.0.0.1", stack.plan.port)
-        writer.write(b"GET /v1/realtime HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
-        head = await reader.readuntil(b"\r\n\r\n")
-        assert b" 101 " in head
-        writer.write(b"hello")
-        assert await reader.readexactly(5) == b"hello"
-        writer.close()

@@ -182,6 +182,7 @@ class KeyServer:
         return JSONResponse(json.loads(OURS.key_set()), status_code=self.status)
 
 
+@pytest.mark.full("keys are fetched again and again")
 async def test_keys_are_fetched_kept_over_an_outage_and_awaited_without_holding_a_chat(
     upstream: RecordingUpstream,
 ) -> None:
@@ -204,6 +205,7 @@ async def test_keys_are_fetched_kept_over_an_outage_and_awaited_without_holding_
             assert answer.headers.get("x-memory-status") == "used", "the last good keys stay"
 
 
+@pytest.mark.full("a stack of its own")
 async def test_required_tokens_and_an_issuer_that_is_down_are_401_and_no_crash(upstream: RecordingUpstream) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -216,14 +218,14 @@ async def test_required_tokens_and_an_issuer_that_is_down_are_401_and_no_crash(u
 
 
 async def remembered(stack: FilterStack, headers: dict[str, str]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await stack.chat(question(), **headers)).headers.get("x-memory-status") != "used":
             await asyncio.sleep(0.1)
 
 
 async def fetched_again(keys: KeyServer, times: int) -> None:
     until = keys.asked + times
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while keys.asked < until:
             await asyncio.sleep(0.1)
 

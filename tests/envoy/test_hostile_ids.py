@@ -1,4 +1,4 @@
-"""Three hundred hostile user, project and session ids through the whole product: no leak, no broken request."""
+"""Hostile user, project and session ids through the whole product: no leak, no broken request."""
 
 from __future__ import annotations
 
@@ -46,27 +46,23 @@ MARKS = (
 INVISIBLE = ("\n", "\r\n", "\t", "\0", " ", "\u00a0", "\u200b", "\u200d", "\ufeff", "\u202e", "\u2028")
 OPERATORS = ("||", "&&", "!=", "==", "[", "]", "user_id", "null", "true", "../", "%00", 'in ["victim"]')
 INJECTIONS = (
-    '" or user_id != "',
-    "' or '1'=='1",
-    '" || user_id like "%',
-    '") or (user_id != "',
+    *('" or user_id != "', "' or '1'=='1", '" || user_id like "%', '") or (user_id != "'),
     'victim" and project_id == "',
 )
 LOOK_ALIKES = ("\U0001f600", "ＶＩＣＴＩＭ", "victіm", "vıctim", "VICTIM", "victim\u0301")
 FRAGMENTS = MARKS + INVISIBLE + OPERATORS + INJECTIONS + LOOK_ALIKES
+HOSTILE = 160
 
 
 def hostile_ids() -> list[str]:
-    """The same 300 at every run: alone, around the victim's id, and mixed; and a few far too long."""
+    """The same at every run: alone or beside the victim's id, in turn, and mixed; and a few far too long."""
     chance = random.Random(7)
-    ids = [*FRAGMENTS]
-    ids += [f"{VICTIM}{fragment}" for fragment in FRAGMENTS]
-    ids += [f"{fragment}{VICTIM}" for fragment in FRAGMENTS]
-    assert not {VICTIM, "vault", "neighbour"} & set(ids)
-    ids += ["x" * 5_000, "é" * 129, "é" * 128, "", VICTIM + " " * 300]
-    while len(ids) < 300:
+    ids = [(f"{VICTIM}{one}", f"{one}{VICTIM}", one)[number % 3] for number, one in enumerate(FRAGMENTS)]
+    ids += [*INJECTIONS, *LOOK_ALIKES, "x" * 5_000, "é" * 129, "é" * 128, "", VICTIM + " " * 300]
+    while len(ids) < HOSTILE:
         ids.append("".join(chance.choices(FRAGMENTS, k=chance.randint(2, 6))))
-    return [i for i in ids[:300] if i != VICTIM]
+    assert not {VICTIM, "vault", "neighbour"} & set(ids)
+    return ids
 
 
 class Asker:
@@ -126,37 +122,30 @@ def asker(shared_product: Product, shared_upstream: RecordingUpstream) -> Iterat
         yield asker
 
 
+@pytest.mark.slow("hundreds of hostile ids, through each API")
 def test_no_user_id_reaches_another_users_memory_or_breaks_a_request(asker: Asker) -> None:
     assert [i for i in hostile_ids() if any(asker.by_body(user_id=i))] == []
-
-
-def test_no_user_id_in_the_header_reaches_another_users_memory_or_breaks_a_request(asker: Asker) -> None:
     told = {i: asker.by_header(i.encode()) for i in hostile_ids()}
     assert [i for i, was_told in told.items() if any(was_told or ())] == []
-    assert sum(was_told is not None for was_told in told.values()) > 150
+    assert sum(was_told is not None for was_told in told.values()) > HOSTILE / 2
 
 
-def test_no_project_id_opens_another_project_of_the_same_user_or_of_another(asker: Asker) -> None:
+@pytest.mark.slow("hundreds of hostile ids, through each API")
+def test_no_project_or_session_id_opens_another_project_of_the_same_user_or_of_another(asker: Asker) -> None:
     """A project sees its own memories and those of no project."""
     named = [i for i in hostile_ids() if i]  # "" is no project, and sees everything of its user
     assert [i for i in named if any(asker.by_body(user_id=VICTIM, project_id=i))] == []
+    assert [i for i in named if any(asker.by_body(user_id=VICTIM, project_id="other", session_id=i))] == []
 
 
-def test_no_session_id_opens_another_project_of_the_same_user_or_of_another(asker: Asker) -> None:
-    assert [i for i in hostile_ids() if any(asker.by_body(user_id=VICTIM, project_id="other", session_id=i))] == []
-
-
-def test_rest_refuses_or_isolates_hostile_ids(shared_product: Product) -> None:
-    shared_product.chat(SECRET, VICTIM, project_id="vault")
-    shared_product.flush(VICTIM)
+@pytest.mark.slow("a search for each hostile id")
+def test_rest_refuses_or_isolates_hostile_ids(asker: Asker, shared_product: Product) -> None:
     with httpx.Client(base_url=shared_product.api, timeout=30) as client:
         for identifier in hostile_ids():
             params = {"user_id": identifier}
             found = client.post("/v1/memory/search", params=params, json={"query": QUESTION})
-            assert found.status_code in (200, 400, 401), identifier
+            assert found.status_code in ((200,) if is_valid_id(identifier) else (400, 401)), identifier
             assert COMBINATION not in found.content, identifier
-            if not is_valid_id(identifier):
-                assert found.status_code in (400, 401), identifier
 
 
 def test_two_users_in_the_header_are_refused_by_rest_behind_the_proxy_too(shared_product: Product) -> None:

@@ -5,27 +5,23 @@ In a browser: each user sees, corrects and forgets their own memories, and reach
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from edge_gateway import SESSION, gateway
+from edge_gateway import OPERATOR, Edge, bearer
 from pages import MY_PAGE, OPERATORS_PAGE, Watched, card, chromium, press, watched
 from playwright.sync_api import Browser, expect
-from product import Product, in_time, running_product
-from token_issuer import AUDIENCE, ISSUER, TokenIssuer
-from upstream import RecordingUpstream
+from product import in_time
+from token_issuer import TokenIssuer
 
-pytestmark = [pytest.mark.slow("a product for each mode, and a browser")]
-GATEWAY = "127.0.0.2"  # header mode believes it alone, and no browser calls from there
-OPERATOR = "mpt_operator-of-the-edge-0123456789"
+pytestmark = pytest.mark.full("a product for each mode, and a browser")
 FACT, QUESTION = "My lighthouse is called Barnaby.", "What is my lighthouse called?"
 FETCHES = """(calls) => Promise.all(calls.map(async ([method, path, headers]) => {
   const body = method === "PATCH" ? '{"content": "planted"}' : undefined;
@@ -36,18 +32,15 @@ FETCHES = """(calls) => Promise.all(calls.map(async ([method, path, headers]) =>
 
 
 @dataclass(frozen=True)
-class Edge:
-    """`url`: where browsers go; `identity`: the headers of a user's programs, also those of the page's own calls."""
+class Visited:
+    """The edge, and a browser that goes there."""
 
-    mode: str
-    product: Product
-    url: str
-    identity: Callable[[str], dict[str, str]]
+    edge: Edge
     browser: Browser
 
     def call(self, method: str, path: str, user: str, **more: Any) -> httpx.Response:
-        headers = self.identity(user)
-        return in_time(lambda: httpx.request(method, self.url + path, headers=headers, timeout=130, **more))
+        headers, url = self.edge.of_browser(user), self.edge.url + path
+        return in_time(lambda: httpx.request(method, url, headers=headers, timeout=130, **more))
 
     def chat(self, user: str, text: str, session: str) -> httpx.Response:
         body = {
@@ -68,10 +61,17 @@ class Edge:
         (memory,) = self.call("GET", "/v1/memory", user).json()["memories"]
         return str(memory["id"])
 
-    def page(self, user: str, path: str = MY_PAGE, *, url: str = "", **options: Any) -> AbstractContextManager[Watched]:
-        """As a browser of that user has it; of nobody if empty."""
-        session = {"cookie": f"{SESSION}={user}"} if user and self.mode == "header" else {}
-        return watched(self.browser, (url or self.url) + path, extra_http_headers=session, **options)
+    def page(self, user: str, path: str = MY_PAGE, **options: Any) -> AbstractContextManager[Watched]:
+        """As a browser of that user has it."""
+        session = self.edge.of_browser(user) if self.edge.mode == "header" else {}
+        return watched(self.browser, self.edge.url + path, extra_http_headers=session, **options)
+
+    def sign_in(self, opened: Watched, user: str) -> None:
+        """In mode `jwt` the page asks for the token; in mode `header` the gateway has said who it is."""
+        if self.edge.mode == "jwt":
+            token = self.edge.of_browser(user)["authorization"].removeprefix("Bearer ")
+            opened.page.get_by_label("Access token").fill(token)
+            opened.page.keyboard.press("Enter")
 
 
 @pytest.fixture(scope="module")
@@ -82,50 +82,17 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.fixture(params=["header", "jwt"], scope="module")
-def edge(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    shared_upstream: RecordingUpstream,
-    browser: Browser,
-) -> Iterator[Edge]:
-    folder, issuer, mode = Path(tmp_path_factory.mktemp("edge")), TokenIssuer(), str(request.param)
-    keys, config = folder / "keys.json", folder / "settings.yaml"
-    keys.write_text(issuer.key_set())
-    of_mode: dict[str, dict[str, Any]] = {
-        "header": {"trusted_peers": [f"{GATEWAY}/32"]},
-        "jwt": {"jwt": {"issuer": ISSUER, "audiences": [AUDIENCE], "jwks_file": str(keys)}},
-    }
-    digest = hashlib.sha256(OPERATOR.encode()).hexdigest()
-    tokens = [{"name": "operator", "sha256": digest, "scopes": ["operate"], "any_user": True}]
-    config.write_text(json.dumps({"identity": mode, "service_tokens": tokens, **of_mode[mode]}))
-    shared_upstream.behave()
-    with ExitStack() as stack:
-        product = stack.enter_context(running_product(folder / "data", upstream=shared_upstream.url, config=config))
-        if mode == "header":
-            url = stack.enter_context(gateway(product.url, source=GATEWAY))
-            yield Edge(mode, product, url, lambda user: {"cookie": f"{SESSION}={user}"}, browser)
-        else:
-            yield Edge(mode, product, product.url, lambda user: bearer(issuer.token(sub=user)), browser)
+@pytest.fixture
+def visited(edge_product: Edge, browser: Browser) -> Visited:
+    return Visited(edge_product, browser)
 
 
-def bearer(token: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token}"}
-
-
-def sign_in(edge: Edge, opened: Watched, user: str) -> None:
-    """In mode `jwt` the page asks for the token; in mode `header` the gateway has said who it is."""
-    if edge.mode == "jwt":
-        opened.page.get_by_label("Access token").fill(edge.identity(user)["authorization"].removeprefix("Bearer "))
-        opened.page.keyboard.press("Enter")
-
-
-def test_a_user_sees_corrects_and_forgets_their_own_under_the_identity_of_the_edge(edge: Edge) -> None:
-    edge.taught("ada")
-    asked_first = ("401",) if edge.mode == "jwt" else ()
-    with edge.page("ada") as opened:
+def test_a_user_sees_corrects_and_forgets_their_own_under_the_identity_of_the_edge(visited: Visited) -> None:
+    visited.taught("ada")
+    asked_first = ("401",) if visited.edge.mode == "jwt" else ()
+    with visited.page("ada") as opened:
         page = opened.page
-        sign_in(edge, opened, "ada")
+        visited.sign_in(opened, "ada")
         lighthouse = page.get_by_role("article").filter(has_text="Barnaby")
         lighthouse.get_by_role("button", name="Details").click()
         lighthouse.get_by_role("button", name="Show the answer").click()
@@ -138,7 +105,7 @@ def test_a_user_sees_corrects_and_forgets_their_own_under_the_identity_of_the_ed
         with page.expect_download() as waiting:
             press(page, "Export")
         exported = Path(waiting.value.path()).read_text(encoding="utf-8")
-        assert json.loads(exported.splitlines()[0])["user_id"] == "ada"
+        assert json.loads(exported.splitlines()[0])["user_id"] == visited.edge.user_id("ada")
         assert "Old Barnaby" in exported
         press(page, "Pause")
         expect(page.get_by_text("Paused since")).to_be_visible()
@@ -148,12 +115,12 @@ def test_a_user_sees_corrects_and_forgets_their_own_under_the_identity_of_the_ed
         press(page, "Forget it")
         expect(page.get_by_text("The memory was forgotten.")).to_be_visible()
         opened.assert_clean(expected=asked_first)
-    assert edge.call("GET", "/v1/memory", "ada").json()["memories"] == []
+    assert visited.call("GET", "/v1/memory", "ada").json()["memories"] == []
 
 
-def test_another_user_s_memories_are_out_of_reach_from_the_page(edge: Edge) -> None:
-    memory_id = edge.taught("bea")
-    (receipt,) = edge.call("GET", "/v1/memory/receipts", "bea", params={"memory_id": memory_id}).json()["receipts"]
+def test_another_user_s_memories_are_out_of_reach_from_the_page(visited: Visited) -> None:
+    memory_id = visited.taught("bea")
+    (receipt,) = visited.call("GET", "/v1/memory/receipts", "bea", params={"memory_id": memory_id}).json()["receipts"]
     paths = (
         *("", "?user_id=bea", "/stats?user_id=bea", "/export?user_id=bea", "/receipts?user_id=bea"),
         *(f"/{memory_id}", f"/{memory_id}/history", f"/{memory_id}?user_id=bea"),
@@ -166,10 +133,10 @@ def test_another_user_s_memories_are_out_of_reach_from_the_page(edge: Edge) -> N
     )
     calls = [("GET", f"/v1/memory{path}", headers) for path in paths for headers in forged]
     calls += [(method, f"/v1/memory/{memory_id}", headers) for method in ("PATCH", "DELETE") for headers in forged]
-    with edge.page("mallory") as opened:
-        sign_in(edge, opened, "mallory")
+    with visited.page("morgan") as opened:
+        visited.sign_in(opened, "morgan")
         expect(opened.page.get_by_text("Nothing is remembered yet.")).to_be_visible()
-        own = edge.identity("mallory") if edge.mode == "jwt" else {}
+        own = visited.edge.identified("morgan") if visited.edge.mode == "jwt" else {}
         signed_in = [(method, path, {**own, **headers}) for method, path, headers in calls]
         answers = opened.page.evaluate(FETCHES, signed_in)
         assert len(answers) == len(calls)
@@ -177,16 +144,18 @@ def test_another_user_s_memories_are_out_of_reach_from_the_page(edge: Edge) -> N
         of_bea = [one for one, (_, path, _) in zip(answers, calls, strict=True) if memory_id in path or "bea" in path]
         assert {status for status, _ in of_bea} <= {400, 401, 403, 404}
         assert opened.page.get_by_role("article").count() == 0
-    assert [one["content"] for one in edge.call("GET", "/v1/memory", "bea").json()["memories"]] == [FACT]
+    assert [one["content"] for one in visited.call("GET", "/v1/memory", "bea").json()["memories"]] == [FACT]
 
 
-def test_whoever_goes_round_the_edge_or_forges_its_word_is_asked_who_they_are(edge: Edge) -> None:
-    edge.taught("cleo")
-    direct = edge.product.url  # past the gateway, in mode `header`
-    forged = {"x-authz-user-id": "cleo"} | (bearer(TokenIssuer().token(sub="cleo")) if edge.mode == "jwt" else {})
-    with watched(edge.browser, direct + MY_PAGE, extra_http_headers=forged) as opened:
+def test_whoever_goes_round_the_edge_or_forges_its_word_is_asked_who_they_are(visited: Visited) -> None:
+    visited.taught("cleo")
+    direct = visited.edge.product.url  # past the gateway, in mode `header`
+    forged = {"x-authz-user-id": "cleo"} | (
+        bearer(TokenIssuer().token(sub="cleo")) if visited.edge.mode == "jwt" else {}
+    )
+    with watched(visited.browser, direct + MY_PAGE, extra_http_headers=forged) as opened:
         page = opened.page
-        if edge.mode == "header":
+        if visited.edge.mode == "header":
             expect(page.get_by_text("Open the page through that gateway.")).to_be_visible()
         else:
             page.get_by_label("Access token").fill(TokenIssuer().token(sub="cleo"))
@@ -196,8 +165,8 @@ def test_whoever_goes_round_the_edge_or_forges_its_word_is_asked_who_they_are(ed
         opened.assert_clean(expected=("401",))
 
 
-def test_operators_sign_in_with_a_service_token_whatever_the_edge_says(edge: Edge) -> None:
-    with edge.page("ada", OPERATORS_PAGE) as opened:
+def test_operators_sign_in_with_a_service_token_whatever_the_edge_says(visited: Visited) -> None:
+    with visited.page("ada", OPERATORS_PAGE) as opened:
         page = opened.page
         page.get_by_label("Service token").fill("mpt_none-such-0123456789")
         page.keyboard.press("Enter")

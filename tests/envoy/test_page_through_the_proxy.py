@@ -1,32 +1,51 @@
-"""The web page through the real product: its files and its calls go through Envoy, with the identity of the chats."""
+"""The web pages and MCP through the real product: below the proxy's own port, with the identity of the chats."""
 
 from __future__ import annotations
 
 import shutil
+import signal
+from collections.abc import Iterator
 
 import httpx
 import pytest
-from pages import MY_PAGE, chromium, press, watched
-from playwright.sync_api import expect
-from product import Product
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from pages import MY_PAGE, OPERATORS_PAGE, accessibility_faults, chromium, press, watched
+from playwright.sync_api import Browser, Page, expect
+from product import Product, eventually, with_pid
+from upstream import RecordingUpstream
+
+MISSING = "NO CHROMIUM ON THE PATH: THE WEB PAGE IS NOT TESTED (on Debian: apt install chromium)"
+SEEN_MS_MAX = 60_000  # the page looks every five seconds, and a busy machine may stand still for some
+LOOKS_MAX = 300
 
 
-def test_a_user_sees_and_forgets_through_the_proxy_what_a_chat_taught(shared_product: Product) -> None:
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    """For one test: while it is open, no other test can run a loop."""
     if shutil.which("chromium") is None:
-        pytest.skip("NO CHROMIUM ON THE PATH: THE WEB PAGE IS NOT TESTED (on Debian: apt install chromium)")
+        pytest.skip(MISSING)
+    with chromium() as found:
+        yield found
+
+
+def test_a_user_sees_and_forgets_through_the_proxy_what_a_chat_taught(
+    shared_product: Product, browser: Browser
+) -> None:
     product, user = shared_product, "page-reader"
     product.chat("My dog is called Rex", user, session_id="s1")
     assert product.flush(user) == {"pending": 0, "failed": 0}
     product.chat("What is the name of my dog?", user, session_id="s2")
-    with chromium() as browser, watched(browser, product.url + MY_PAGE, user=user) as opened:
+    with watched(browser, product.url + MY_PAGE, user=user) as opened:
         rex = opened.page.get_by_role("article").filter(has_text="Rex")
-        expect(rex).to_be_visible(timeout=15_000)
+        expect(rex).to_be_visible(timeout=SEEN_MS_MAX)
         rex.get_by_role("button", name="Details").click()
-        expect(rex.locator("blockquote")).to_contain_text("Rex", timeout=15_000)
+        expect(rex.locator("blockquote")).to_contain_text("Rex", timeout=SEEN_MS_MAX)
         expect(rex).to_contain_text("What is the name of my dog?")
         rex.get_by_role("button", name="Forget").click()
         press(opened.page, "Forget it")
-        expect(opened.page.get_by_text("The memory was forgotten.")).to_be_visible(timeout=15_000)
+        expect(opened.page.get_by_text("The memory was forgotten.")).to_be_visible(timeout=SEEN_MS_MAX)
         opened.assert_clean()
     left = httpx.get(f"{product.url}/v1/memory", params={"user_id": user}, headers={"x-authz-user-id": user}).json()
     assert not [one for one in left["memories"] if "Rex" in one["content"]]
@@ -41,3 +60,61 @@ def test_the_proxy_refuses_a_forged_change_and_serves_the_operator_s_calls(share
     assert {one["part"]: one["ok"] for one in parts} == dict.fromkeys(
         ("store", "turn_log", "embedder", "learning", "envoy", "filter", "worker", "upstream"), True
     )
+
+
+async def test_what_a_tool_saves_a_chat_is_told_and_what_it_deletes_is_gone(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
+    user = "agent of the lighthouse"
+    async with (
+        create_mcp_http_client(headers={"x-authz-user-id": user}) as http,
+        Client(streamable_http_client(f"{shared_product.url}/v1/memory/mcp", http_client=http)) as agent,
+    ):
+        saved = await agent.call_tool("memory_save", {"content": "User's lighthouse is called Old Barnaby"})
+        answer = shared_product.ask("What is my lighthouse called?", user)
+        assert answer.headers["x-memory-status"] == "used"
+        assert b"Old Barnaby" in upstream.last_chat().body
+        gone = await agent.call_tool("memory_delete", {"memory_id": saved.structured_content["id"]})
+        assert not gone.is_error
+        shared_product.ask("What is my lighthouse called, again?", user)
+        assert b"Old Barnaby" not in upstream.last_chat().body
+
+
+async def test_the_names_of_other_calls_stay_theirs(shared_product: Product) -> None:
+    answer = httpx.get(f"{shared_product.url}/v1/memory/mcp/history", headers={"x-authz-user-id": "ann"}, timeout=30)
+    assert answer.status_code == 404
+
+
+@pytest.mark.full("a part is killed until the page shows it")
+@pytest.mark.parametrize(("command", "part"), [("memproxy worker", "Workers"), ("envoy -c", "Envoy")])
+def test_a_part_that_dies_is_shown_to_operators_as_such_until_it_is_back(
+    shared_product: Product, browser: Browser, command: str, part: str
+) -> None:
+    product = shared_product
+    with watched(browser, product.api + OPERATORS_PAGE) as opened:
+        page = opened.page
+        line = page.get_by_role("region", name="Health").get_by_role("listitem").filter(has_text=part)
+        expect(line.locator("strong")).to_have_text("Works", timeout=SEEN_MS_MAX)
+        assert product.children(command), f"no process is called {command}"
+        keep_dead_until_shown(page, product, command, part)
+        assert line.get_attribute("class") == "bad"
+        assert accessibility_faults(page) == []
+        expect(line.locator("strong")).to_have_text("Works", timeout=SEEN_MS_MAX)
+        opened.assert_clean()
+    eventually(lambda: httpx.get(f"{product.url}/v1/memory/operator/health").status_code == 200)
+
+
+def state_of(page: Page, part: str) -> str:
+    line = page.get_by_role("region", name="Health").get_by_role("listitem").filter(has_text=part)
+    return line.locator("strong").inner_text()
+
+
+def keep_dead_until_shown(page: Page, product: Product, command: str, part: str) -> None:
+    """Kills it again as often as it is started again, until the page says that it does not run."""
+    for _ in range(LOOKS_MAX):
+        for pid in product.children(command):
+            with_pid(pid, signal.SIGKILL)
+        if state_of(page, part) == "Not running":
+            return
+        page.wait_for_timeout(200)
+    raise AssertionError(f"the page says of {part}: {state_of(page, part)}")

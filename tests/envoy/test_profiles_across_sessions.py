@@ -1,4 +1,4 @@
-"""Profiles through the whole product: learnt from chats, in the next prompt, and gone when taken back."""
+"""Profiles and receipts through the whole product: what a chat is given, and what is told of it afterwards."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from statistics import mean
 from typing import Any
 
 import httpx
+import pytest
 from product import Product, eventually
 from upstream import RecordingUpstream
 
@@ -45,6 +46,10 @@ WITHOUT_AT_MOST = 0.73  # reached: 0.70
 WITH_AT_LEAST = 0.84  # reached: 0.87
 
 
+STATED = ("I keep my passport in the blue drawer.", "My sister Ines plays the cello.", "I am allergic to walnuts.")
+WHERE = "Where do I keep my passport?"
+
+
 def teach(product: Product, user_id: str) -> None:
     for number, statement in enumerate(TOLD):
         product.chat(statement, user_id, session_id=f"s{number}")
@@ -75,6 +80,7 @@ def profile(product: Product, user_id: str, method: str = "GET", **more: Any) ->
     return httpx.request(method, f"{product.url}/v1/memory/profile", headers=headers, timeout=30, **more)
 
 
+@pytest.mark.soak("judges shares of what a model finds near")
 def test_requests_for_advice_gain_by_a_profile(shared_product: Product, upstream: RecordingUpstream) -> None:
     teach(shared_product, "advised")
     without = covered(shared_product, upstream, "advised", profile=False)
@@ -105,10 +111,52 @@ def test_it_is_shown_pinned_and_switched_off_and_the_next_chat_follows(
 def test_nobody_has_to_ask_for_it_to_be_built_and_forgetting_and_erasing_reach_it(shared_product: Product) -> None:
     shared_product.chat("I'm vegan.", "quiet")
     url, headers = f"{shared_product.api}/v1/memory", {"x-authz-user-id": "quiet"}
-    (memory,) = eventually(lambda: httpx.get(url, headers=headers, timeout=10).json()["memories"])
+    (memory,) = eventually(lambda: httpx.get(url, headers=headers, timeout=30).json()["memories"])
     eventually(lambda: profile(shared_product, "quiet").status_code == 200)
-    httpx.delete(f"{url}/{memory['id']}", headers=headers, timeout=10).raise_for_status()
+    httpx.delete(f"{url}/{memory['id']}", headers=headers, timeout=30).raise_for_status()
     assert profile(shared_product, "quiet").json()["lines"] == []
     profile(shared_product, "quiet", "PUT", json={"pinned": ["Answer in German"]})
-    httpx.delete(url, params={"user_id": "quiet"}, headers=headers, timeout=10).raise_for_status()
+    httpx.delete(url, params={"user_id": "quiet"}, headers=headers, timeout=30).raise_for_status()
     assert profile(shared_product, "quiet").status_code == 404
+
+
+def test_a_used_memory_is_told_with_every_part_of_its_score_and_the_others_with_why_not(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
+    for number, statement in enumerate(STATED):
+        shared_product.chat(statement, "receipts", session_id=f"s{number}")
+    assert shared_product.flush("receipts") == {"pending": 0, "failed": 0}
+    answer = shared_product.ask(WHERE, "receipts", session_id="later")
+    assert answer.headers["x-memory-status"] == "used"
+    shown = shared_product.receipt(answer, "receipts")
+    assert (shown["status"], shown["reason"], shown["query"]) == ("used", "found", WHERE)
+    assert shown["signals"]["search"] is True
+    by_content = {one["content"]: one for one in shown["candidates"]}
+    assert by_content.keys() == set(STATED)
+    passport = by_content[STATED[0]]
+    assert passport["verdict"] == "injected"
+    assert {"dense", "lexical", "recency"} <= passport["score_parts"].keys()
+    assert sum(passport["score_parts"].values()) == pytest.approx(passport["score"], abs=1e-4)
+    assert by_content[STATED[1]]["verdict"] not in ("injected", "in_profile")
+    assert by_content[STATED[2]]["verdict"] == "in_profile"
+    assert set(shown["injected"]) == {passport["id"], by_content[STATED[2]]["id"]}
+    assert shown["signals"]["profile"]["version"] >= 1
+    assert shown["tokens"] == sum(note["tokens"] for note in shown["notes"]) > 0
+    assert {"wait", "notes", "embed", "retrieve", "select"} <= shown["timings_ms"].keys()
+
+
+def test_nothing_found_and_not_searched_are_told_apart(shared_product: Product, upstream: RecordingUpstream) -> None:
+    asked = shared_product.ask("What is my cat called?", "nobody yet")
+    empty = shared_product.receipt(asked, "nobody yet")
+    assert (empty["status"], empty["injected"], empty["candidates"]) == ("empty", [], [])
+    greeted = shared_product.chat("Good morning!", "nobody yet")
+    skipped = shared_product.receipt(greeted, "nobody yet")
+    assert (skipped["status"], skipped["signals"]["search"]) == ("skipped", False)
+    assert skipped["query"] == ""
+
+
+def test_a_receipt_is_for_its_own_user_only(shared_product: Product, upstream: RecordingUpstream) -> None:
+    answer = shared_product.ask(WHERE, "owner of it")
+    shared_product.receipt(answer, "owner of it")
+    url = f"{shared_product.api}/v1/memory/receipts/{answer.headers['x-memory-receipt']}"
+    assert httpx.get(url, headers={"x-authz-user-id": "somebody else"}, timeout=30).status_code == 404

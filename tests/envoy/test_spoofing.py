@@ -7,22 +7,19 @@ stored as the victim's. Each attempt goes to chats and to the API, over HTTP/1.1
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from product import Product, eventually, running_product
+from edge_gateway import ELSEWHERE, GATEWAY, IMPORTER, TENANT, VICTIM, VICTIM_ID, Edge
+from product import Product, eventually
 from raw_http import Headers, RawRequest, over_http1, over_http2
 from token_issuer import (
-    AUDIENCE,
     DROPPED,
-    ISSUER,
     LATER,
     LONG_AGO,
     TokenIssuer,
@@ -33,12 +30,7 @@ from token_issuer import (
 )
 from upstream import RecordingUpstream
 
-from memory.model.token_claims import user_of_tenant
-
-VICTIM = "ren\u00e9"
-TENANT = "acme/eu"  # which might end elsewhere
-VICTIM_ID = user_of_tenant(TENANT, VICTIM)  # in mode jwt
-SERVICE_TOKEN = "mpt_a-token-of-the-importer-0123456789"
+pytestmark = pytest.mark.full("a product for each mode, and thousands of requests")
 SECRET = "My storage unit at the harbour is 99-13-57."
 QUESTION = "Which storage unit at the harbour is mine?"
 COMBINATION = b"99-13-57"
@@ -47,31 +39,11 @@ JSON: Headers = [(b"content-type", b"application/json")]
 ACCEPT = (b"accept", b"application/json, text/event-stream")  # which MCP demands
 MCP = "/v1/memory/mcp"
 AT_ONCE = 20  # all requests of an attempt
-GATEWAY = "127.0.0.2"  # where header mode believes the header
 ALIKE = (
-    *(
-        "RENÉ",
-        "rene",
-        "ren\u0117",
-        "rené.",
-        "rené,rené",
-        "rené, mallory",
-        "rené;",
-        '"rené"',
-        "ｒｅｎé",
-        "rené/",
-        "%72en%C3%A9",
-    ),
-    *(unicodedata.normalize("NFD", VICTIM), f" {VICTIM}", f"{VICTIM} ", f"\t{VICTIM}", f"{VICTIM}\u00a0"),
-    *(
-        f"{VICTIM}\u200b",
-        f"\ufeff{VICTIM}",
-        f"{VICTIM}\x00",
-        f"{VICTIM}\x7f",
-        "re\x00né",
-        f"{VICTIM}\u202e",
-        f"acme/{VICTIM}",
-    ),
+    *("RENÉ", "rene", "ren\u0117", "rené.", "rené,rené", "rené, mallory", "rené;", '"rené"', "ｒｅｎé", "rené/"),
+    *("%72en%C3%A9", unicodedata.normalize("NFD", VICTIM), f" {VICTIM}", f"{VICTIM} ", f"\t{VICTIM}"),
+    *(f"{VICTIM}\u00a0", f"{VICTIM}\u200b", f"\ufeff{VICTIM}", f"{VICTIM}\x00", f"{VICTIM}\x7f", "re\x00né"),
+    *(f"{VICTIM}\u202e", f"acme/{VICTIM}"),
 )
 
 
@@ -177,7 +149,7 @@ def forged_tokens(ours: TokenIssuer) -> list[Attempt]:
         Attempt("two tokens", [bearer(mallory), bearer(ours.token(**victim, exp=LONG_AGO))]),
         Attempt("two tokens, joined", [bearer(f"{mallory}, Bearer {false['wrong key']}")]),
     ]
-    beside = [replaced for one in forged_headers() if "service" not in one.name for replaced in [_beside(one, mallory)]]
+    beside = [_beside(one, mallory) for one in forged_headers() if "service" not in one.name]
     return attempts + beside + [Attempt(f"claim {n}", [bearer(t)]) for n, t in _honest_others(ours).items()]
 
 
@@ -191,19 +163,7 @@ def _honest_others(ours: TokenIssuer) -> dict[str, str]:
     tokens = {f"alike {one!r}": ours.token(sub=one, tenant=TENANT) for one in ALIKE}
     odd = (["ren\u00e9"], {"": "ren\u00e9"}, [], "", None, True, 0, 1.5)
     tokens |= {f"type {one!r}": ours.token(sub=one, tenant=TENANT) for one in odd}
-    tenants = (
-        "other",
-        "acme",
-        "ACME/EU",
-        "acme/eu ",
-        " acme/eu",
-        "acme/eu\x00",
-        "",
-        None,
-        [TENANT],
-        DROPPED,
-        "acme%2Feu",
-    )
+    tenants = ("other", "acme", "ACME/EU", "acme/eu ", " acme/eu", "acme/eu\x00", "", None, [TENANT], DROPPED)
     tokens |= {f"tenant {one!r}": ours.token(sub=VICTIM, tenant=one) for one in tenants}
     shifted = [("acme", f"eu/{VICTIM}"), ("acme/eu/", VICTIM), (f"{TENANT}/{VICTIM}", ""), ("", f"{TENANT}/{VICTIM}")]
     return tokens | {f"tenant {t!r} user {u!r}": ours.token(sub=u, tenant=t) for t, u in shifted}
@@ -304,8 +264,15 @@ class Victim:
         return [m["content"] for m in self.call("GET", "/v1/memory/messages?limit=500")["messages"]]
 
 
-def run_matrix(victim: Victim, upstream: RecordingUpstream, matrix: dict[str, list[Attempt]]) -> None:
-    """`matrix`: attempts by the address that they come from."""
+def test_no_attempt_leaks_and_nothing_is_learnt_for_the_victim(edge_product: Edge, upstream: RecordingUpstream) -> None:
+    """By the address that attempts come from."""
+    issuer = edge_product.issuer
+    if edge_product.mode == "header":
+        matrix = {ELSEWHERE: forged_headers(), GATEWAY: through_the_gateway()}
+    else:
+        matrix = {ELSEWHERE: [*forged_headers(), *forged_tokens(issuer)]}
+    identified = [(name.encode(), value.encode()) for name, value in edge_product.identified(VICTIM).items()]
+    victim = Victim(edge_product.product, identified, edge_product.source)
     victim.call("POST", "/v1/memory", {"memories": [{"content": SECRET, "memory_type": "semantic"}]})
     eventually(lambda: victim.asks(upstream))
     assert victim.finds()
@@ -317,37 +284,15 @@ def run_matrix(victim: Victim, upstream: RecordingUpstream, matrix: dict[str, li
     assert victim.contents() == [SECRET]
     assert PLANT not in victim.said()
     assert victim.asks(upstream)
+    if edge_product.mode == "jwt":
+        for url in (edge_product.url, edge_product.product.api):
+            assert found_by_program(url, VICTIM_ID) == (200, [SECRET])
+            assert found_by_program(url, VICTIM)[0] == 403
+            assert found_by_program(url, VICTIM_ID, IMPORTER + "x")[0] == 401
 
 
-def found_by_program(url: str, user_id: str, token: str = SERVICE_TOKEN) -> tuple[int, list[str]]:
+def found_by_program(url: str, user_id: str, token: str = IMPORTER) -> tuple[int, list[str]]:
     """Status, and the memories that a service token gets of that user."""
     headers = {"authorization": f"Bearer {token}"}
     answer = httpx.get(f"{url}/v1/memory", params={"user_id": user_id}, headers=headers, timeout=30)
     return answer.status_code, [memory["content"] for memory in answer.json().get("memories", ())]
-
-
-@pytest.mark.slow("starts a product, and sends hundreds of requests")
-def test_no_attempt_leaks_in_mode_header(tmp_path: Path, upstream: RecordingUpstream) -> None:
-    config = tmp_path / "settings.yaml"
-    config.write_text(json.dumps({"identity": "header", "trusted_peers": [f"{GATEWAY}/32"]}))
-    with running_product(tmp_path / "data", upstream=upstream.url, config=config) as product:
-        victim = Victim(product, [(b"x-authz-user-id", VICTIM.encode())], GATEWAY)
-        run_matrix(victim, upstream, {"127.0.0.1": forged_headers(), GATEWAY: through_the_gateway()})
-
-
-@pytest.mark.slow("starts a product, and sends hundreds of requests")
-def test_no_attempt_leaks_in_mode_jwt(tmp_path: Path, upstream: RecordingUpstream) -> None:
-    issuer = TokenIssuer()
-    keys, config = tmp_path / "keys.json", tmp_path / "settings.yaml"
-    keys.write_text(issuer.key_set())
-    tokens = {"issuer": ISSUER, "audiences": [AUDIENCE], "jwks_file": str(keys), "tenant_claim": "tenant"}
-    digest = hashlib.sha256(SERVICE_TOKEN.encode()).hexdigest()
-    programs = [{"name": "importer", "sha256": digest, "scopes": ["read", "write"], "users": [VICTIM_ID]}]
-    config.write_text(json.dumps({"identity": "jwt", "jwt": tokens, "service_tokens": programs}))
-    with running_product(tmp_path / "data", upstream=upstream.url, config=config) as product:
-        victim = Victim(product, [bearer(issuer.token(sub=VICTIM, tenant=TENANT))], "127.0.0.1")
-        run_matrix(victim, upstream, {"127.0.0.1": [*forged_headers(), *forged_tokens(issuer)]})
-        for url in (product.url, product.api):
-            assert found_by_program(url, VICTIM_ID) == (200, [SECRET])
-            assert found_by_program(url, VICTIM)[0] == 403
-            assert found_by_program(url, VICTIM_ID, SERVICE_TOKEN + "x")[0] == 401

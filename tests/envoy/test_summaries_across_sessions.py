@@ -1,4 +1,4 @@
-"""Summaries of sessions through the whole product: asked for in a new chat, superseded, and gone when forgotten."""
+"""Sessions through the whole product: their record, and summaries: asked for in a new chat, and gone when forgotten."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ KITCHEN = (
 )
 LAST_YEAR = time.gmtime().tm_year - 1
 IN_MAY, IN_MARCH = f"{LAST_YEAR}-05-12T10:00:00Z", f"{LAST_YEAR}-03-20T10:00:00Z"
+
+
+TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Köln"}'}}
+CALLING = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+QUESTION = {"role": "user", "content": "Do I need my umbrella in Köln, where I live?"}
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 def api(product: Product, user_id: str, method: str, path: str, **more: Any) -> httpx.Response:
@@ -110,13 +117,7 @@ def test_it_is_explained_and_shown(shared_product: Product, upstream: RecordingU
     answer = shared_product.chat("What did we talk about in May?", "curious", session_id="new")
     assert answer.headers["x-memory-status"] == "used"
 
-    def receipt() -> dict[str, Any] | None:
-        """It is stored after the answer."""
-        path = f"{shared_product.api}/v1/memory/receipts/{answer.headers['x-memory-receipt']}"
-        found = httpx.get(path, params={"user_id": "curious"}, timeout=10)
-        return found.json() if found.status_code == 200 else None
-
-    explained = eventually(receipt)
+    explained = shared_product.receipt(answer, "curious")
     assert made["id"] in json.dumps(explained["notes"])
     assert explained["signals"]["past_talk"]["summaries"] == 1
     given = eventually(lambda: shown(shared_product, "curious", "new")["notes"])
@@ -156,7 +157,7 @@ def test_what_is_forgotten_is_in_no_summary_and_no_later_note(
     question = "What did we talk about in May?"
     _, given = asked(shared_product, upstream, "private", question)
     assert "Nils" in given
-    found = httpx.get(f"{shared_product.api}/v1/memory", params={"user_id": "private"}, timeout=10).json()["memories"]
+    found = httpx.get(f"{shared_product.api}/v1/memory", params={"user_id": "private"}, timeout=30).json()["memories"]
     (memory,) = [one for one in found if "Nils" in one["content"]]
     api(shared_product, "private", "DELETE", memory["id"])
     facts, given = asked(shared_product, upstream, "private", question)  # the same conversation, and its note
@@ -170,5 +171,59 @@ def test_what_is_forgotten_is_in_no_summary_and_no_later_note(
     tell(shared_product, "private", "kitchen", KITCHEN, IN_MAY)
     summary(shared_product, "private", "kitchen")
     httpx.delete(f"{shared_product.api}/v1/memory", params={"user_id": "private"}, timeout=30).raise_for_status()
-    time.sleep(1.5)  # a round of the worker
+    shared_product.flush("private")
     assert asked(shared_product, upstream, "private", question) == ("", "")
+
+
+def ask_with_tools(product: Product, messages: list[Any], user_id: str) -> None:
+    body = {
+        "model": "m",
+        "messages": messages,
+        "tools": TOOLS,
+        "memory_context": {"user_id": user_id, "session_id": "trip/1", "agent_id": "planner"},
+    }
+    headers = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+    httpx.post(f"{product.url}/v1/chat/completions", json=body, headers=headers, timeout=30).raise_for_status()
+
+
+def test_a_chat_with_tools_is_read_back_message_by_message(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
+    upstream.message = CALLING
+    ask_with_tools(shared_product, [QUESTION], "rain")
+    upstream.message = {"role": "assistant", "content": "Yes, take it."}
+    ask_with_tools(
+        shared_product, [QUESTION, CALLING, {"role": "tool", "tool_call_id": "call_1", "content": "rain"}], "rain"
+    )
+    with httpx.Client(base_url=shared_product.url, headers={"x-authz-user-id": "rain"}, timeout=30) as proxy:
+
+        def recorded() -> list[dict[str, Any]]:
+            answer = proxy.get("/v1/memory/messages", params={"trace_id": TRACE})
+            assert answer.status_code == 200, answer.text
+            messages: list[dict[str, Any]] = answer.json()["messages"]
+            return messages if len(messages) == 4 else []
+
+        messages = eventually(recorded)
+        assert [(m["source_type"], m["target_type"], m["type"], m["content"]) for m in messages] == [
+            ("user", "agent", "input", QUESTION["content"]),
+            ("agent", "tool", "output", CALL["function"]["arguments"]),
+            ("tool", "agent", "input", "rain"),
+            ("agent", "user", "output", "Yes, take it."),
+        ]
+        assert {(m["conversation_id"], m["trace_id"]) for m in messages} == {("trip/1", TRACE)}
+        assert [m["source"] for m in messages] == ["rain", "planner", "weather", "planner"]
+        shown = proxy.get("/v1/memory/messages", params={"conversation_id": "trip/1", "agent_id": "planner"}).json()
+        assert shown["messages"] == messages
+        (session,) = proxy.get("/v1/memory/sessions").json()["sessions"]
+        assert (session["id"], session["title"], session["turns"]) == ("trip/1", QUESTION["content"], 1)
+    with httpx.Client(base_url=shared_product.api, headers={"x-authz-user-id": "sun"}, timeout=30) as api:
+        assert api.get("/v1/sessions").json()["sessions"] == []
+        assert api.get("/v1/sessions/trip%2F1").status_code == 404
+    with httpx.Client(base_url=shared_product.api, headers={"x-authz-user-id": "rain"}, timeout=30) as api:
+        assert len(api.get("/v1/conversations/trip%2F1/messages").json()["messages"]) == 4
+        shared_product.flush("rain")
+        assert not any("rain" in json.dumps(m["evidence"]) for m in api.get("/v1/memory").json()["memories"])
+        deleted = api.delete("/v1/sessions/trip%2F1").json()["deleted"]
+        assert deleted["turns"] == 1
+        assert api.get("/v1/memory").json()["memories"] == []
+        assert api.get("/v1/memory/messages").json()["messages"] == []

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from learning_processes import LearningProcesses, running_learning_processes
-from two_of_each import TURN_LOGS
+from redis_server import own_redis_server
 
 
 @pytest.fixture(scope="session")
@@ -15,12 +17,14 @@ def shared_parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LearningP
         yield parts
 
 
-@pytest.fixture(params=TURN_LOGS)
-def parts(shared_parts: LearningProcesses, request: pytest.FixtureRequest) -> Iterator[LearningProcesses]:
-    """The shared servers with a turn log and a collection of this test's own; its workers are killed at the end."""
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.soak("the same with another queue"))])
+def parts(
+    shared_parts: LearningProcesses, request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[LearningProcesses]:
+    """The shared store with a turn log and a collection of this test's own; its workers are killed at the end."""
     name = "".join(character for character in request.node.name if character.isalnum())[-40:]
-    mine = shared_parts.apart(name, turn_log=request.param)
-    try:
+    with ExitStack() as stack:
+        redis_url = stack.enter_context(own_redis_server(tmp_path)).url if request.param == "redis" else ""
+        mine = shared_parts.apart(name, redis_url=redis_url)
+        stack.callback(mine.end)
         yield mine
-    finally:
-        mine.end()

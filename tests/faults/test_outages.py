@@ -1,6 +1,6 @@
-"""What the product needs is down for a while, one at a time: the store, the model that reads, the server that embeds.
+"""What the product needs is down or slow for a while, one at a time: store, turn log, what reads and what embeds.
 
-No chat fails, learning catches up by itself, and no part keeps the outage in its memory. `--long`: a minute each.
+No chat fails or waits, learning catches up by itself, and no part keeps the outage in its memory. A minute each.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from milvus_lite_server import free_port
 from milvus_standalone import TOKEN
 from misbehaving_model import running_moody_model
 from process_sizes import proportional_mb
-from product import Product, eventually
-from redis_server import RedisServer
-from two_of_each import ON_SERVERS, TURN_LOGS, Store, counted, is_learnt_once, is_whole, running_two_of_each, store_of
+from product import Product, eventually, running_product
+from redis_server import RedisServer, own_redis_server
+from slow_relay import SlowRelay, running_relay
+from two_of_each import ON_SERVERS, TURN_LOGS, Store, counted, is_learnt_once, is_whole, store_of
 from upstream import running_upstream
 
 from memory.runtime.gc_freeze import SPARE_BYTES
@@ -32,11 +33,13 @@ from memory.runtime.gc_freeze import SPARE_BYTES
 USERS = tuple(f"keeper-{number}" for number in range(8))
 PAUSE_SECONDS = 0.5
 CHATS_BETWEEN = 3  # statements come with as many chats that state nothing
-SHORT_SECONDS, LONG_SECONDS = 12.0, 60.0
+OUTAGE_SECONDS = 60.0
 WARM_SECONDS = 15.0  # of the same load, so that sizes are compared under it
 RETRY_SECONDS_MAX = 4.0  # so that a test need not wait for the five minutes of a long outage
 GROWTH_MAX = 0.1  # of the memory of filters, workers and API
 FILTERS = 2
+CHAT_SECONDS_MAX = 2.0  # Envoy goes on without us after one; who waited for a call or two would take longer
+DELAY_SECONDS = 3.0  # in each direction: nobody is answered in time
 FULL = "1mb"  # less than a server needs without any key
 PARTS = ("memproxy filter", "memproxy worker", "memproxy api")
 TURNS_LOST, TURNS_WAITING = "memproxy_turns_lost_total", "memproxy_queue_turns"
@@ -78,14 +81,15 @@ class Needed:
         await self.running[name].enter_async_context(self._starting(name))
 
     async def stop(self, name: str) -> None:
-        await self.running.pop(name).aclose()
+        await self.running.pop(name, AsyncExitStack()).aclose()  # it may be gone already
 
-    def config(self) -> Path:
+    def config(self, *, store_uri: str, redis_port: int) -> Path:
         model = {"model_role": "memory_extraction", "llm_model_name": "moody"}
         endpoint = {"address": "127.0.0.1", "port": self.ports["model"]}
         learn = {"reader": "model", "idle_seconds": 0.2, "retry_base_seconds": 0.5}
         settings = {
-            "milvus_uri": self.store.uri,
+            "milvus_uri": store_uri,
+            **({"redis_url": f"redis://127.0.0.1:{redis_port}"} if redis_port else {}),
             "external_models": [{**model, "llm_endpoint": endpoint, "llm_timeout_seconds": 5}],
             "memory": {
                 "learn": {**learn, "retry_max_seconds": RETRY_SECONDS_MAX},
@@ -113,34 +117,41 @@ def full(redis: RedisServer) -> Outage:
     return Outage("full", partial(asyncio.to_thread, limited), partial(asyncio.to_thread, unlimited), keeps_turns=True)
 
 
+def slow(name: str, relay: SlowRelay) -> Outage:
+    """Everything is answered, far too late."""
+
+    async def answer_after(seconds: float) -> None:
+        relay.delay_seconds = seconds
+
+    return Outage(f"slow-{name}", partial(answer_after, DELAY_SECONDS), partial(answer_after, 0.0), keeps_turns=True)
+
+
 @asynccontextmanager
 async def running_product_that_needs(kind: str, folder: Path) -> AsyncIterator[tuple[Product, Sequence[Outage]]]:
     """With all that may happen to it."""
-    needed, turn_log = Needed(folder, store_of(kind, folder)), kind.split()[0]
+    needed = Needed(folder, store_of(kind, folder))
     outages = [Outage(name, partial(needed.stop, name), partial(needed.start, name)) for name in NEEDED]
-    with running_upstream() as upstream:
+    async with AsyncExitStack() as stack:
+        upstream = stack.enter_context(running_upstream())
         for name in NEEDED:
             await needed.start(name)
-        try:
-            started = running_two_of_each(turn_log, folder / "data", upstream=upstream.url, config=needed.config())
-            product, redis = await asyncio.to_thread(started.__enter__)
-            if redis is not None:
-                gone, back = partial(asyncio.to_thread, redis.kill), partial(asyncio.to_thread, redis.start)
-                outages.append(Outage("redis", gone, back, keeps_turns=True))
-                outages.append(full(redis))
-            try:
-                yield product, outages
-            finally:
-                await asyncio.to_thread(started.__exit__, None, None, None)
-        finally:
-            for name in list(needed.running):
-                await needed.stop(name)
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Where Redis holds the turn log, more can go away; without it, and with a Milvus server, with `--long`."""
-    kinds = (*TURN_LOGS, pytest.param(ON_SERVERS, marks=pytest.mark.soak("a Milvus server keeps both cores busy")))
-    metafunc.parametrize("kind", kinds if metafunc.config.getoption("--long") else ["redis"])
+            stack.push_async_callback(needed.stop, name)
+        relay = stack.enter_context(running_relay(needed.store.port))
+        outages.append(slow("store", relay))
+        redis_port = 0
+        if kind.split()[0] == "redis":
+            (folder / "redis").mkdir()
+            redis = stack.enter_context(own_redis_server(folder / "redis"))
+            gone, back = partial(asyncio.to_thread, redis.kill), partial(asyncio.to_thread, redis.start)
+            between = stack.enter_context(running_relay(redis.port))
+            redis_port = between.port
+            outages += [Outage("redis", gone, back, keeps_turns=True), full(redis), slow("redis", between)]
+        config = needed.config(store_uri=f"http://127.0.0.1:{relay.port}", redis_port=redis_port)
+        words = ("--filters", "2", "--workers", "2")
+        started = running_product(folder / "data", *words, upstream=upstream.url, config=config)
+        product = await asyncio.to_thread(started.__enter__)
+        stack.push_async_callback(asyncio.to_thread, started.__exit__, None, None, None)
+        yield product, outages
 
 
 def talkers(prefix: str) -> list[Talker]:
@@ -155,11 +166,11 @@ def talkers(prefix: str) -> list[Talker]:
     return [Talker(f"{prefix}-{user}", says, "s1") for user in USERS]
 
 
-@pytest.mark.slow("something is down for some seconds, or a minute")
+@pytest.mark.soak("something is down for a minute, and sizes are compared")
+@pytest.mark.parametrize("kind", [*TURN_LOGS, ON_SERVERS])
 async def test_an_outage_fails_no_chat_is_caught_up_with_and_leaves_no_trace_in_memory(
-    tmp_path: Path, kind: str, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seconds = LONG_SECONDS if pytestconfig.getoption("--long") else SHORT_SECONDS
     if kind == ON_SERVERS:
         monkeypatch.setenv("MEMPROXY_MEMORY_MILVUS_TOKEN", TOKEN)
     async with running_product_that_needs(kind, tmp_path) as (product, outages):
@@ -167,7 +178,7 @@ async def test_an_outage_fails_no_chat_is_caught_up_with_and_leaves_no_trace_in_
         await chats_are_learnt(product, "warm", seconds=WARM_SECONDS)
         for outage in outages:
             before = sizes(product)
-            await chats_are_learnt(product, outage.name, seconds=seconds, outage=outage)
+            await chats_are_learnt(product, outage.name, seconds=OUTAGE_SECONDS, outage=outage)
             after = sizes(product)
             sized = {part: (size, after[part]) for part, size in before.items()}
             grown = {part: pair for part, pair in sized.items() if pair[1] > allowed_mb(part, pair[0])}
@@ -193,6 +204,9 @@ async def chats_are_learnt(product: Product, name: str, *, seconds: float, outag
             await outage.back()
         await asyncio.sleep(1.0)
     assert load.failures == {}
+    if outage is not None and outage.name.startswith("slow"):
+        late = [chat for chat in load.chats if not chat.is_streamed and chat.ended - chat.began > CHAT_SECONDS_MAX]
+        assert late == [], f"{name}: they waited"
     for user in {talker.user for talker in people}:
         said = {chat.said for chat in load.chats if chat.user == user}
         await asyncio.to_thread(is_learnt_once, product, user, said, stated=said & THINGS)

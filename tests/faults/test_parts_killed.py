@@ -6,18 +6,15 @@ Chats of both APIs take turns.
 from __future__ import annotations
 
 import signal
-import time
 from functools import partial
-from pathlib import Path
 
 import httpx
 import pytest
 from api_shapes import ASKED_COMPLETIONS, SHAPES, AskedShape
-from kept_things import kept_thing
 from product import READY_SECONDS_MAX, Product, eventually, sentences, with_pid
 from upstream import RecordingUpstream
 
-ANSWER_SECONDS_MAX = 2.0
+pytestmark = pytest.mark.full("parts of the product are killed, and come back")
 FACT = "My locker at the pool has the number 117."
 QUESTION = "What number has my locker at the pool?"
 OBSERVERS = "cluster.memory_observe.membership_healthy"
@@ -35,11 +32,9 @@ def product(shared_product: Product) -> Product:
 def answered(
     product: Product, upstream: RecordingUpstream, *, shape: AskedShape = ASKED_COMPLETIONS, is_stripped: bool = True
 ) -> str:
-    """One chat; its memory status. Fails if it is late, unanswered or carries our fields to the upstream."""
-    started = time.monotonic()
+    """One chat; its memory status. Fails if it is unanswered or carries our fields to the upstream."""
     answer = product.chat(QUESTION, "patient", shape=shape)
     assert answer.status_code == 200
-    assert time.monotonic() - started < ANSWER_SECONDS_MAX
     if is_stripped:
         assert b"memory_context" not in upstream.last_chat().body
     return answer.headers.get("x-memory-status", "")
@@ -48,7 +43,7 @@ def answered(
 def remembers_again(product: Product, upstream: RecordingUpstream) -> None:
     for shape in SHAPES:
         again = partial(answered, product, upstream, shape=shape, is_stripped=False)
-        eventually(lambda again=again: again() == "used", seconds=40, every=0.3)
+        eventually(lambda again=again: again() == "used", seconds=READY_SECONDS_MAX, every=0.3)
         assert "117" in shape.note(upstream.last_chat().body, QUESTION)
     eventually(lambda: is_observed(product))
 
@@ -56,7 +51,7 @@ def remembers_again(product: Product, upstream: RecordingUpstream) -> None:
 def is_observed(product: Product) -> bool:
     """Whether Envoy shows replies to a filter: it checks that apart from requests, and may find it a moment later."""
     stats = httpx.get(
-        f"http://127.0.0.1:{product.ports['envoy_admin']}/stats", params={"filter": OBSERVERS}, timeout=10
+        f"http://127.0.0.1:{product.ports['envoy_admin']}/stats", params={"filter": OBSERVERS}, timeout=30
     )
     return stats.text.strip() == f"{OBSERVERS}: 1"
 
@@ -66,7 +61,7 @@ def is_held(product: Product) -> None:
     page = f"http://127.0.0.1:{product.ports['metrics']}/metrics"
 
     def searches() -> float:
-        lines = httpx.get(page, timeout=10).text.splitlines()
+        lines = httpx.get(page, timeout=30).text.splitlines()
         return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(STORE_SEARCHES))
 
     def costs_no_search() -> bool:
@@ -89,8 +84,8 @@ def test_milvus_stopped(product: Product, upstream: RecordingUpstream) -> None:
     [milvus] = product.children("milvus-lite")[:1]
     with_pid(milvus, signal.SIGSTOP)
     try:
-        for shape in SHAPES * 3:  # who talked before still gets memories, from the working set
-            assert answered(product, upstream, shape=shape) == "used"
+        for shape in SHAPES:  # who talked before still gets memories, from the working set
+            eventually(lambda shape=shape: answered(product, upstream, shape=shape) == "used")
             assert "117" in shape.note(upstream.last_chat().body, QUESTION)
         for shape in SHAPES:
             product.chat(QUESTION, "newcomer", shape=shape)
@@ -105,7 +100,7 @@ def test_part_killed(product: Product, upstream: RecordingUpstream, part: str) -
     remembers_again(product, upstream)
     for pid in product.children(part):
         with_pid(pid, signal.SIGKILL)
-    for shape in SHAPES * 3:
+    for shape in SHAPES:
         answered(product, upstream, shape=shape, is_stripped=part != "memproxy filter")
     remembers_again(product, upstream)
     statement = f"I live in Leeds and my dog is called {part.split()[-1].title()}."
@@ -116,35 +111,18 @@ def test_part_killed(product: Product, upstream: RecordingUpstream, part: str) -
         eventually(lambda user=user: is_learnt(product, user, statement), seconds=READY_SECONDS_MAX, every=0.3)
 
 
-def test_upstream_failing(product: Product, upstream: RecordingUpstream) -> None:
-    upstream.status = 503
-    started = time.monotonic()
-    assert [product.chat(QUESTION, "patient", shape=shape).status_code for shape in SHAPES] == [503, 503]
-    assert time.monotonic() - started < ANSWER_SECONDS_MAX
-    upstream.status = 200
+@pytest.mark.parametrize("part", ["memproxy api", "envoy"])
+def test_a_part_that_clients_talk_to_is_started_again_and_counted(
+    product: Product, upstream: RecordingUpstream, part: str
+) -> None:
+    [before], name = product.children(part), part.rpartition(" ")[2]
+    with_pid(before, signal.SIGKILL)
+    eventually(lambda: [pid for pid in product.children(part) if pid != before])
+
+    def page() -> str:
+        return httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=30).text
+
+    eventually(lambda: f'memproxy_part_up{{part="{name}"}} 1.0' in page(), seconds=READY_SECONDS_MAX, every=0.5)
+    assert f'memproxy_part_restarts_total{{part="{name}"}}' in page()
+    assert product.stdout == [product.stdout[0]]
     remembers_again(product, upstream)
-
-
-@pytest.mark.slow("three starts of the product")
-def test_kill_nine_of_everything_loses_and_doubles_nothing(upstream: RecordingUpstream, tmp_path: Path) -> None:
-    product = Product(tmp_path / "data", upstream=upstream.url)
-    told: list[str] = []
-    for cycle in range(2):
-        product.start()
-        for i in range(22):
-            number = cycle * 22 + i
-            statement = kept_thing(number)
-            told.append(statement)
-            shape, is_streamed = SHAPES[number // 2 % 2], bool(number % 2)
-            answer = product.chat(statement, "survivor", shape=shape, session_id=f"s{number}", stream=is_streamed)
-            assert answer.status_code == 200
-        time.sleep(0.3)
-        product.kill_everything()
-    product.start()
-    try:
-        assert product.flush("survivor") == {"pending": 0, "failed": 0}
-        stored = product.memories("survivor")
-    finally:
-        assert product.stop() == 0
-    assert sentences(told) - sentences(stored) == set(), "lost"
-    assert len(stored) == len(told), "doubled"

@@ -1,10 +1,14 @@
-"""Parts of a product with two filters and two workers are restarted or killed while chats run.
+"""Parts of a product with two filters, two workers and its turn log on Redis are restarted or killed while chats run.
 
-No chat fails, all are recorded, and none goes without memory but those that Envoy had sent to a filter that was killed.
+No chat fails, and all are recorded. In soak also: none goes without memory but those that Envoy had sent to a filter
+that was killed.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,44 +17,64 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import pytest
 from chat_load import ChatLoad, chatting
 from product import Product, eventually, with_pid
-from two_of_each import TURN_LOGS, chats_of_filters, is_whole, kept_of, running_two_of_each
+from redis_server import RedisServer
+from two_of_each import chats_of_filters, is_whole, kept_of, running_two_of_each
 from upstream import RecordingUpstream, running_upstream
+from whole_lives import assert_a_project_is_erased
 
+from memory.runtime.release import RUNNING
+
+pytestmark = pytest.mark.full("a product with two filters and two workers on Redis")
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
+OLD = "0.0.9"
 FACT = "My locker at the pool has the number 117."
 QUESTION = "What number has my locker at the pool?"
 USERS = tuple(f"swimmer-{number}" for number in range(4))
 LOAD_SECONDS = 1.0  # of chats before and after what happens to a part, so that there are some to judge by
 STILL_SECONDS = 4.0
 ANSWER_SECONDS_MAX = 4.0  # Envoy's time-out of 1 s, on a busy machine
-SEEN_SECONDS_MAX = 2.0  # from the end of a flush until another filter knows
 QUESTIONS_MAX = 200  # until both filters were chosen
 RESTARTED = ("memproxy filter", "memproxy worker", "memproxy api", "milvus-lite server")
 
 
+@dataclass(frozen=True, slots=True)
+class TwoOfEach:
+    product: Product
+    redis: RedisServer
+    upstream: RecordingUpstream
+
+
 @pytest.fixture(scope="module")
-def upstream() -> Iterator[RecordingUpstream]:
-    with running_upstream() as server:
-        server.chunk_seconds, server.chunk_count = 0.1, 12  # streams that outlast a health check
-        yield server
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoOfEach]:
+    """Started by an older release, which is today's code under an older version's name, as installers leave it."""
+    folder = tmp_path_factory.mktemp("two")
+    metadata = folder / "site" / f"memproxy-{OLD}.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text(f"Metadata-Version: 2.1\nName: memproxy\nVersion: {OLD}\n")
+    inherited = os.environ  # noqa: TID251 - what a shell would pass on
+    with running_upstream() as upstream, pytest.MonkeyPatch.context() as patch:
+        upstream.chunk_seconds, upstream.chunk_count = 0.1, 12  # streams that outlast a health check
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(folder / "site"), inherited.get("PYTHONPATH", "")]))
+        with running_two_of_each("redis", folder / "data", upstream=upstream.url) as (product, redis):
+            metadata.unlink()
+            metadata.parent.rmdir()  # from now on today's version is what is installed
+            assert redis is not None
+            for user in USERS:
+                assert product.chat(FACT, user).status_code == 200
+                assert product.flush(user)["pending"] == 0
+            yield TwoOfEach(product, redis, upstream)
 
 
-@pytest.fixture(scope="module", params=TURN_LOGS)
-def product(
-    request: pytest.FixtureRequest, upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Product]:
-    data_dir = tmp_path_factory.mktemp("two") / "data"
-    with running_two_of_each(request.param, data_dir, upstream=upstream.url) as (started, _):
-        for user in USERS:
-            assert started.chat(FACT, user).status_code == 200
-            assert started.flush(user)["pending"] == 0
-        yield started
+@pytest.fixture
+def product(two: TwoOfEach) -> Product:
+    return two.product
 
 
 def warm(product: Product) -> None:
@@ -65,24 +89,11 @@ def is_recorded(product: Product, load: ChatLoad, before: Mapping[str, int]) -> 
     """Every chat is in the record, with its answer."""
     for user in USERS:
         wanted = before[user] + sum(chat.user == user for chat in load.chats)
-        eventually(lambda user=user, wanted=wanted: answered_turns(product, user) >= wanted)
-
-
-def recorded(product: Product) -> dict[str, int]:
-    return {user: answered_turns(product, user) for user in USERS}
-
-
-def answered_turns(product: Product, user: str) -> int:
-    """How many exchanges of this user are complete in the record."""
-    return kept_of(product, user).closed.total()
+        eventually(lambda user=user, wanted=wanted: kept_of(product, user).closed.total() >= wanted)
 
 
 def is_remembering(load: ChatLoad, *, none_max: int = 0) -> None:
-    """Every chat was answered in full, and all but so many with a note.
-
-    On a busy machine recall itself may be too late now and then, and says so: that has nothing to do with a restart.
-    """
-    assert load.failures == {}
+    """All but so many got a note. Recall itself may be too late now and then, and says so."""
     seen = load.memory_of()
     late = seen.pop("unavailable", 0)
     assert late <= max(1, len(load.chats) // 100), f"{late} of {len(load.chats)} were too late"
@@ -90,22 +101,25 @@ def is_remembering(load: ChatLoad, *, none_max: int = 0) -> None:
     assert set(seen) <= {"used", "none"}, seen
 
 
-@pytest.mark.slow("every part is restarted")
-def test_a_rolling_restart_fails_no_chat_and_none_goes_without_memory(product: Product) -> None:
+def restarted_under_load(product: Product) -> ChatLoad:
+    """What clients saw meanwhile: every chat and call was answered, and every chat is on record."""
     warm(product)
-    before, known = {part: set(product.children(part)) for part in RESTARTED}, recorded(product)
-    command = [MEMPROXY, "restart", "--data-dir", str(product.data_dir)]
-    with chatting(product, QUESTION, USERS) as load, asking_the_api(product) as answers:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=400)
-    assert said.returncode == 0, said.stderr
-    assert [line.split()[-1] for line in said.stderr.splitlines() if line.startswith("restarting")] == [
+    before = {part: set(product.children(part)) for part in RESTARTED}
+    known = {user: kept_of(product, user).closed.total() for user in USERS}
+    command = [MEMPROXY, "restart", "--json", "--data-dir", str(product.data_dir)]
+    with chatting(product, QUESTION, USERS, pause_seconds=0.2) as load, asking_the_api(product) as answers:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=400)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["state"] == "done"
+    assert [line.split()[-1] for line in ended.stderr.splitlines() if line.startswith("restarting")] == [
         *("filter-0", "filter-1", "worker-0", "worker-1", "api", "milvus")
     ]
-    is_remembering(load)
-    assert set(answers) == {200}
     for part, pids in before.items():
         assert set(product.children(part)).isdisjoint(pids), f"{part} was not restarted"
+    assert load.failures == {}
+    assert set(answers) == {200}
     is_recorded(product, load, known)
+    return load
 
 
 @contextmanager
@@ -128,10 +142,37 @@ def asking_the_api(product: Product) -> Iterator[list[int]]:
         thread.join()
 
 
+def test_a_rolling_restart_fails_no_chat_and_renews_the_parts_of_an_older_release(
+    two: TwoOfEach, tmp_path: Path
+) -> None:
+    """Somebody upgraded and did not restart: until they do, the doctor names every part of the old release."""
+    found = doctor_on(two, tmp_path)
+    old = sorted(re.findall(rf"(\w+) \(pid \d+\) runs {re.escape(OLD)}", found["version"]["says"]))
+    assert (found["version"]["level"], set(old)) == ("warn", {"api", "filter", "worker"})
+    assert f"{RUNNING} is installed" in found["version"]["says"]
+    assert (found["memproxy up"]["level"], OLD in found["memproxy up"]["says"]) == ("warn", True)
+    restarted_under_load(two.product)
+    found = doctor_on(two, tmp_path)
+    assert found["version"]["says"] == f"{RUNNING}, run by 1 api, 2 filter, 2 worker"
+    assert "`memproxy restart` renews its parts only" in found["memproxy up"]["advice"]
+
+
+def doctor_on(two: TwoOfEach, folder: Path) -> dict[str, dict[str, str]]:
+    """As a shell starts it, with what is installed by then."""
+    config = folder / "doctor.yaml"
+    ports = dict.fromkeys(("port", "api_port", "envoy_admin_port", "metrics_port"), 0)
+    state = {"data_dir": str(two.product.data_dir), "redis_url": two.redis.url}
+    config.write_text(json.dumps({**state, "models_dir": str(folder / "models"), **ports}))
+    ended = subprocess.run(
+        [MEMPROXY, "doctor", "--json", "--config", str(config)], capture_output=True, text=True, timeout=120
+    )
+    return {one["check"]: one for one in json.loads(ended.stdout)["checks"]}
+
+
 def test_a_call_over_a_connection_that_was_open_when_the_api_was_stopped_is_answered(product: Product) -> None:
     """As of a client that keeps connections, whose next call is on its way."""
     [stopped] = product.children("memproxy api")
-    with socket.create_connection(("127.0.0.1", product.ports["api"]), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", product.ports["api"]), timeout=30) as connection:
         with_pid(stopped, signal.SIGTERM)
         eventually(lambda: refuses_connections(product.ports["api"]), every=0.01)
         connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: api\r\n\r\n")
@@ -142,13 +183,40 @@ def test_a_call_over_a_connection_that_was_open_when_the_api_was_stopped_is_answ
 
 def refuses_connections(port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=10).close()
+        socket.create_connection(("127.0.0.1", port), timeout=30).close()
     except ConnectionError:
         return True
     return False
 
 
-@pytest.mark.slow("waits until the filter is back")
+def test_what_one_filter_recorded_is_learnt_and_seen_by_the_other(product: Product) -> None:
+    """Envoy chooses the filter: questions go on until both have answered, of which one knew nothing."""
+    eventually(lambda: is_whole(product), seconds=60)
+    user, question = "traveller", "Which city do I fly to in May?"
+    for _ in range(6):
+        product.chat(question, user)  # both filters know this user, without the fact
+    assert product.chat("I fly to Lisbon in May.", user).status_code == 200
+    assert product.flush(user) == {"pending": 0, "failed": 0}
+    before = chats_of_filters(product, "used")
+    assert len(before) == 2
+    for _ in range(QUESTIONS_MAX):
+        product.ask(question, user)
+        after = chats_of_filters(product, "used")
+        if all(after[filter_] > before[filter_] for filter_ in before):
+            return
+    raise AssertionError("one filter does not know it, or gets no chats")
+
+
+def test_of_a_project_that_is_erased_no_byte_is_left_on_redis(two: TwoOfEach) -> None:
+    assert_a_project_is_erased(two.product, two.upstream, files=[two.redis.folder])
+
+
+@pytest.mark.soak("no chat may wait a second for its memory")
+def test_a_rolling_restart_leaves_no_chat_without_memory(product: Product) -> None:
+    is_remembering(restarted_under_load(product))
+
+
+@pytest.mark.soak("judges what happened within a second")
 def test_a_killed_filter_costs_memory_only_for_what_it_was_working_on(product: Product) -> None:
     warm(product)
     victim = product.children("memproxy filter")[0]
@@ -158,11 +226,12 @@ def test_a_killed_filter_costs_memory_only_for_what_it_was_working_on(product: P
         killed = time.monotonic()
         time.sleep(2 * LOAD_SECONDS)
         eventually(lambda: is_whole(product), seconds=60)
+    assert load.failures == {}
     is_remembering(load, none_max=len(USERS))
     assert all(abs(chat.began - killed) < 1 for chat in load.without_memory() if chat.memory == "none")
 
 
-@pytest.mark.slow("stops parts for some seconds")
+@pytest.mark.soak("judges how long chats wait")
 @pytest.mark.parametrize("part", ["memproxy filter", "memproxy worker", "milvus-lite server"])
 def test_a_part_that_stands_still_fails_no_chat(product: Product, part: str) -> None:
     warm(product)
@@ -183,24 +252,3 @@ def test_a_part_that_stands_still_fails_no_chat(product: Product, part: str) -> 
     else:
         assert without == []
     assert max(chat.ended - chat.began for chat in load.chats if not chat.is_streamed) < ANSWER_SECONDS_MAX
-
-
-def test_what_one_filter_recorded_is_learnt_and_seen_by_the_other_within_two_seconds(product: Product) -> None:
-    """Envoy chooses the filter: questions go on until both have answered, of which one knew nothing."""
-    eventually(lambda: is_whole(product), seconds=60)
-    user, question = "traveller", "Which city do I fly to in May?"
-    for _ in range(6):
-        product.chat(question, user)  # both filters know this user, without the fact
-    assert product.chat("I fly to Lisbon in May.", user).status_code == 200
-    assert product.flush(user) == {"pending": 0, "failed": 0}
-    flushed, seen, asked, before = time.monotonic(), 0, 0, chats_of_filters(product, "used")
-    assert len(before) == 2
-    while seen < 8 or not both_grew(before, chats_of_filters(product, "used")):
-        answer = product.ask(question, user)
-        seen, asked = seen + 1 if answer.headers["x-memory-status"] == "used" else 0, asked + 1
-        assert time.monotonic() - flushed < SEEN_SECONDS_MAX or seen, "a filter does not know it yet"
-        assert asked < QUESTIONS_MAX, "one filter gets no chats"
-
-
-def both_grew(before: dict[int, float], after: dict[int, float]) -> bool:
-    return all(after[filter_] > before[filter_] for filter_ in before)

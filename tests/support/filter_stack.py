@@ -47,7 +47,7 @@ from memory.secrets.redaction import redact
 
 ENVOY = Path(sys.executable).with_name("envoy")
 EDGE_SECRET = "s3cret-of-this-run"
-READY_SECONDS = 20.0
+READY_SECONDS = 60.0
 CHECK_SECONDS_MAX = 1.1  # what Envoy waits for the answer to a health check, and a little
 PATIENT_SECONDS = 15.0  # for an answer of the filter: a busy machine stands still longer than the product waits
 NOTE = "Their cat is called Miu."
@@ -56,11 +56,14 @@ CLOCK: Clock = time.time  # noqa: TID251 - what memory/processes/composition.py 
 
 @dataclass
 class ScriptedRecall:
-    """Finds `NOTE` for everybody, after `seconds`. It stands where the model's traits say, else at `placement`."""
+    """Finds `NOTE` for everybody, after `seconds` and once `may_end`. It stands where the model's traits say, else at
+    `placement`.
+    """
 
     model_capabilities: ModelCapabilities
     placement: Placement = Placement.SYSTEM
     seconds: float = 0.0
+    may_end: asyncio.Event = field(default_factory=asyncio.Event)
     error: Exception | None = None
     asked: list[tuple[Scope, ChatRequest]] = field(default_factory=list)
     signals: list[UpstreamSignals] = field(default_factory=list)
@@ -68,6 +71,7 @@ class ScriptedRecall:
     def begin(self) -> None:
         """Forget what was asked and what a test has set."""
         self.placement, self.seconds, self.error = Placement.SYSTEM, 0.0, None
+        self.may_end.set()
         self.asked.clear()
         self.signals.clear()
 
@@ -75,6 +79,7 @@ class ScriptedRecall:
         self.asked.append((scope, request))
         self.signals.append(upstream)
         await asyncio.sleep(self.seconds)
+        await self.may_end.wait()
         if self.error:
             raise self.error
         assert request.conversation is not None
@@ -201,9 +206,15 @@ class FilterStack:
                 gauge = f"cluster.memory_{role}.membership_healthy"
                 await _until(lambda gauge=gauge: _shows(admin, gauge, count))
 
+    async def healthy(self, role: str) -> int:
+        """How many filters Envoy believes to be healthy in this role."""
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.plan.admin_port}", trust_env=False) as admin:
+            page = await admin.get("/stats", params={"filter": f"^cluster.memory_{role}.membership_healthy$"})
+        return int(page.text.rpartition(":")[2])
+
     async def turns(self, user_id: str, *, until: int = 0) -> list[Turn]:
         """The record of a user, once it has `until` turns that are no longer open."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + READY_SECONDS
         while True:
             turns = [turn async for turn in self.turn_log.turns(user_id)]
             if sum(turn.status != "opened" for turn in turns) >= until or time.monotonic() > deadline:
@@ -251,6 +262,7 @@ async def running_stack(
             **{"api_port": 1, "trusted_peers": ("127.0.0.0/8",), **settings},
         )
         recall = ScriptedRecall(SqliteModelCapabilities(database, clock=CLOCK))
+        recall.begin()
         windows = KnownWindows(WindowProbe(""), clock=CLOCK)
         running = FilterStack(
             plan, recall, process.log, templates, windows, Metrics(CollectorRegistry()), tasks, claims

@@ -23,7 +23,6 @@ import yaml
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
-from redis_server import redis_server
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
@@ -96,13 +95,10 @@ class LearningProcesses:
     redis_url: str = ""
     workers: list[WorkerProcess] = field(default_factory=list)
 
-    def apart(self, name: str, *, turn_log: str = "sqlite") -> LearningProcesses:
-        """The same store, with a turn log and a collection of its own; on Redis that of the one test that runs now."""
-        folder, redis_url = self.folder / name, ""
+    def apart(self, name: str, *, redis_url: str = "") -> LearningProcesses:
+        """The same store, with a turn log and a collection of its own."""
+        folder = self.folder / name
         folder.mkdir()
-        if turn_log == "redis":
-            redis_server().empty()
-            redis_url = redis_server().url
         return LearningProcesses(folder, self.milvus, f"memory_{name}", redis_url)
 
     def config(self, settings: Mapping[str, Any], *, metrics_port: int = 0) -> Path:

@@ -28,8 +28,6 @@ class Mood(StrEnum):
     SILENT = "silent"  # takes the question and never answers
     JUNK = "junk"
     HUGE = "huge"
-    HANGS_UP = "hangs up"
-    REFUSES = "refuses"
 
 
 class MoodyModel:
@@ -49,17 +47,12 @@ class MoodyModel:
         units = UNIT.findall(question)
         town = next((found[1] for _, unit in units if (found := TRIP.search(unit))), "")
         self.reads[town] += 1
-        return await self._manners(self.moods.get(town, Mood.WELL), request, [int(number) for number, _ in units])
+        return await self._manners(self.moods.get(town, Mood.WELL), [int(number) for number, _ in units])
 
-    async def _manners(self, mood: Mood, request: web.Request, units: list[int]) -> web.StreamResponse:
+    async def _manners(self, mood: Mood, units: list[int]) -> web.StreamResponse:
         match mood:
             case Mood.SILENT:
                 await asyncio.sleep(3_600)
-            case Mood.HANGS_UP:
-                assert request.transport is not None
-                request.transport.abort()
-            case Mood.REFUSES:
-                return web.Response(status=503)
             case Mood.HUGE:
                 return web.Response(body=b" " * HUGE_BYTES, content_type="application/json")
             case Mood.JUNK:

@@ -27,7 +27,8 @@ UNHURRIED = {
     "MEMPROXY_MEMORY_WORKING_SET_PATIENCE_MS": "300",
 }
 PATIENCE_SECONDS = 30.0  # for what happens behind an answer; a busy machine may stand still for seconds
-LATE_TIMES_MAX = 5  # more than that in a row is no busy machine
+OFF_ROUTE = "guests.example.com"  # where the shared product has no memory
+LATE_TIMES_MAX = 20  # in a row: a machine that others keep busy may be late for seconds
 
 
 class Product:
@@ -109,7 +110,7 @@ class Product:
         assert self.process is not None
         for pid in [self.process.pid, *self.children()]:
             with_pid(pid, signal.SIGKILL)
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=30)
         self._close()
 
     def _close(self) -> None:
@@ -138,6 +139,16 @@ class Product:
         answer = httpx.post(f"{self.api}/v1/memory/flush", params={"user_id": user_id}, json={}, timeout=130)
         answer.raise_for_status()
         return answer.json()
+
+    def receipt(self, answer: httpx.Response, user_id: str) -> Any:
+        """Of a chat. It is written behind the request, so it may come a moment after the reply."""
+        url = f"{self.api}/v1/memory/receipts/{answer.headers['x-memory-receipt']}"
+
+        def got() -> Any:
+            found = httpx.get(url, params={"user_id": user_id}, timeout=30)
+            return found.json() if found.status_code == 200 else None
+
+        return eventually(got)
 
     def memories(self, user_id: str) -> list[str]:
         """The contents of all active memories, through REST."""

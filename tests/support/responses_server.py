@@ -27,8 +27,6 @@ class ResponsesServer:
 
     output: list[list[Item]] = field(default_factory=list)  # of the next answers, in order; then it says "Noted."
     status: str = "completed"
-    http_status: int = 200
-    is_answering_all: bool = False  # other paths, too
     received: list[Received] = field(default_factory=list)
     prompts: list[list[Item]] = field(default_factory=list)
     held: dict[str, list[Item]] = field(default_factory=dict)
@@ -42,7 +40,7 @@ class ResponsesServer:
     def behave(self) -> None:
         """As at the start, but for what was received and is held."""
         self.output.clear()
-        self.status, self.http_status, self.is_answering_all = "completed", 200, False
+        self.status = "completed"
 
     def last(self) -> Item:
         """The last body that came."""
@@ -65,13 +63,9 @@ class ResponsesServer:
     async def _respond(self, request: Request) -> Response:
         body = await request.body()
         is_tokenizing = request.url.path.endswith("/tokenize")  # the filter asks, beside a chat
-        if is_tokenizing or not (self.is_answering_all or (request.url.path, request.method) == (PATH, "POST")):
+        if is_tokenizing or (request.url.path, request.method) != (PATH, "POST"):
             return JSONResponse({"error": {"message": "not found"}}, status_code=404)
         self.received.append(Received(request.method, request.url.path, dict(request.headers), body))
-        if request.url.path != PATH:
-            return JSONResponse({})
-        if self.http_status != 200:
-            return JSONResponse({"error": {"message": "out of order"}}, status_code=self.http_status)
         try:
             asked = json.loads(body)
             response = self.answer(asked)

@@ -39,19 +39,25 @@ class TraceCollector:
     port: int = 0
     received: list[bytes] = field(default_factory=list)
     is_gone: bool = False
+    decoded: list[CollectedSpan] = field(default_factory=list)
+    decoded_bodies: int = 0
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
     def spans(self) -> list[CollectedSpan]:
-        return [
+        """So far; each body is decoded once."""
+        new = self.received[self.decoded_bodies :]
+        self.decoded_bodies += len(new)
+        self.decoded += [
             _collected(service_of(resource.resource.attributes), span)
-            for body in list(self.received)
+            for body in new
             for resource in ExportTraceServiceRequest.FromString(body).resource_spans
             for scope in resource.scope_spans
             for span in scope.spans
         ]
+        return self.decoded
 
     def trace(self, trace_id: str) -> list[CollectedSpan]:
         return [span for span in self.spans() if span.trace_id == trace_id]

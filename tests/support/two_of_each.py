@@ -53,7 +53,7 @@ def running_two_of_each(
 def is_whole(product: Product) -> bool:
     """Whether Envoy sees two filters in both roles."""
     page = httpx.get(
-        f"http://127.0.0.1:{product.ports['envoy_admin']}/stats", params={"filter": "membership_healthy"}, timeout=10
+        f"http://127.0.0.1:{product.ports['envoy_admin']}/stats", params={"filter": "membership_healthy"}, timeout=30
     )
     return all(f"cluster.memory_{role}.membership_healthy: 2" in page.text for role in ("inject", "observe"))
 
@@ -126,5 +126,5 @@ def _is_all_there(product: Product, user: str, said: Collection[str], stated: Co
 
 def counted(product: Product, name: str) -> float:
     """The sum of the metrics page's lines that begin so."""
-    page = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=10).text
+    page = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=30).text
     return sum(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(name))

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from milvus_standalone import MilvusServer
+from milvus_standalone import TOKEN, MilvusServer
 from product import Product, eventually, running_product
 from redis import Redis
 from redis_server import RedisServer, own_redis_server
@@ -62,7 +62,6 @@ def erased(product: Product, user: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow("a product of its own, lives of users, and everything read that its servers hold")
 def test_of_an_erased_user_nothing_is_left_on_the_servers_and_the_proof_says_what_it_could_not_read(
     milvus_server: MilvusServer, collection: str, redis: RedisServer, upstream: RecordingUpstream, tmp_path: Path
 ) -> None:
@@ -71,8 +70,11 @@ def test_of_an_erased_user_nothing_is_left_on_the_servers_and_the_proof_says_wha
         milvus_server.configured(tmp_path, collection) as config,
         running_product(data, "--redis-url", redis.url, upstream=upstream.url, config=config) as product,
     ):
+        assert product.children("milvus-lite") == []
+        assert product.ports["milvus"] == milvus_server.port
         live(product, OTHER, OTHER_WORD)
         live(product, USER, WORD)
+        assert TOKEN not in product.log()
         kept = sorted(product.memories(OTHER))
         assert len(kept) >= 2
         receipts = call(product, "GET", "/receipts", USER).json()["receipts"]

@@ -1,4 +1,4 @@
-"""The whole way on a real Milvus server: `memproxy up --milvus-uri`, a chat, what it taught, and `memproxy doctor`."""
+"""`memproxy doctor` on a real Milvus server: what keeps it from the server, and what to do about it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,15 @@ from memory_rows import memory
 from milvus_kinds import PATIENT, prepared
 from milvus_standalone import TOKEN, MilvusServer
 from older_collections import older_collection
-from product import running_product
 from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner
-from upstream import RecordingUpstream
 
 from extproc.cli import memproxy
 from memory.adapters.milvus import schema
-from memory.adapters.milvus.partitions import all_partitions
 from memory.adapters.milvus.store import MilvusStore
 from memory.model import Change, ChangeKind, VectorOrigin
 from memory.runtime.metrics import Metrics
 
-USER = "rower"
 DIMENSION = 384
 
 
@@ -33,31 +29,6 @@ def configured(folder: Path, collection: str, **rest: object) -> Path:
     file = folder / "memproxy.yaml"
     file.write_text(json.dumps({"memory": {"milvus": {"collection": collection}}, **rest}))
     return file
-
-
-@pytest.mark.slow("starts the whole product")
-def test_what_one_session_said_is_recalled_in_another(
-    milvus_server: MilvusServer,
-    collection: str,
-    upstream: RecordingUpstream,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("MEMPROXY_MEMORY_MILVUS_TOKEN", TOKEN)
-    config = configured(tmp_path, collection)
-    words = ("--milvus-uri", milvus_server.uri)
-    with running_product(tmp_path / "data", *words, upstream=upstream.url, config=config) as product:
-        assert product.children("milvus-lite") == []
-        assert product.ports["milvus"] == milvus_server.port
-        product.chat("I row on the river on Thursdays.", USER, session_id="first")
-        assert product.flush(USER)["pending"] == 0
-        asked = product.ask("On which day do I row?", USER, session_id="second")
-        assert asked.headers["x-memory-status"] == "used"
-        assert "Thursdays" in upstream.last_chat().body.decode()
-        assert TOKEN not in product.log()
-    client = milvus_server.client()
-    assert set(all_partitions()) < set(client.list_partitions(collection))
-    client.close()
 
 
 @pytest.mark.parametrize(

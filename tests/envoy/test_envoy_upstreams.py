@@ -1,0 +1,130 @@
+"""What stands behind Envoy: an https upstream that proves its name, one below a path, one that closes connections."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from filter_stack import NOTE, running_stack
+from upstream import RecordingUpstream
+
+# Self-signed until 2126, all with the one key: a fresh machine need not have `openssl`. Each names another server:
+# openssl req -x509 -new -key key.pem -days 36500 -subj /CN=test -addext subjectAltName=DNS:localhost -out localhost.pem
+CERTIFICATES = Path(__file__).resolve().parents[1] / "data" / "tls"
+KEY = CERTIFICATES / "key.pem"
+LOCALHOST, ADDRESS, ELSEWHERE = (CERTIFICATES / f"{name}.pem" for name in ("localhost", "address", "elsewhere"))
+ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nkeep-alive: timeout=5, max=100\r\n\r\nok"
+QUESTION = json.dumps(
+    {
+        "model": "m",
+        "messages": [{"role": "user", "content": "What is my cat called?"}],
+        "memory_context": {"user_id": "alice"},
+    }
+).encode()
+
+
+@asynccontextmanager
+async def https_upstream(certificate: Path) -> AsyncIterator[tuple[int, list[bytes]]]:
+    """Answers 204 to everything under this certificate; its port, and the request heads that it got."""
+    heads: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, KEY)
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
+    async with server:
+        yield server.sockets[0].getsockname()[1], heads
+
+
+@pytest.mark.parametrize(
+    ("host", "certificate", "status"),
+    [
+        ("localhost", LOCALHOST, 204),
+        pytest.param("127.0.0.1", ADDRESS, 204, marks=pytest.mark.full("another kind of name")),
+        ("localhost", ELSEWHERE, 503),
+    ],
+    ids=["its name", "its address", "another name"],
+)
+async def test_an_upstream_is_reached_only_when_it_proves_its_name(host: str, certificate: Path, status: int) -> None:
+    async with (
+        https_upstream(certificate) as (port, heads),
+        running_stack(f"https://{host}:{port}/base", root_certificates=certificate) as stack,
+        stack.client() as client,
+    ):
+        assert (await client.get("/v1/models")).status_code == status
+        if status == 503:
+            assert heads == []
+        else:
+            assert heads[0].startswith(b"GET /base/v1/models HTTP/1.1\r\n")
+            assert f"host: {host}:{port}\r\n".encode() in heads[0]
+
+
+@asynccontextmanager
+async def closing_upstream() -> AsyncIterator[int]:
+    """Answers the first request of each connection and closes it when the next one arrives: a race, always lost."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(ANSWER)
+        await writer.drain()
+        await reader.read(1)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+@pytest.mark.full("two more stacks")
+@pytest.mark.parametrize(("is_kept_alive", "expected"), [(True, [200, 503]), (False, [200, 200])])
+async def test_with_a_connection_for_each_request_nothing_meets_the_closing(
+    is_kept_alive: bool, expected: list[int]
+) -> None:
+    async with (
+        closing_upstream() as port,
+        running_stack(f"http://127.0.0.1:{port}", is_upstream_kept_alive=is_kept_alive) as stack,
+        stack.client() as client,
+    ):
+        assert [(await client.post("/v1/files")).status_code for _ in expected] == expected
+
+
+async def test_an_upstream_below_a_path_gets_its_path_and_its_own_host(upstream: RecordingUpstream) -> None:
+    async with running_stack(f"http://localhost:{upstream.port}/base/v1/") as stack, stack.client() as client:
+        await client.post("/v1/chat/completions?x=1", content=QUESTION)
+        assert upstream.received[-1].path == "/base/v1/chat/completions"
+        assert upstream.received[-1].headers["host"] == f"localhost:{upstream.port}"
+        assert upstream.received[-1].headers["x-forwarded-host"] == f"127.0.0.1:{stack.plan.port}"
+        assert NOTE in upstream.received[-1].system_text()
+        await client.get("/v1/models")
+        assert upstream.received[-1].path == "/base/v1/models"
+
+
+@pytest.mark.full("a stack of its own")
+async def test_a_websocket_upgrade_passes() -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
+        writer.write(await reader.readexactly(5))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(echo, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, running_stack(f"http://127.0.0.1:{port}") as stack:
+        reader, writer = await asyncio.open_connection("127.0.0.1", stack.plan.port)
+        writer.write(b"GET /v1/realtime HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert b" 101 " in head
+        writer.write(b"hello")
+        assert await reader.readexactly(5) == b"hello"
+        writer.close()

@@ -1,0 +1,166 @@
+"""Who shares memory, through the whole product: opting out by user, header and route; members of shared projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+from product import OFF_ROUTE, Product, eventually, in_time
+from upstream import RecordingUpstream
+
+FACT = "My kayak is stored at the boathouse in Dorset."
+QUESTION = "Where is my kayak stored?"
+
+
+LAUNCH, WHEN, MORE = "The kestrel launch is on Friday the 13th.", "When is the kestrel launch?", "And where is it?"
+PROJECT = "project of the whole product"
+
+
+def sent(upstream: RecordingUpstream) -> str:
+    return upstream.last_chat().body.decode()
+
+
+def chat(product: Product, text: str, user: str, session: str, **headers: str) -> httpx.Response:
+    body = {
+        "model": "m",
+        "messages": [{"role": "user", "content": text}],
+        "memory_context": {"user_id": user, "session_id": session},
+    }
+    answer = httpx.post(f"{product.url}/v1/chat/completions", json=body, headers=headers, timeout=30)
+    assert answer.status_code == 200
+    return answer
+
+
+def asked(product: Product, user: str, session: str, **headers: str) -> str:
+    """The status of the question's reply."""
+    answer = in_time(lambda: chat(product, QUESTION, user, session, **headers))
+    return answer.headers["x-memory-status"]
+
+
+def test_a_user_opts_out_and_in_again(shared_product: Product, upstream: RecordingUpstream) -> None:
+    product, user = shared_product, {"user_id": "opting-out"}
+    chat(product, FACT, "opting-out", "s1")
+    product.flush("opting-out")
+    assert asked(product, "opting-out", "s2") == "used"
+    switch = f"{product.url}/v1/memory/opt-out"  # under the proxy's port, like all of the API
+    assert httpx.put(switch, params=user, timeout=30).json()["opted_out"] is True
+    assert asked(product, "opting-out", "s3") == "disabled"
+    assert "Dorset" not in sent(upstream)
+    chat(product, "My sister is called Ida.", "opting-out", "s4")
+    product.flush("opting-out")
+    assert httpx.delete(switch, params=user, timeout=30).json()["opted_out"] is False
+    assert asked(product, "opting-out", "s5") == "used"
+    chat(product, "My brother is called Max.", "opting-out", "s6")
+    product.flush("opting-out")
+    memories = " ".join(product.memories("opting-out"))
+    assert ("Dorset" in memories, "Ida" in memories, "Max" in memories) == (True, False, True)
+
+
+def test_a_header_switches_memory_off_for_one_request(shared_product: Product, upstream: RecordingUpstream) -> None:
+    product = shared_product
+    chat(product, FACT, "header-off", "s1")
+    product.flush("header-off")
+    off = chat(product, QUESTION + " My sister is called Ida.", "header-off", "s2", **{"X-Memory": "Off"})
+    assert off.headers["x-memory-status"] == "disabled"
+    last = upstream.last_chat()
+    assert "x-memory" not in last.headers
+    assert b"memory_context" not in last.body
+    assert b"Dorset" not in last.body
+    assert asked(product, "header-off", "s3", **{"x-memory": "on"}) == "used"
+    product.flush("header-off")
+    assert "Ida" not in " ".join(product.memories("header-off"))
+
+
+def test_a_route_without_memory_is_neither_recalled_nor_learnt(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
+    product = shared_product
+    answer = chat(product, FACT, "guest", "s1", host=OFF_ROUTE)
+    assert answer.headers["x-memory-status"] == "disabled"
+    assert "x-memory-receipt" not in answer.headers
+    assert "memory_context" not in sent(upstream)
+    chat(product, "My sister is called Ida.", "guest", "s2")
+    product.flush("guest")
+    memories = " ".join(product.memories("guest"))
+    assert ("Dorset" in memories, "Ida" in memories) == (False, True)
+
+
+def call(product: Product, user: str, method: str, path: str, body: object = None) -> Any:
+    """REST through the proxy, under `/v1/memory`."""
+    url = f"{product.url}/v1/memory{path}"
+    answer = httpx.request(method, url, params={"user_id": user}, json=body, timeout=30)
+    assert answer.is_success, answer.text
+    return answer.json()
+
+
+def chat_in_project(product: Product, user: str, *said: str) -> httpx.Response:
+    messages = [
+        {"role": role, "content": text} for text in said for role, text in (("user", text), ("assistant", "I see."))
+    ]
+    body = {"model": "m", "messages": messages[:-1], "memory_context": {"user_id": user, "project_id": PROJECT}}
+    return httpx.post(f"{product.url}/v1/chat/completions", json=body, timeout=30)
+
+
+def is_told(product: Product, upstream: RecordingUpstream, user: str, *said: str) -> bool:
+    """Whether the model got to read what is shared."""
+    assert in_time(lambda: chat_in_project(product, user, *said)).status_code == 200
+    return "Friday the 13th" in upstream.last_chat().body.decode()
+
+
+def test_members_are_told_others_are_not_and_a_removed_member_is_not_any_more(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
+    product = shared_product
+    project = f"/projects/{PROJECT.replace(' ', '%20')}"
+    call(product, "olga", "POST", "/projects", {"project_id": PROJECT})
+    for user, role in (("edith", "editor"), ("vic", "viewer")):
+        call(product, "olga", "PUT", f"{project}/members/{user}", {"role": role})
+    shared = {"content": LAUNCH, "project_id": PROJECT, "visibility": "members"}
+    [memory_id] = call(product, "edith", "POST", "", {"memories": [shared]})["ids"]
+    for user in ("olga", "edith", "vic"):
+        assert is_told(product, upstream, user, WHEN), user
+    assert "said by a project member" in upstream.last_chat().body.decode()
+    assert is_told(product, upstream, "vic", WHEN, MORE), "put back"
+    for user in ("xena", "Vic", "vic%20", "project/vic", "edith2"):
+        assert not is_told(product, upstream, user, WHEN), user
+    assert call(product, "vic", "POST", "/search", {"query": WHEN, "project_id": PROJECT})["memories"]
+    call(product, "olga", "DELETE", f"{project}/members/vic")
+    assert call(product, "vic", "POST", "/search", {"query": WHEN, "project_id": PROJECT})["memories"] == []
+    eventually(
+        lambda: not is_told(product, upstream, "vic", WHEN)
+    )  # a filter goes by a role that it has read for a while
+    for said in ((WHEN, MORE), (WHEN,), (WHEN, MORE, WHEN)):
+        assert not is_told(product, upstream, "vic", *said)
+    call(product, "edith", "PATCH", f"/{memory_id}", {"visibility": "public"})
+    assert is_told(product, upstream, "xena", WHEN)
+    assert is_told(product, upstream, "xena", WHEN, MORE)
+    call(product, "olga", "DELETE", f"/{memory_id}")
+    for user in ("xena", "olga", "edith", "vic"):
+        for said in ((WHEN, MORE), (WHEN,)):
+            assert not is_told(product, upstream, user, *said), user
+
+
+def test_what_is_said_in_a_chat_of_a_shared_project_stays_private_until_it_is_shared(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
+    product = shared_product
+    call(product, "ute", "POST", "/projects", {"project_id": "sharing"})
+    call(product, "ute", "PUT", "/projects/sharing/members/uwe", {"role": "viewer"})
+    said = "My kayak is stored at the boathouse in Dorset."
+    product.ask(said, "ute", project_id="sharing", session_id="s1")
+    product.flush("ute")
+    [memory] = [one for one in call(product, "ute", "GET", "")["memories"] if "Dorset" in one["content"]]
+
+    def told(user: str) -> bool:
+        product.ask("Where is the kayak stored?", user, project_id="sharing")
+        return "Dorset" in upstream.last_chat().body.decode()
+
+    assert (told("ute"), told("uwe")) == (True, False)
+    shared = call(product, "ute", "PATCH", f"/{memory['id']}", {"visibility": "members", "project_id": "sharing"})
+    assert (told("ute"), told("uwe")) == (True, True)
+    seen = call(product, "uwe", "GET", f"/{shared['id']}")
+    assert (seen["user_id"], seen["evidence"], seen["session_id"]) == ("ute", [], None)
+    assert call(product, "ute", "GET", f"/{shared['id']}")["evidence"]
+    turn = call(product, "ute", "GET", f"/{shared['id']}")["evidence"][0]["turn_id"]
+    call(product, "ute", "DELETE", f"/turns/{turn}")
+    assert (told("ute"), told("uwe")) == (False, False)
