@@ -55,7 +55,8 @@ class TrafficLimits:
 class BootstrapValues:
     """The settings of one Envoy process. Filters have either sockets or addresses, of which names may stand for many.
 
-    Ports are 1 to 65535: "any free port" is resolved before.
+    Ports are 1 to 65535: "any free port" is resolved before. `admin`: of the admin page, a port of loopback or
+    the path of a Unix socket, which only this user may open.
 
     `upstream`: an http or https URL; its path, if any, prefixes every client path, except that a final `/v1` is
     dropped, since clients send it. `trusted_peers`: CIDR ranges, for `header` mode and for signals. `signals`: names of
@@ -69,7 +70,7 @@ class BootstrapValues:
     is_upstream_kept_alive: bool = True
     host: str = "127.0.0.1"
     port: int = 8080
-    admin_port: int = 9901
+    admin: int | Path = 9901
     api_port: int = 8081
     api_host: str = "127.0.0.1"
     identity: IdentityMode = IdentityMode.DEVELOPMENT
@@ -82,9 +83,12 @@ class BootstrapValues:
     root_certificates: Path | None = field(default=None)  # for https URLs; None: the system's
 
     def __post_init__(self) -> None:
-        for name in ("port", "admin_port", "api_port"):
-            if not 1 <= getattr(self, name) <= 65535:
-                raise BadSetting(f"{name} must be between 1 and 65535 here, got {getattr(self, name)}")
+        ports = {"port": self.port, "api_port": self.api_port}
+        if isinstance(self.admin, int):
+            ports["envoy_admin_port"] = self.admin
+        for name, port in ports.items():
+            if not 1 <= port <= 65535:
+                raise BadSetting(f"{name} must be between 1 and 65535 here, got {port}")
         if bool(self.filter_sockets) == bool(self.filter_addresses):
             raise BadSetting("filters are needed: either the socket of each, or the address of each (or of all)")
         if self.identity is IdentityMode.HEADER and not self.trusted_peers:
@@ -169,7 +173,7 @@ def _values(plan: BootstrapValues) -> dict[str, Tree]:
     return {
         "host": str(address_of(plan.host)),
         "port": plan.port,
-        "admin_port": plan.admin_port,
+        "admin_address": _admin_address(plan.admin),
         "trusted_peers": [one for peer in peers for one in _source_ranges(peer)],
         "identity_headers_removed": [{"remove": IDENTITY_HEADER}] if plan.identity is IdentityMode.JWT else [],
         "filter_never_answers": not plan.filter_may_answer,
@@ -189,6 +193,12 @@ def _values(plan: BootstrapValues) -> dict[str, Tree]:
         **_upstream(plan.upstream, plan.root_certificates),
         "upstream_connection_requests": None if plan.is_upstream_kept_alive else 1,
     }
+
+
+def _admin_address(admin: int | Path) -> Tree:
+    if isinstance(admin, Path):
+        return {"pipe": {"path": str(admin), "mode": 0o600}}
+    return {"socket_address": {"address": "127.0.0.1", "port_value": admin}}
 
 
 def _source_ranges(peer: str) -> list[Tree]:
