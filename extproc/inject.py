@@ -42,6 +42,7 @@ from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_ch
 from memory.chat.history import deletions
 from memory.model import CHAT_BYTES_MAX, CompactedHistory, Note, Placement, RecallStatus, Scope
 from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
+from memory.model.web_pages import LOOPBACK_PAGES, TrustedPages
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.settings.switches import OffRoute
 
@@ -174,12 +175,14 @@ class Injection:
         *,
         rejects_mismatches: bool = False,
         off_routes: Sequence[OffRoute] = (),
+        pages: TrustedPages = LOOPBACK_PAGES,
     ) -> None:
         """`claims`: of tokens. `rejects_mismatches`: the upstream does not get requests that contradict the edge.
-        `off_routes`: without memory.
+        `off_routes`: without memory. `pages`: of which a chat has memory.
         """
         self.state = State.AWAIT_HEADERS
         self._claims = claims
+        self._pages = pages
         self._rejects_mismatches = rejects_mismatches
         self._off_routes = off_routes
         self._mode = mode
@@ -234,7 +237,7 @@ class Injection:
             request = read_chat_request(body, shape)
         except NotAChat as error:
             return [CountPassed(error.reason), Finish()]
-        scope = identify(self._headers, request.context, self._mode, request.named_user, self._claims)
+        scope = identify(self._headers, request.context, self._mode, request.named_user, self._claims, self._pages)
         match scope:
             case RefusedIdentity(reason) if self._rejects_mismatches and reason in MISMATCHES:
                 return [CountRefused(reason), Reject()]

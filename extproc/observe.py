@@ -51,6 +51,7 @@ from memory.model import (
     TurnStatus,
 )
 from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
+from memory.model.web_pages import LOOPBACK_PAGES, TrustedPages
 from memory.settings.switches import OffRoute
 
 HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
@@ -126,14 +127,16 @@ class Observation:
         claims: ClaimNames = USUAL_CLAIMS,
         trace_id: str = "",
         off_routes: Sequence[OffRoute] = (),
+        pages: TrustedPages = LOOPBACK_PAGES,
     ) -> None:
         """`is_recording` False: learning is disabled, and requests cannot enable it. `claims`: of tokens. `trace_id`:
         of the trace that the proxy makes; without one the client's `traceparent` names it. `off_routes`: without
-        memory.
+        memory. `pages`: of which a chat is recorded.
         """
         self._off_routes = off_routes
         self._is_recording = is_recording
         self._claims = claims
+        self._pages = pages
         self._turn_id = turn_id
         self._trace_id = trace_id
         self._mode = mode
@@ -257,7 +260,9 @@ class Observation:
             request = read_chat_request(b"".join(self._request_chunks), self._api.requests)
         except NotAChat:
             return None
-        scope = identify(self._request_headers, request.context, self._mode, request.named_user, self._claims)
+        scope = identify(
+            self._request_headers, request.context, self._mode, request.named_user, self._claims, self._pages
+        )
         if not isinstance(scope, Scope) or request.conversation is None:
             return None
         wants_record = self._is_recording and request.options.auto_store

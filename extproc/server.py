@@ -44,6 +44,7 @@ from memory.chat.completions import ChatRequest
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX, Scope
 from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
+from memory.model.web_pages import LOOPBACK_PAGES, TrustedPages
 from memory.processes import composition, entrypoints
 from memory.processes.from_settings import claim_names, is_recording, recording
 from memory.recall.compacted import CompactingRecall
@@ -94,6 +95,7 @@ class EdgeTrust:
     identity_mode: IdentityMode
     signals: SignalReader
     claims: ClaimNames = USUAL_CLAIMS
+    pages: TrustedPages = LOOPBACK_PAGES
     rejects_mismatches: bool = False  # envoy.yaml then permits the filter to answer
     off_routes: tuple[OffRoute, ...] = ()
     secret: str = ""  # which calls must bring; "": none
@@ -178,6 +180,7 @@ class Filter:
             trust.claims,
             rejects_mismatches=trust.rejects_mismatches,
             off_routes=trust.off_routes,
+            pages=trust.pages,
         )
         async with self._uploads.stream() as upload:
             async for message in requests:
@@ -248,6 +251,7 @@ class Filter:
             claims=self._trust.claims,
             trace_id=self._tracer.trace_id(),
             off_routes=self._trust.off_routes,
+            pages=self._trust.pages,
         )
         observed = ObservedStream(self._recorder, observation)
         try:
@@ -359,6 +363,7 @@ def edge_trust(settings: Settings) -> EdgeTrust:
         IdentityMode(settings.identity),
         signal_reader(settings.memory.upstream_signals),
         claim_names(settings),
+        TrustedPages(settings.memory.identity.trusted_origins),
         rejects_mismatches=settings.memory.identity.on_mismatch == "reject",
         off_routes=tuple(map(OffRoute.parsed, settings.memory.off_routes)),
         places=settings.memory.filter_in_flight_max,

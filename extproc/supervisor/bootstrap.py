@@ -31,6 +31,7 @@ from extproc.supervisor.token_verification import (
 )
 from extproc.upstream_signals import SignalReader
 from memory.errors import BadSetting
+from memory.model.web_pages import LOOPBACK_ORIGIN
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 OUR_FILTERS = ("memory.observe", "memory.inject", FILTER)
@@ -61,7 +62,8 @@ class BootstrapValues:
     `upstream`: an http or https URL; its path, if any, prefixes every client path, except that a final `/v1` is
     dropped, since clients send it. `trusted_peers`: CIDR ranges, for `header` mode and for signals. `signals`: names of
     signals: headers, which only trusted peers may send, and metadata namespaces. `tokens`: in `jwt` mode, and only
-    there. `filter_may_answer`: the filter may reject a request in place of the upstream. `tracing`: None: no spans.
+    there. `filter_may_answer`: the filter may reject a request in place of the upstream.
+    `trusted_origins`: of web pages, next to those of loopback. `tracing`: None: no spans.
     """
 
     upstream: str
@@ -79,6 +81,7 @@ class BootstrapValues:
     signals: SignalReader = field(default_factory=SignalReader)
     tokens: TokenVerification | None = None
     filter_may_answer: bool = False
+    trusted_origins: tuple[str, ...] = ()
     tracing: EnvoyTracing | None = None
     root_certificates: Path | None = field(default=None)  # for https URLs; None: the system's
 
@@ -173,6 +176,10 @@ def _values(plan: BootstrapValues) -> dict[str, Tree]:
     return {
         "host": str(address_of(plan.host)),
         "port": plan.port,
+        "page_origins": [
+            {"safe_regex": {"regex": LOOPBACK_ORIGIN}},
+            *({"exact": one} for one in plan.trusted_origins),
+        ],
         "admin_address": _admin_address(plan.admin),
         "trusted_peers": [one for peer in peers for one in _source_ranges(peer)],
         "identity_headers_removed": [{"remove": IDENTITY_HEADER}] if plan.identity is IdentityMode.JWT else [],

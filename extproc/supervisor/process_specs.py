@@ -248,6 +248,7 @@ def bootstrap_values(
         tokens=token_verification(settings),
         filter_may_answer=settings.memory.identity.on_mismatch == "reject",
         tracing=envoy_tracing(settings),
+        trusted_origins=settings.memory.identity.trusted_origins,
     )
 
 
