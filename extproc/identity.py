@@ -92,6 +92,17 @@ MISMATCHES = frozenset({RefusalReason.DISAGREEMENT, RefusalReason.FOREIGN_PROJEC
 
 
 @dataclass(frozen=True, slots=True)
+class IdentityRules:
+    """`claims`: of a token, in mode `jwt`. `pages`: those that may speak for their visitor, in the other modes."""
+
+    claims: ClaimNames = USUAL_CLAIMS
+    pages: TrustedPages = LOOPBACK_PAGES
+
+
+USUAL_RULES = IdentityRules()
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedIdentity:
     """A claimed identity that is not trusted."""
 
@@ -108,16 +119,14 @@ def identify(
     context: MemoryContext | None,
     mode: IdentityMode,
     named_user: str = "",
-    claims: ClaimNames = USUAL_CLAIMS,
-    pages: TrustedPages = LOOPBACK_PAGES,
+    rules: IdentityRules = USUAL_RULES,
 ) -> Scope | RefusedIdentity | Anonymous:
     """The scope of this request. `context`: the body's `memory_context`, or None. Never raises.
 
     `named_user`: the user of the API's own fields; used in development mode only, if there is no other source.
-    `claims`: of a token, in mode `jwt`. `pages`: trusted ones, in the other modes.
     """
     said = context or MemoryContext()
-    vouched = _from_token(headers, claims) if mode is IdentityMode.JWT else _from_header(headers)
+    vouched = _from_token(headers, rules.claims) if mode is IdentityMode.JWT else _from_header(headers)
     if isinstance(vouched, RefusedIdentity):
         return vouched
     claimed_id = _agreed(vouched.claimed_id if vouched else "", said.user_id, mode)
@@ -128,7 +137,7 @@ def identify(
     if not claimed_id:
         return Anonymous()
     is_host_checked = mode is IdentityMode.DEVELOPMENT
-    if mode is not IdentityMode.JWT and pages.is_foreign_chat(_of_page(headers), is_host_checked=is_host_checked):
+    if mode is not IdentityMode.JWT and rules.pages.is_foreign_chat(_of_page(headers), is_host_checked=is_host_checked):
         return RefusedIdentity(RefusalReason.FOREIGN_PAGE)
     for value, reason in (
         (said.project_id, RefusalReason.INVALID_PROJECT),

@@ -33,7 +33,7 @@ from enum import Enum, auto
 
 from extproc.apis import API_BY_PATH, APIS, Api
 from extproc.exchange import CloseTurn, Closing, LeaveOut, ObservedExchange, ObservedRequest, OpenTurn
-from extproc.identity import Headers, IdentityMode, Metadata, first_header, identify
+from extproc.identity import USUAL_RULES, Headers, IdentityMode, IdentityRules, Metadata, first_header, identify
 from extproc.refusals import context_tokens
 from extproc.reply import Reply, ReplyBuffer, read_reply
 from extproc.switches import switched_off
@@ -50,8 +50,6 @@ from memory.model import (
     Turn,
     TurnStatus,
 )
-from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
-from memory.model.web_pages import LOOPBACK_PAGES, TrustedPages
 from memory.settings.switches import OffRoute
 
 HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
@@ -124,19 +122,17 @@ class Observation:
         turn_id: str,
         mode: IdentityMode,
         is_recording: bool = True,
-        claims: ClaimNames = USUAL_CLAIMS,
+        rules: IdentityRules = USUAL_RULES,
         trace_id: str = "",
         off_routes: Sequence[OffRoute] = (),
-        pages: TrustedPages = LOOPBACK_PAGES,
     ) -> None:
-        """`is_recording` False: learning is disabled, and requests cannot enable it. `claims`: of tokens. `trace_id`:
+        """`is_recording` False: learning is disabled, and requests cannot enable it. `trace_id`:
         of the trace that the proxy makes; without one the client's `traceparent` names it. `off_routes`: without
-        memory. `pages`: of which a chat is recorded.
+        memory.
         """
         self._off_routes = off_routes
         self._is_recording = is_recording
-        self._claims = claims
-        self._pages = pages
+        self._rules = rules
         self._turn_id = turn_id
         self._trace_id = trace_id
         self._mode = mode
@@ -260,9 +256,7 @@ class Observation:
             request = read_chat_request(b"".join(self._request_chunks), self._api.requests)
         except NotAChat:
             return None
-        scope = identify(
-            self._request_headers, request.context, self._mode, request.named_user, self._claims, self._pages
-        )
+        scope = identify(self._request_headers, request.context, self._mode, request.named_user, self._rules)
         if not isinstance(scope, Scope) or request.conversation is None:
             return None
         wants_record = self._is_recording and request.options.auto_store

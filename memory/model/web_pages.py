@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 _LOOPBACK = r"(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{1,5})?"
 _HOST = re.compile(_LOOPBACK, re.IGNORECASE)
@@ -54,7 +55,7 @@ class TrustedPages:
 
         `is_host_checked`: nobody in front of us authenticates, so the name by which we were called has to be known.
         """
-        if is_host_checked and not self.is_known_host(sent):
+        if is_host_checked and sent.hosts and not self.is_known_host(sent):
             return True
         if not self.is_trusted_origin(sent, may_be_host=not is_host_checked):
             return True
@@ -68,7 +69,14 @@ LOOPBACK_PAGES = TrustedPages()
 
 def is_origin(text: str) -> bool:
     """Whether it is the origin of a page as browsers send it: scheme, host and perhaps a port, in lower case."""
-    return re.fullmatch(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", text) is not None
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return False
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    shown = f"{parts.scheme}://{host}" + ("" if port is None else f":{port}")
+    return parts.scheme in ("http", "https") and bool(host) and shown == text
 
 
 __all__ = ["LOOPBACK_ORIGIN", "LOOPBACK_PAGES", "PageHeaders", "TrustedPages", "is_origin"]

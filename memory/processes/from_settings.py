@@ -75,6 +75,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
         compacted_tokens=memory.compaction.target_tokens,
         is_shadow=memory.shadow.enabled,
         holdout=HoldoutRule(memory.holdout.share, memory.holdout.salt),
+        keeps_words=is_recording(settings),
     )
 
 
