@@ -34,7 +34,7 @@ from enum import Enum, auto
 from extproc.apis import API_BY_PATH, APIS, Api
 from extproc.exchange import CloseTurn, Closing, LeaveOut, ObservedExchange, ObservedRequest, OpenTurn
 from extproc.identity import USUAL_RULES, Headers, IdentityMode, IdentityRules, Metadata, first_header, identify
-from extproc.refusals import context_tokens
+from extproc.refusals import context_tokens, refuses_roles
 from extproc.reply import Reply, ReplyBuffer, read_reply
 from extproc.switches import switched_off
 from extproc.turn_links import ContinueTurn, LinkExchange
@@ -216,7 +216,7 @@ class Observation:
         receipt_id = left.get(RECEIPT_KEY)
         self._receipt_id = receipt_id if isinstance(receipt_id, str) else ""
         self._note_keys = _note_keys(left.get(NOTE_KEYS_KEY))
-        self._is_refused = _status(headers) == BAD_REQUEST and bool(self._model)
+        self._is_refused = _status(headers) >= BAD_REQUEST and bool(self._model)
         outcome = self._note_outcome(left.get(PLACEMENT_KEY), _status(headers))
         if self._is_refused:
             self._refused_note = outcome  # unless the end says that the length was the reason
@@ -279,17 +279,17 @@ class Observation:
         return OpenTurn(turn, exchange.links, sent, session.continues)
 
     def _note_outcome(self, placement: object, status: int) -> NoteOutcome | None:
-        """Errors other than 400 say nothing about the messages: overload, a wrong key, an unknown model."""
         is_taken = 200 <= status < 300
-        if placement not in tuple(Placement) or not (is_taken or status == BAD_REQUEST):
+        if placement not in tuple(Placement) or not (is_taken or status >= BAD_REQUEST):
             return None
         return NoteOutcome(self._model, Placement(str(placement)), is_refused=not is_taken)
 
     def _judge_refusal(self) -> None:
+        """Errors other than 400 concern the messages only if they say so: others mean overload, a wrong key."""
         tokens = context_tokens(self._reply.body()) if self._is_refused else None
         if tokens is not None:
             self.length_refusal = LengthRefusal(self._model, tokens)
-        else:
+        elif _status(self._reply_headers) == BAD_REQUEST or refuses_roles(self._reply.body()):
             self.note_outcome = self._refused_note or self.note_outcome
 
     def _closed(self, at: float, *, is_whole: bool) -> Closing | None:
