@@ -11,7 +11,7 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Context, Exit, Option, Typer, echo
 
@@ -33,6 +33,7 @@ UP_FLAGS = (
     "port",
     "api_port",
     "envoy_admin_port",
+    "milvus_port",
     "metrics_port",
     "milvus_uri",
     "redis_url",
@@ -243,6 +244,21 @@ def model(
     from extproc.supervisor.local_model import serve
 
     serve(host, port)
+
+
+@command(memproxy, "milvus-lite", panel=PARTS)
+def milvus_lite(
+    _: Annotated[Literal["server"], Argument(metavar="server")],
+    *,
+    data_dir: Annotated[Path, Option(help="Folder of its files; one server at a time.")],
+    address: Annotated[
+        str, Option(help="unix:PATH, which this user alone may open, or HOST:PORT for everybody on it.")
+    ],
+) -> None:
+    """Serve the embedded store, as `up` does without --milvus-uri."""
+    from extproc.supervisor.milvus_lite import serve
+
+    serve(data_dir, address)
 
 
 @command(memproxy, panel=OPERATION)

@@ -17,6 +17,9 @@ In mode `jwt` the header is that of Envoy's token filter, with the payload of a 
 of its claims (memory/model/token_claims.py); the rows are those of `header`. If a claim names projects, the body may
 name one of them only, and without one in the body the only one is used.
 
+In the first two modes the user is proven by nothing that a web page must hold: a chat that a foreign page may have made
+a browser send is refused (memory/model/web_pages.py). A token is sent by the page itself, and proof enough.
+
 The API's own fields are `metadata.user_id`, then `user`. Clients use them for any purpose, so they never conflict with
 other sources, and without a valid id they are ignored. Envoy removes the header of clients that are not trusted
 (envoy/envoy.yaml).
@@ -40,6 +43,7 @@ from memory.model.token_claims import (
     project_within,
     verified_user,
 )
+from memory.model.web_pages import LOOPBACK_PAGES, PageHeaders, TrustedPages
 
 IDENTITY_HEADER = "x-authz-user-id"
 
@@ -76,6 +80,7 @@ class RefusalReason(StrEnum):
     INVALID_AGENT = "invalid_agent"
     FOREIGN_PROJECT = "foreign_project"
     PROJECT_NOT_NAMED = "project_not_named"
+    FOREIGN_PAGE = "foreign_page"
     UNREADABLE_CLAIMS = ClaimProblem.UNREADABLE.value
     INVALID_USER_CLAIM = ClaimProblem.USER.value
     INVALID_TENANT_CLAIM = ClaimProblem.TENANT.value
@@ -84,6 +89,17 @@ class RefusalReason(StrEnum):
 
 MISMATCHES = frozenset({RefusalReason.DISAGREEMENT, RefusalReason.FOREIGN_PROJECT})
 """Reasons for which body and edge contradict each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityRules:
+    """`claims`: of a token, in mode `jwt`. `pages`: those that may speak for their visitor, in the other modes."""
+
+    claims: ClaimNames = USUAL_CLAIMS
+    pages: TrustedPages = LOOPBACK_PAGES
+
+
+USUAL_RULES = IdentityRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +119,14 @@ def identify(
     context: MemoryContext | None,
     mode: IdentityMode,
     named_user: str = "",
-    claims: ClaimNames = USUAL_CLAIMS,
+    rules: IdentityRules = USUAL_RULES,
 ) -> Scope | RefusedIdentity | Anonymous:
     """The scope of this request. `context`: the body's `memory_context`, or None. Never raises.
 
     `named_user`: the user of the API's own fields; used in development mode only, if there is no other source.
-    `claims`: of a token, in mode `jwt`.
     """
     said = context or MemoryContext()
-    vouched = _from_token(headers, claims) if mode is IdentityMode.JWT else _from_header(headers)
+    vouched = _from_token(headers, rules.claims) if mode is IdentityMode.JWT else _from_header(headers)
     if isinstance(vouched, RefusedIdentity):
         return vouched
     claimed_id = _agreed(vouched.claimed_id if vouched else "", said.user_id, mode)
@@ -121,6 +136,9 @@ def identify(
         claimed_id = named_user
     if not claimed_id:
         return Anonymous()
+    is_host_checked = mode is IdentityMode.DEVELOPMENT
+    if mode is not IdentityMode.JWT and rules.pages.is_foreign_chat(_of_page(headers), is_host_checked=is_host_checked):
+        return RefusedIdentity(RefusalReason.FOREIGN_PAGE)
     for value, reason in (
         (said.project_id, RefusalReason.INVALID_PROJECT),
         (said.session_id, RefusalReason.INVALID_SESSION),
@@ -133,6 +151,13 @@ def identify(
         is_named = bool(said.project_id)
         return RefusedIdentity(RefusalReason.FOREIGN_PROJECT if is_named else RefusalReason.PROJECT_NOT_NAMED)
     return Scope(vouched.user_id if vouched else claimed_id, project_id, said.session_id, said.agent_id)
+
+
+def _of_page(headers: Headers) -> PageHeaders:
+    def values(name: str) -> list[str]:
+        return [value.decode("latin-1") for key, value in headers if key == name]
+
+    return PageHeaders(values(":authority"), values("origin"), values("sec-fetch-site"), values("content-type"))
 
 
 def _from_token(headers: Headers, claims: ClaimNames) -> VerifiedUser | RefusedIdentity | None:

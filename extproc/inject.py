@@ -26,9 +26,11 @@ from typing import TypeAlias
 from extproc.apis import API_BY_PATH, STRIPPED_PATHS
 from extproc.identity import (
     MISMATCHES,
+    USUAL_RULES,
     Anonymous,
     Headers,
     IdentityMode,
+    IdentityRules,
     Metadata,
     RefusalReason,
     RefusedIdentity,
@@ -41,7 +43,6 @@ from memory.chat.api_shape import ApiShape
 from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
 from memory.chat.history import deletions
 from memory.model import CHAT_BYTES_MAX, CompactedHistory, Note, Placement, RecallStatus, Scope
-from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.settings.switches import OffRoute
 
@@ -170,16 +171,16 @@ class Injection:
         self,
         mode: IdentityMode,
         signals: SignalReader,
-        claims: ClaimNames = USUAL_CLAIMS,
+        rules: IdentityRules = USUAL_RULES,
         *,
         rejects_mismatches: bool = False,
         off_routes: Sequence[OffRoute] = (),
     ) -> None:
-        """`claims`: of tokens. `rejects_mismatches`: the upstream does not get requests that contradict the edge.
+        """`rejects_mismatches`: the upstream does not get requests that contradict the edge.
         `off_routes`: without memory.
         """
         self.state = State.AWAIT_HEADERS
-        self._claims = claims
+        self._rules = rules
         self._rejects_mismatches = rejects_mismatches
         self._off_routes = off_routes
         self._mode = mode
@@ -234,7 +235,7 @@ class Injection:
             request = read_chat_request(body, shape)
         except NotAChat as error:
             return [CountPassed(error.reason), Finish()]
-        scope = identify(self._headers, request.context, self._mode, request.named_user, self._claims)
+        scope = identify(self._headers, request.context, self._mode, request.named_user, self._rules)
         match scope:
             case RefusedIdentity(reason) if self._rejects_mismatches and reason in MISMATCHES:
                 return [CountRefused(reason), Reject()]

@@ -33,8 +33,8 @@ from enum import Enum, auto
 
 from extproc.apis import API_BY_PATH, APIS, Api
 from extproc.exchange import CloseTurn, Closing, LeaveOut, ObservedExchange, ObservedRequest, OpenTurn
-from extproc.identity import Headers, IdentityMode, Metadata, first_header, identify
-from extproc.refusals import context_tokens
+from extproc.identity import USUAL_RULES, Headers, IdentityMode, IdentityRules, Metadata, first_header, identify
+from extproc.refusals import context_tokens, refuses_roles
 from extproc.reply import Reply, ReplyBuffer, read_reply
 from extproc.switches import switched_off
 from extproc.turn_links import ContinueTurn, LinkExchange
@@ -50,7 +50,6 @@ from memory.model import (
     Turn,
     TurnStatus,
 )
-from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
 from memory.settings.switches import OffRoute
 
 HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
@@ -123,17 +122,17 @@ class Observation:
         turn_id: str,
         mode: IdentityMode,
         is_recording: bool = True,
-        claims: ClaimNames = USUAL_CLAIMS,
+        rules: IdentityRules = USUAL_RULES,
         trace_id: str = "",
         off_routes: Sequence[OffRoute] = (),
     ) -> None:
-        """`is_recording` False: learning is disabled, and requests cannot enable it. `claims`: of tokens. `trace_id`:
+        """`is_recording` False: learning is disabled, and requests cannot enable it. `trace_id`:
         of the trace that the proxy makes; without one the client's `traceparent` names it. `off_routes`: without
         memory.
         """
         self._off_routes = off_routes
         self._is_recording = is_recording
-        self._claims = claims
+        self._rules = rules
         self._turn_id = turn_id
         self._trace_id = trace_id
         self._mode = mode
@@ -217,7 +216,7 @@ class Observation:
         receipt_id = left.get(RECEIPT_KEY)
         self._receipt_id = receipt_id if isinstance(receipt_id, str) else ""
         self._note_keys = _note_keys(left.get(NOTE_KEYS_KEY))
-        self._is_refused = _status(headers) == BAD_REQUEST and bool(self._model)
+        self._is_refused = _status(headers) >= BAD_REQUEST and bool(self._model)
         outcome = self._note_outcome(left.get(PLACEMENT_KEY), _status(headers))
         if self._is_refused:
             self._refused_note = outcome  # unless the end says that the length was the reason
@@ -257,7 +256,7 @@ class Observation:
             request = read_chat_request(b"".join(self._request_chunks), self._api.requests)
         except NotAChat:
             return None
-        scope = identify(self._request_headers, request.context, self._mode, request.named_user, self._claims)
+        scope = identify(self._request_headers, request.context, self._mode, request.named_user, self._rules)
         if not isinstance(scope, Scope) or request.conversation is None:
             return None
         wants_record = self._is_recording and request.options.auto_store
@@ -280,17 +279,17 @@ class Observation:
         return OpenTurn(turn, exchange.links, sent, session.continues)
 
     def _note_outcome(self, placement: object, status: int) -> NoteOutcome | None:
-        """Errors other than 400 say nothing about the messages: overload, a wrong key, an unknown model."""
         is_taken = 200 <= status < 300
-        if placement not in tuple(Placement) or not (is_taken or status == BAD_REQUEST):
+        if placement not in tuple(Placement) or not (is_taken or status >= BAD_REQUEST):
             return None
         return NoteOutcome(self._model, Placement(str(placement)), is_refused=not is_taken)
 
     def _judge_refusal(self) -> None:
+        """Errors other than 400 concern the messages only if they say so: others mean overload, a wrong key."""
         tokens = context_tokens(self._reply.body()) if self._is_refused else None
         if tokens is not None:
             self.length_refusal = LengthRefusal(self._model, tokens)
-        else:
+        elif _status(self._reply_headers) == BAD_REQUEST or refuses_roles(self._reply.body()):
             self.note_outcome = self._refused_note or self.note_outcome
 
     def _closed(self, at: float, *, is_whole: bool) -> Closing | None:

@@ -21,7 +21,7 @@ from extproc import wire
 from extproc._pb import external_processor_pb2 as pb
 from extproc.addresses import has_secret
 from extproc.health import DRAIN_SECONDS_MAX, Health
-from extproc.identity import IdentityMode
+from extproc.identity import USUAL_RULES, IdentityMode, IdentityRules
 from extproc.inject import (
     Command,
     CountPassed,
@@ -43,7 +43,7 @@ from extproc.upstream_signals import SignalReader, signal_reader
 from memory.chat.completions import ChatRequest
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX, Scope
-from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
+from memory.model.web_pages import TrustedPages
 from memory.processes import composition, entrypoints
 from memory.processes.from_settings import claim_names, is_recording, recording
 from memory.recall.compacted import CompactingRecall
@@ -93,7 +93,7 @@ class EdgeTrust:
 
     identity_mode: IdentityMode
     signals: SignalReader
-    claims: ClaimNames = USUAL_CLAIMS
+    rules: IdentityRules = USUAL_RULES
     rejects_mismatches: bool = False  # envoy.yaml then permits the filter to answer
     off_routes: tuple[OffRoute, ...] = ()
     secret: str = ""  # which calls must bring; "": none
@@ -175,7 +175,7 @@ class Filter:
         injection = Injection(
             trust.identity_mode,
             trust.signals,
-            trust.claims,
+            trust.rules,
             rejects_mismatches=trust.rejects_mismatches,
             off_routes=trust.off_routes,
         )
@@ -245,7 +245,7 @@ class Filter:
             turn_id=turn_id,
             mode=self._trust.identity_mode,
             is_recording=self._is_recording,
-            claims=self._trust.claims,
+            rules=self._trust.rules,
             trace_id=self._tracer.trace_id(),
             off_routes=self._trust.off_routes,
         )
@@ -358,7 +358,7 @@ def edge_trust(settings: Settings) -> EdgeTrust:
     return EdgeTrust(
         IdentityMode(settings.identity),
         signal_reader(settings.memory.upstream_signals),
-        claim_names(settings),
+        IdentityRules(claim_names(settings), TrustedPages(settings.memory.identity.trusted_origins)),
         rejects_mismatches=settings.memory.identity.on_mismatch == "reject",
         off_routes=tuple(map(OffRoute.parsed, settings.memory.off_routes)),
         places=settings.memory.filter_in_flight_max,

@@ -114,7 +114,7 @@ def port_of(name: str) -> int:
     for option in ("--listen", "--port"):
         if option in command:
             return int(command[command.index(option) + 1].rpartition(":")[2])
-    return {"envoy": Settings().envoy_admin_port, "api": Settings().api_port}[name]
+    return Settings().api_port if name == "api" else int(ours()[name]["environment"]["MEMPROXY_ENVOY_ADMIN_PORT"])
 
 
 @pytest.mark.parametrize("name", sorted(ours()))

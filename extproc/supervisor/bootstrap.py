@@ -31,6 +31,7 @@ from extproc.supervisor.token_verification import (
 )
 from extproc.upstream_signals import SignalReader
 from memory.errors import BadSetting
+from memory.model.web_pages import LOOPBACK_ORIGIN
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 OUR_FILTERS = ("memory.observe", "memory.inject", FILTER)
@@ -55,12 +56,14 @@ class TrafficLimits:
 class BootstrapValues:
     """The settings of one Envoy process. Filters have either sockets or addresses, of which names may stand for many.
 
-    Ports are 1 to 65535: "any free port" is resolved before.
+    Ports are 1 to 65535: "any free port" is resolved before. `admin`: of the admin page, a port of loopback or
+    the path of a Unix socket, which only this user may open.
 
     `upstream`: an http or https URL; its path, if any, prefixes every client path, except that a final `/v1` is
     dropped, since clients send it. `trusted_peers`: CIDR ranges, for `header` mode and for signals. `signals`: names of
     signals: headers, which only trusted peers may send, and metadata namespaces. `tokens`: in `jwt` mode, and only
-    there. `filter_may_answer`: the filter may reject a request in place of the upstream. `tracing`: None: no spans.
+    there. `filter_may_answer`: the filter may reject a request in place of the upstream.
+    `trusted_origins`: of web pages, next to those of loopback. `tracing`: None: no spans.
     """
 
     upstream: str
@@ -69,7 +72,7 @@ class BootstrapValues:
     is_upstream_kept_alive: bool = True
     host: str = "127.0.0.1"
     port: int = 8080
-    admin_port: int = 9901
+    admin: int | Path = 9901
     api_port: int = 8081
     api_host: str = "127.0.0.1"
     identity: IdentityMode = IdentityMode.DEVELOPMENT
@@ -78,13 +81,17 @@ class BootstrapValues:
     signals: SignalReader = field(default_factory=SignalReader)
     tokens: TokenVerification | None = None
     filter_may_answer: bool = False
+    trusted_origins: tuple[str, ...] = ()
     tracing: EnvoyTracing | None = None
     root_certificates: Path | None = field(default=None)  # for https URLs; None: the system's
 
     def __post_init__(self) -> None:
-        for name in ("port", "admin_port", "api_port"):
-            if not 1 <= getattr(self, name) <= 65535:
-                raise BadSetting(f"{name} must be between 1 and 65535 here, got {getattr(self, name)}")
+        ports = {"port": self.port, "api_port": self.api_port}
+        if isinstance(self.admin, int):
+            ports["envoy_admin_port"] = self.admin
+        for name, port in ports.items():
+            if not 1 <= port <= 65535:
+                raise BadSetting(f"{name} must be between 1 and 65535 here, got {port}")
         if bool(self.filter_sockets) == bool(self.filter_addresses):
             raise BadSetting("filters are needed: either the socket of each, or the address of each (or of all)")
         if self.identity is IdentityMode.HEADER and not self.trusted_peers:
@@ -169,7 +176,11 @@ def _values(plan: BootstrapValues) -> dict[str, Tree]:
     return {
         "host": str(address_of(plan.host)),
         "port": plan.port,
-        "admin_port": plan.admin_port,
+        "page_origins": [
+            {"safe_regex": {"regex": LOOPBACK_ORIGIN}},
+            *({"exact": one} for one in plan.trusted_origins),
+        ],
+        "admin_address": _admin_address(plan.admin),
         "trusted_peers": [one for peer in peers for one in _source_ranges(peer)],
         "identity_headers_removed": [{"remove": IDENTITY_HEADER}] if plan.identity is IdentityMode.JWT else [],
         "filter_never_answers": not plan.filter_may_answer,
@@ -189,6 +200,12 @@ def _values(plan: BootstrapValues) -> dict[str, Tree]:
         **_upstream(plan.upstream, plan.root_certificates),
         "upstream_connection_requests": None if plan.is_upstream_kept_alive else 1,
     }
+
+
+def _admin_address(admin: int | Path) -> Tree:
+    if isinstance(admin, Path):
+        return {"pipe": {"path": str(admin), "mode": 0o600}}
+    return {"socket_address": {"address": "127.0.0.1", "port_value": admin}}
 
 
 def _source_ranges(peer: str) -> list[Tree]:

@@ -17,9 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from extproc.supervisor import probes
-from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, wait_for_lock
+from extproc.supervisor.locks_and_ports import CannotStart, data_directory, run_folder, wait_for_lock
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
-from extproc.supervisor.process_specs import LOOPBACK, ProcessSpec, milvus_spec
+from extproc.supervisor.process_specs import ProcessSpec, milvus_spec, own_store_uri
 from extproc.supervisor.processes import ChildProcess
 from memory.ports import Outdated
 from memory.processes.state_parts import processes_on
@@ -83,10 +83,10 @@ def claimed(settings: Settings, *, is_dry: bool) -> Iterator[tuple[Settings, Pro
         if here.store_uri:
             yield here, None
             return
-        port = int(claims.enter_context(reserve_port(LOOPBACK, 0, setting="milvus")).getsockname()[1])
+        folder = claims.enter_context(run_folder())
         wait_for_lock(here.milvus_dir / "LOCK")
-        here = msgspec.structs.replace(here, milvus_uri=f"http://{LOOPBACK}:{port}")
-        yield here, milvus_spec(here, port)
+        here = msgspec.structs.replace(here, milvus_uri=own_store_uri(folder / "milvus.sock", None))
+        yield here, milvus_spec(here)
 
 
 def refuse_company(settings: Settings) -> None:

@@ -9,11 +9,17 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import socket
+from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2
+
+Where: TypeAlias = tuple[str, int] | Path
+"""Host and port, or a Unix socket."""
 
 PROBE_SECONDS = 2.0
 ANSWER_BYTES_MAX = 1 << 22  # far above Envoy's /clusters with many endpoints
@@ -44,7 +50,7 @@ async def milvus_answers(uri: str) -> bool:
     host, port = address_of(uri)
     if uri.startswith("https://"):
         return await accepts_connections(host, port)
-    answer = await _call(f"{host}:{port}", _MILVUS_VERSION, b"")
+    answer = await _call(uri if uri.startswith("unix:") else f"{host}:{port}", _MILVUS_VERSION, b"")
     return answer not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
@@ -75,19 +81,19 @@ async def _call(target: str, method: str, request: bytes) -> bytes | grpc.Status
         return answer
 
 
-async def answers_http(where: tuple[str, int], path: str) -> bool:
-    """Whether GET on a host and port gives 200."""
+async def answers_http(where: Where, path: str) -> bool:
+    """Whether GET there gives 200."""
     status, _ = await ask_http(where, path)
     return status == 200
 
 
-async def ask_http(where: tuple[str, int], path: str, *, method: str = "GET") -> tuple[int, bytes]:
+async def ask_http(where: Where, path: str, *, method: str = "GET") -> tuple[int, bytes]:
     """Status and body; (0, b"") if nobody answers."""
     return await asyncio.to_thread(ask_http_blocking, where, path, method)
 
 
-def ask_http_blocking(where: tuple[str, int], path: str, method: str = "GET") -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(*where, timeout=PROBE_SECONDS)
+def ask_http_blocking(where: Where, path: str, method: str = "GET") -> tuple[int, bytes]:
+    connection = _SocketConnection(where) if isinstance(where, Path) else _tcp_connection(where)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
@@ -98,7 +104,29 @@ def ask_http_blocking(where: tuple[str, int], path: str, method: str = "GET") ->
         connection.close()
 
 
-async def envoy_sees_all(admin: tuple[str, int], *, endpoints_of: frozenset[str]) -> bool:
+def _tcp_connection(where: tuple[str, int]) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection(*where, timeout=PROBE_SECONDS)
+
+
+class _SocketConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=PROBE_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(PROBE_SECONDS)
+        self.sock.connect(str(self._path))
+
+
+async def listener_answers(where: tuple[str, int]) -> bool:
+    """Whether a request through Envoy's listener is answered: Envoy itself is live without one."""
+    return await answers_http(where, "/v1/memory/proxy-alive")
+
+
+async def envoy_sees_all(admin: Where, *, endpoints_of: frozenset[str]) -> bool:
     """Whether Envoy is live, and its health checks pass for every endpoint of these clusters."""
     if not await answers_http(admin, "/ready"):
         return False
@@ -119,7 +147,7 @@ def _is_healthy(status: dict[str, object]) -> bool:
     return not any(flag.startswith(("failed_", "pending_")) and value is True for flag, value in status.items())
 
 
-async def active_requests(admin: tuple[str, int]) -> int:
+async def active_requests(admin: Where) -> int:
     """The number of active client requests in Envoy, without its admin page; 0 if it is unavailable."""
     _, body = await ask_http(admin, "/stats?format=json&filter=^http%5C..*downstream_rq_active$")
     try:

@@ -28,6 +28,7 @@ from extproc.supervisor.locks_and_ports import CannotStart
 from extproc.supervisor.processes import ProcessCommand
 from extproc.supervisor.token_verification import TokenVerification
 from extproc.upstream_signals import signal_reader
+from memory.errors import BadSetting
 from memory.settings import Settings
 from memory.settings.loader import child_environment
 
@@ -50,20 +51,17 @@ QUIET = (
 )  # a line for each batch of spans while a collector is down; the filter writes one
 
 Probe: TypeAlias = Callable[[], Awaitable[bool]]
-# Milvus Lite 3.2 appends to its log without a lock. Two calls that write at once leave a record there that cannot be
-# read, and when it is killed, all that was written after that is lost.
-ONE_THREAD = ("--max-workers", "1")
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Ports in use. `milvus`: of the server in use, ours or not; `model`: 0 with an upstream."""
+    """Ports in use. `milvus`: of the server in use, ours or not; `model`: 0 with an upstream. None: a Unix socket."""
 
     proxy: int
     api: int
-    envoy_admin: int
+    envoy_admin: int | None
     metrics: int
-    milvus: int
+    milvus: int | None
     model: int
 
 
@@ -90,6 +88,10 @@ class RunPaths:
         """Exists once this process has searched successfully (created by memory/processes/entrypoints.py)."""
         return self.folder / f"warm-{pid}"
 
+    @property
+    def milvus_socket(self) -> Path:
+        return self.folder / "milvus.sock"
+
     def filter_socket(self, number: int) -> Path:
         return self.folder / f"filter-{number}.sock"
 
@@ -112,7 +114,7 @@ def settings_of_run(settings: Settings, paths: RunPaths, ports: Ports) -> Settin
         envoy_admin_port=ports.envoy_admin,
         metrics_port=ports.metrics,
         metrics_host="",  # one page for all parts
-        milvus_uri=settings.store_uri or f"http://{LOOPBACK}:{ports.milvus}",
+        milvus_uri=settings.store_uri or own_store_uri(paths.milvus_socket, ports.milvus),
         data_dir=str(paths.data),
         run_dir=str(paths.folder),
         ports_file="",
@@ -141,7 +143,7 @@ def process_specs(
     if owns_model:
         parts.append(_model(ports.model, own))
     if owns_store:
-        parts.append(milvus_spec(settings, ports.milvus))
+        parts.append(milvus_spec(settings))
     return parts
 
 
@@ -175,7 +177,6 @@ def _memproxy(paths: RunPaths, part: str, *more: str) -> tuple[str, ...]:
 
 
 def _envoy(settings: Settings, paths: RunPaths) -> ProcessSpec:
-    admin = (LOOPBACK, settings.envoy_admin_port)
     return ProcessSpec(
         ProcessCommand(
             name="envoy",
@@ -183,8 +184,25 @@ def _envoy(settings: Settings, paths: RunPaths) -> ProcessSpec:
             environment=_local(child_environment(settings, {})),
             stop_seconds=ENVOY_STOP_SECONDS,
         ),
-        probe=lambda: probes.envoy_sees_all(admin, endpoints_of=OUR_CLUSTERS),
+        probe=lambda: _envoy_works(settings),
     )
+
+
+async def _envoy_works(settings: Settings) -> bool:
+    return await probes.listener_answers(proxy_address(settings)) and await probes.envoy_sees_all(
+        envoy_admin(settings), endpoints_of=OUR_CLUSTERS
+    )
+
+
+def proxy_address(settings: Settings) -> tuple[str, int]:
+    """Where this machine reaches Envoy's listener."""
+    return {"0.0.0.0": LOOPBACK, "::": "::1"}.get(settings.host, settings.host), settings.port  # noqa: S104
+
+
+def envoy_admin(settings: Settings) -> probes.Where:
+    """Where Envoy's admin page is in this run."""
+    port = settings.envoy_admin_port
+    return settings.envoy_admin_socket if port is None else (LOOPBACK, port)
 
 
 def envoy_arguments(bootstrap_file: Path, threads: int) -> tuple[str, ...]:
@@ -216,7 +234,7 @@ def bootstrap_values(
         filter_addresses=filter_addresses,
         host=settings.host,
         port=settings.port,
-        admin_port=settings.envoy_admin_port,
+        admin=_admin_of(settings),
         api_port=settings.api_port,
         api_host=settings.api_host,
         identity=IdentityMode(settings.identity),
@@ -230,7 +248,14 @@ def bootstrap_values(
         tokens=token_verification(settings),
         filter_may_answer=settings.memory.identity.on_mismatch == "reject",
         tracing=envoy_tracing(settings),
+        trusted_origins=settings.memory.identity.trusted_origins,
     )
+
+
+def _admin_of(settings: Settings) -> int | Path:
+    if settings.envoy_admin_port is None and not settings.run_dir:
+        raise BadSetting("envoy_admin_port is needed for an Envoy that `memproxy up` does not start, such as 9901")
+    return settings.envoy_admin_socket if settings.envoy_admin_port is None else settings.envoy_admin_port
 
 
 def envoy_tracing(settings: Settings) -> EnvoyTracing | None:
@@ -325,14 +350,19 @@ def _model(port: int, environment: dict[str, str]) -> ProcessSpec:
     )
 
 
-def milvus_spec(settings: Settings, port: int) -> ProcessSpec:
+def own_store_uri(socket: Path, port: int | None) -> str:
+    """The address of our Milvus Lite: of that port, or without one of a Unix socket."""
+    return unix_target(socket) if port is None else f"http://{LOOPBACK}:{port}"
+
+
+def milvus_spec(settings: Settings) -> ProcessSpec:
     """Milvus Lite on the data directory, at the address of `milvus_uri`."""
-    folder = str(settings.milvus_dir)
-    listening = ("--host", LOOPBACK, "--port", str(port), *ONE_THREAD)
+    address = settings.milvus_uri.removeprefix("http://")
+    words = ("milvus-lite", "server", "--data-dir", str(settings.milvus_dir), "--address", address)
     return ProcessSpec(
         ProcessCommand(
             name="milvus",
-            argv=(program("milvus-lite"), "server", "--data-dir", folder, *listening),
+            argv=(program("memproxy"), *words),
             environment=_local(child_environment(msgspec.structs.replace(settings, edge_secret=""), {})),
             stop_signal=signal.SIGINT,  # the signal on which it closes its files
             stop_seconds=MILVUS_STOP_SECONDS,

@@ -59,9 +59,10 @@ def ports_finding(settings: Settings) -> Finding:
     wanted = {
         "port": (settings.host, settings.port),
         "api_port": (settings.api_host, settings.api_port),
-        "envoy_admin_port": (LOOPBACK, settings.envoy_admin_port),
         "metrics_port": (settings.metrics_host or LOOPBACK, settings.metrics_port),
     }
+    given = {"envoy_admin_port": settings.envoy_admin_port, "milvus_port": settings.milvus_port}
+    wanted |= {name: (LOOPBACK, port) for name, port in given.items() if port is not None}
     counts = Counter(port for _, port in wanted.values() if port)
     problems = [f"{name} {port} is given twice" for name, (_, port) in wanted.items() if counts[port] > 1]
     for setting, (host, port) in wanted.items():

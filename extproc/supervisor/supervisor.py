@@ -30,7 +30,9 @@ from extproc.supervisor.process_specs import (
     ProcessSpec,
     RunPaths,
     bootstrap_values,
+    envoy_admin,
     process_specs,
+    proxy_address,
     ready_line,
     settings_of_run,
     upstream_address,
@@ -112,12 +114,17 @@ def _claim_ports(settings: Settings, claims: ExitStack, *, owns_store: bool, own
         held[number] = setting
         return number
 
+    def claim_if_given(setting: str, port: int | None) -> int | None:
+        return None if port is None else claim(setting, LOOPBACK, port)
+
     return Ports(
         proxy=claim("port", settings.host, settings.port),
         api=claim("api_port", settings.api_host, settings.api_port),
-        envoy_admin=claim("envoy_admin_port", LOOPBACK, settings.envoy_admin_port),
+        envoy_admin=claim_if_given("envoy_admin_port", settings.envoy_admin_port),
         metrics=claim("metrics_port", METRICS_HOST, settings.metrics_port),
-        milvus=claim("milvus", LOOPBACK, 0) if owns_store else probes.address_of(settings.store_uri)[1],
+        milvus=claim_if_given("milvus_port", settings.milvus_port)
+        if owns_store
+        else probes.address_of(settings.store_uri)[1],
         model=claim("model", LOOPBACK, 0) if owns_model else 0,
     )
 
@@ -199,8 +206,7 @@ class Supervisor:
             forget_process(self._run.paths.metrics, pid)
 
     def _envoy_page(self) -> bytes:
-        admin = (LOOPBACK, self._run.ports.envoy_admin)
-        status, page = probes.ask_http_blocking(admin, "/stats/prometheus")
+        status, page = probes.ask_http_blocking(envoy_admin(self._run.settings), "/stats/prometheus")
         return page if status == 200 else b""
 
     async def _live(self, tasks: asyncio.TaskGroup, announce: Callable[[str], None]) -> None:
@@ -298,6 +304,7 @@ class Supervisor:
     async def _watch(self) -> None:
         """Report to metrics and log which parts work. Dead ones are restarted elsewhere; slow ones are left alone."""
         known: set[str] = set()
+        was_deaf = False  # twice in a row: once may be a moment of its start
         while True:
             missing = set(await self._missing())
             for name in {*self._parts, "milvus"}:
@@ -307,7 +314,20 @@ class Supervisor:
             for name in known - missing:
                 self._logger.info("part works again", part=name)
             known = missing
+            is_deaf = await self._envoy_is_deaf()
+            if is_deaf and was_deaf:
+                self._logger.error("Envoy lives without its listener: it is restarted", part="envoy")
+                self._metrics.part_restarts.labels("envoy").inc()
+                await self._parts["envoy"][1].restart()
+            was_deaf = is_deaf
             await asyncio.sleep(WATCH_SECONDS)
+
+    async def _envoy_is_deaf(self) -> bool:
+        """Whether it answers on its admin page, and nobody listens where clients come in."""
+        settings = self._run.settings
+        if await probes.accepts_connections(*proxy_address(settings)):
+            return False
+        return await probes.answers_http(envoy_admin(settings), "/ready")
 
     async def _shut_down(self) -> None:
         """Accept no more requests, finish active ones, then stop the parts stage by stage."""
@@ -322,7 +342,7 @@ class Supervisor:
         self._logger.info("stopped")
 
     async def _drain(self) -> None:
-        admin = (LOOPBACK, self._run.ports.envoy_admin)
+        admin = envoy_admin(self._run.settings)
         if not self._parts["envoy"][1].is_running:
             return
         status, _ = await probes.ask_http(admin, "/drain_listeners", method="POST")

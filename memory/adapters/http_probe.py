@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import aiohttp
 
@@ -18,13 +19,24 @@ class HttpProbe:
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
-    async def ask(self, url: str) -> tuple[int, bytes]:
-        """Status and body, b"" for one that is too large; (0, b"") if nobody answers in time."""
+    async def ask(self, url: str, *, socket_path: Path | None = None) -> tuple[int, bytes]:
+        """Status and body, b"" for one that is too large; (0, b"") if nobody answers in time.
+
+        `socket_path`: of the Unix socket that is asked instead of the host of `url`.
+        """
         try:
-            async with asyncio.timeout(PROBE_SECONDS), self._session.get(url, allow_redirects=False) as response:
-                return response.status, await body_of(response, bytes_max=ANSWER_BYTES_MAX) or b""
+            async with asyncio.timeout(PROBE_SECONDS):
+                if socket_path is None:
+                    return await _answer(self._session, url)
+                async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(socket_path))) as session:
+                    return await _answer(session, url)
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError):
             return 0, b""
+
+
+async def _answer(session: aiohttp.ClientSession, url: str) -> tuple[int, bytes]:
+    async with session.get(url, allow_redirects=False) as response:
+        return response.status, await body_of(response, bytes_max=ANSWER_BYTES_MAX) or b""
 
 
 @asynccontextmanager

@@ -1,23 +1,18 @@
 """Blocks web pages from the API in development mode, since any page can make a browser send requests here.
 
-In development nobody authenticates, so two headers that a page cannot forge are checked: `Host` (a page that points its
-own name at this machine is visible there) and `Origin` (the page itself). Other programs send a loopback `Host` and no
-`Origin`. In the other modes the edge's secret protects the API.
+In development nobody authenticates, so what a page cannot forge is checked (memory/model/web_pages.py). In the other
+modes the edge's secret protects the API, and MCP takes no calls of foreign pages.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from memory.api.identity import Forbidden
 from memory.errors import BadInput
+from memory.model.web_pages import PageHeaders, TrustedPages
 
 JSON = "application/json"
-
-_LOOPBACK = r"(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{1,5})?"
-_HOST = re.compile(_LOOPBACK, re.IGNORECASE)
-_ORIGIN = re.compile(rf"https?://{_LOOPBACK}", re.IGNORECASE)
 
 
 class WrongType(BadInput):
@@ -27,17 +22,28 @@ class WrongType(BadInput):
         super().__init__(f"send the body with the header content-type: {expected}", code="unsupported_media_type")
 
 
-def refuse_pages(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Raise `Forbidden` unless `Host` is loopback, and `Origin`, if present, is loopback too.
+def refuse_pages(headers: Iterable[tuple[bytes, bytes]], pages: TrustedPages) -> None:
+    """Raise `Forbidden` unless `Host` is loopback or of a trusted page, and so is `Origin`, if present.
 
-    `headers` have lower-case names. Behind the proxy, `Host` is still what the client sent.
+    Behind the proxy, `Host` is still what the client sent.
     """
-    pairs = [(name, value.decode("latin-1")) for name, value in headers]
-    hosts = [value for name, value in pairs if name == b"host"]
-    if not hosts or not all(map(_HOST.fullmatch, hosts)):
+    sent = _sent(headers)
+    if not pages.is_known_host(sent):
         raise Forbidden("in identity mode development this API answers to localhost, 127.0.0.1 and [::1] only")
-    if not all(_ORIGIN.fullmatch(value) for name, value in pairs if name == b"origin"):
+    if not pages.is_trusted_origin(sent):
         raise Forbidden("in identity mode development this API takes no calls from web pages of other hosts")
+
+
+def refuse_foreign_origin(headers: Iterable[tuple[bytes, bytes]], pages: TrustedPages) -> None:
+    """Raise `Forbidden` for a page of another host than the one that was called, in every mode."""
+    if not pages.is_trusted_origin(_sent(headers), may_be_host=True):
+        raise Forbidden("web pages of other hosts must be named in memory.identity.trusted_origins")
+
+
+def _sent(headers: Iterable[tuple[bytes, bytes]]) -> PageHeaders:
+    """`headers` have lower-case names."""
+    pairs = [(name, value.decode("latin-1")) for name, value in headers]
+    return PageHeaders([v for n, v in pairs if n == b"host"], [v for n, v in pairs if n == b"origin"])
 
 
 def refuse_other_types(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from memory.api.browsers import refuse_foreign_origin, refuse_pages
 from memory.api.identity import DEVELOPMENT, Caller, Forbidden, Unauthenticated, caller_of, named_in_header
 from memory.api.service_tokens import Access, ServiceToken, matching_token, presented_tokens
 from memory.errors import BadInput
 from memory.model import is_valid_id
 from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
+from memory.model.web_pages import LOOPBACK_PAGES, TrustedPages
 from memory.runtime.metrics import Metrics
 
 UNKNOWN = "unknown"  # in place of a token's name; no name of ours, since names stand in settings
@@ -18,10 +20,11 @@ UNKNOWN = "unknown"  # in place of a token's name; no name of ours, since names 
 
 @dataclass(frozen=True, slots=True)
 class CallerRules:
-    """`claims`: of users' tokens, in mode `jwt`; `tokens`: of programs."""
+    """`claims`: of users' tokens, in mode `jwt`; `tokens`: of programs; `pages`: trusted ones of other hosts."""
 
     claims: ClaimNames = USUAL_CLAIMS
     tokens: tuple[ServiceToken, ...] = ()
+    pages: TrustedPages = LOOPBACK_PAGES
 
 
 USERS_ONLY = CallerRules()
@@ -50,6 +53,11 @@ class Callers:
             )
         with self._counted(presented) as token:
             return _caller_with(token, pairs, asked_for, access)
+
+    def refuse_page(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Raises `Forbidden` for a call of a foreign web page."""
+        refuse = refuse_pages if self.identity_mode == DEVELOPMENT else refuse_foreign_origin
+        refuse(headers, self._rules.pages)
 
     def admit_operator(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Raises `Forbidden` or `Unauthenticated` for everybody but operators; in development anybody is one."""

@@ -13,6 +13,7 @@ from memory.api.browsers import refuse_pages
 from memory.api.forgery import refuse_forged
 from memory.api.identity import Forbidden
 from memory.api.refusals import CLIENT_GONE, ClientGone, refusal, send_refusal
+from memory.model.web_pages import TrustedPages
 from memory.runtime.instruments import Instruments
 from memory.runtime.tracing import UNMATCHED, ServedCall
 
@@ -23,11 +24,15 @@ IDS_AFTER = {"sessions": ("end",), "conversations": ("messages", "trim", "compre
 
 
 class Front:
-    """An application around the framework's. `passed`: paths of others (MCP), which it only traces."""
+    """An application around the framework's. `passed`: paths of others (MCP), which it only traces. `trusted`: pages
+    that may call; None: the edge answers for them.
+    """
 
-    def __init__(self, app: AsgiApp, *, refuses_pages: bool, passed: frozenset[str], instruments: Instruments) -> None:
+    def __init__(
+        self, app: AsgiApp, *, trusted: TrustedPages | None, passed: frozenset[str], instruments: Instruments
+    ) -> None:
         self._app = app
-        self._refuses_pages = refuses_pages
+        self._trusted = trusted
         self._passed = passed
         self._metrics = instruments.metrics
         self._tracer = instruments.tracer
@@ -64,8 +69,8 @@ class Front:
 
     async def _checked(self, scope: AsgiScope, exchange: _Exchange) -> None:
         try:
-            if self._refuses_pages:
-                refuse_pages(scope["headers"])
+            if self._trusted is not None:
+                refuse_pages(scope["headers"], self._trusted)
             refuse_forged(scope["method"], scope["headers"])
         except Forbidden as error:
             await send_refusal(exchange.send, refusal(error.code, str(error), 403))

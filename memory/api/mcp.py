@@ -34,9 +34,8 @@ from mcp_types import (
 from msgspec import Meta
 
 from memory.api.asgi import AsgiApp
-from memory.api.browsers import refuse_pages
 from memory.api.callers import USERS_ONLY, CallerRules, Callers
-from memory.api.identity import DEVELOPMENT, Caller
+from memory.api.identity import Caller
 from memory.api.project_bounds import (
     bounded_project,
     joined_projects,
@@ -260,7 +259,7 @@ class MemoryMcp:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
-        # Pages of other hosts are refused by `refuse_pages`, with the identity of each call.
+        # Pages of other hosts are refused in `_caller`, with the identity of each call.
         self._manager = StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=BODY_BYTES_MAX
         )
@@ -309,8 +308,7 @@ class MemoryMcp:
     def _caller(self, request: HttpRequest, access: Access) -> Caller:
         """Raises `BadInput`: nobody is identified, or a web page of another host asks."""
         headers = request.scope["headers"]
-        if self._callers.identity_mode == DEVELOPMENT:
-            refuse_pages(headers)
+        self._callers.refuse_page(headers)
         return self._callers.identify(headers, request.query_params.get("user_id"), access)
 
 

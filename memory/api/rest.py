@@ -72,7 +72,8 @@ def create_app(
     callers = Callers(identity_mode=identity_mode, edge_secret=edge_secret, rules=rules, metrics=instruments.metrics)
     passed = frozenset(path for route in routes for path in route.paths)
     app = PageFiles(cast(AsgiApp, framework_app(library, callers, routes)), identity_mode=identity_mode)
-    return Front(app, refuses_pages=identity_mode == DEVELOPMENT, passed=passed, instruments=instruments)
+    trusted = rules.pages if identity_mode == DEVELOPMENT else None
+    return Front(app, trusted=trusted, passed=passed, instruments=instruments)
 
 
 def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRouteHandler] = ()) -> Litestar:

@@ -74,11 +74,12 @@ class SeenParts:
 
     async def _clusters(self) -> bytes | None:
         """What Envoy knows of its clusters; None if it is not there, or not live."""
-        admin = f"http://127.0.0.1:{self._settings.envoy_admin_port}"
-        status, _ = await self._probe.ask(f"{admin}/ready")
+        port = self._settings.envoy_admin_port
+        admin, socket_path = f"http://127.0.0.1:{port or 80}", None if port else self._settings.envoy_admin_socket
+        status, _ = await self._probe.ask(f"{admin}/ready", socket_path=socket_path)
         if status != OK:
             return None
-        _, body = await self._probe.ask(f"{admin}/clusters?format=json")
+        _, body = await self._probe.ask(f"{admin}/clusters?format=json", socket_path=socket_path)
         return body
 
     def _envoy(self, parts: Sequence[RunningPart] | None, *, is_live: bool) -> PartHealth:

@@ -24,6 +24,7 @@ from memory.model import Placement, VectorOrigin
 from memory.model.arms import HoldoutRule
 from memory.model.projects import Tenancy
 from memory.model.token_claims import ClaimNames
+from memory.model.web_pages import TrustedPages
 from memory.ports import LearnDue
 from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.pipeline import RecallSettings
@@ -46,7 +47,8 @@ def tenancy(settings: Settings) -> Tenancy:
 
 
 def caller_rules(settings: Settings) -> CallerRules:
-    return CallerRules(claim_names(settings), tuple(map(_service_token, settings.service_tokens)))
+    pages = TrustedPages(settings.memory.identity.trusted_origins)
+    return CallerRules(claim_names(settings), tuple(map(_service_token, settings.service_tokens)), pages)
 
 
 def _service_token(token: ServiceTokenSettings) -> ServiceToken:
@@ -73,6 +75,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
         compacted_tokens=memory.compaction.target_tokens,
         is_shadow=memory.shadow.enabled,
         holdout=HoldoutRule(memory.holdout.share, memory.holdout.salt),
+        keeps_words=is_recording(settings),
     )
 
 

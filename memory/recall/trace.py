@@ -54,6 +54,7 @@ class RecallSettings:
     profile: ProfileUse | None = ProfileUse.WITH_MEMORIES  # None: no profile goes along
     is_shadow: bool = False  # recall runs fully, and no note goes along
     holdout: HoldoutRule = NO_HOLDOUT
+    keeps_words: bool = True  # of questions, in receipts; a request that is not to be stored leaves none in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class Trace:
     ends_at: float
     placement: Placement
     carried: CarriedNotes
+    keeps_words: bool = True  # whether the receipt may hold what was asked
     decision: Decision | None = None
     query: str = ""
     plain: tuple[RecallStatus, str] | None = None  # result of the plain search; None until it has ended

@@ -74,3 +74,11 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
             "memory, or answered with 403."
         ),
     ] = "no_memory"
+    trusted_origins: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Origins such as https://app.example, whose web pages may chat with memory in modes "
+            "`development` and `header`, next to pages of this machine; CORS is answered for them. Chats of other "
+            "pages go without memory."
+        ),
+    ] = ()

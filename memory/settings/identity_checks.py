@@ -8,6 +8,7 @@ import msgspec
 
 from memory.errors import BadSetting
 from memory.model import is_valid_id
+from memory.model.web_pages import is_origin
 from memory.settings.tree import Settings
 
 JWT = "jwt"
@@ -32,6 +33,12 @@ def check_identity(settings: Settings) -> None:
     if settings.identity == JWT:
         _check_jwt(settings)
     _check_tokens(settings)
+    for origin in settings.memory.identity.trusted_origins:
+        if not is_origin(origin):
+            raise BadSetting(
+                "memory.identity.trusted_origins: expected origins as browsers send them, such as https://app.example "
+                f"or http://10.0.0.7:3000, in lower case and without a path; got {origin!r:.80}"
+            )
 
 
 def _check_jwt(settings: Settings) -> None:

@@ -306,6 +306,8 @@ def _check_addresses(settings: Settings) -> None:
         ("milvus_uri", settings.store_uri),
         ("tracing.endpoint", settings.tracing.endpoint),
     ):
+        if path == "milvus_uri" and url.startswith("unix:/"):
+            continue
         if url and not _is_http_url(url):
             raise BadSetting(f"{path}: expected a URL such as http://127.0.0.1:8000, got {_shown(url)}")
     for peer in settings.trusted_peers:

@@ -163,8 +163,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     )
     api_port: Annotated[Annotated[int, _PORT], Meta(description="Port of the REST API.")] = 8081
     envoy_admin_port: Annotated[
-        Annotated[int, _PORT], Meta(description="Port of Envoy's admin page, loopback only.")
-    ] = 9901
+        Annotated[int, _PORT] | None,
+        Meta(
+            description="Port of Envoy's admin page, loopback only, where every user of the machine may then end all "
+            "chats. Unset: a Unix socket that nobody else can open, where `up` starts Envoy."
+        ),
+    ] = None
+    milvus_port: Annotated[
+        Annotated[int, _PORT] | None,
+        Meta(
+            description="Port of our own Milvus Lite, loopback only, where every user of the machine may then read and "
+            "write all memories. Unset: a Unix socket that nobody else can open."
+        ),
+    ] = None
     metrics_port: Annotated[
         Annotated[int, _PORT], Meta(description="Port of the one Prometheus endpoint of all parts.")
     ] = 9464
@@ -298,7 +309,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def store_uri(self) -> str:
         """URL of the configured Milvus server, or "" if `up` starts Milvus Lite."""
         named = self.milvus_uri or self.memory.milvus.address
-        return named if not named or "://" in named else f"http://{named}"
+        return named if not named or "://" in named or named.startswith("unix:") else f"http://{named}"
+
+    @property
+    def envoy_admin_socket(self) -> Path:
+        """Of an Envoy that `up` starts, where no `envoy_admin_port` is set."""
+        return Path(self.run_dir) / "envoy-admin.sock"
 
     def model_for(self, role: Literal["memory_extraction", "memory_rewrite"]) -> ExternalModel | None:
         return next((model for model in self.external_models if model.model_role == role), None)

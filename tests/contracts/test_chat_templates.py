@@ -17,7 +17,9 @@ from template_server import (
     NOWHERE,
     PROMPT_ONLY,
     REDIRECT,
+    RENDERS,
     SILENT,
+    VLLM,
     models_body,
     running_template_server,
 )
@@ -34,6 +36,7 @@ def probe_of(request: pytest.FixtureRequest) -> Callable[[str], TemplateProbe]:
     return PROBES[request.param]
 
 
+@pytest.mark.parametrize("shape", [VLLM, RENDERS])
 @pytest.mark.parametrize(
     ("model", "placement"),
     [
@@ -48,9 +51,9 @@ def probe_of(request: pytest.FixtureRequest) -> Callable[[str], TemplateProbe]:
     ],
 )
 async def test_a_server_that_renders_templates_tells_where_notes_may_stand(
-    probe_of: Callable[[str], TemplateProbe], model: str, placement: Placement | None
+    probe_of: Callable[[str], TemplateProbe], model: str, placement: Placement | None, shape: str
 ) -> None:
-    with running_template_server(MODELS) as server:
+    with running_template_server(MODELS, shape) as server:
         for base in (server.url, f"{server.url}/v1/", f"{server.url}/below/v1"):
             async with probe_of(base) as probe:
                 assert await probe.placement(model) is placement

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extproc.identity import Anonymous, IdentityMode, RefusalReason, RefusedIdentity, identify
+from extproc.identity import Anonymous, IdentityMode, IdentityRules, RefusalReason, RefusedIdentity, identify
 from memory.chat.own_fields import MemoryContext
 from memory.model import ID_BYTES_MAX, Scope, is_valid_id
 from memory.model.token_claims import CLAIMS_HEADER, ClaimNames
@@ -108,7 +108,7 @@ def test_an_id_of_megabytes_is_refused_without_reading_it() -> None:
 
 
 JWT = IdentityMode.JWT
-BOUND = ClaimNames(project="projects")
+BOUND = IdentityRules(ClaimNames(project="projects"))
 
 
 def token(**claims: object) -> list[tuple[str, bytes]]:
@@ -138,7 +138,7 @@ def test_two_tokens_or_one_that_names_nobody_are_refused() -> None:
 
 
 def test_the_body_names_the_user_as_the_token_does_whatever_the_tenant() -> None:
-    names = ClaimNames(tenant="tenant")
+    names = IdentityRules(ClaimNames(tenant="tenant"))
     claims = token(sub="alice", tenant="acme")
     assert identify(claims, MemoryContext("alice"), JWT, "", names) == Scope("acme/alice")
     refused = RefusedIdentity(RefusalReason.DISAGREEMENT)

@@ -21,20 +21,33 @@ def body(**fields: Any) -> bytes:
 
 
 def note_outcome(
-    status: bytes, placement: object = "before_last_user", *, is_recording: bool = True, **fields: Any
+    status: bytes,
+    placement: object = "before_last_user",
+    *,
+    is_recording: bool = True,
+    said: str = "bad request",
+    **fields: Any,
 ) -> NoteOutcome | None:
     watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, is_recording=is_recording)
     watch.on_request_headers(POST)
     watch.on_request_body(body(**fields), is_end=True, at=1.0)
     assert watch.note_outcome is None
     watch.on_response_headers([(":status", status)], {"memory": {"placement": placement}}, at=2.0)
-    watch.on_response_body(b'{"error": {"message": "bad request"}}', is_end=True, at=2.0)
+    watch.on_response_body(json.dumps({"error": {"message": said}}).encode(), is_end=True, at=2.0)
     return watch.note_outcome
 
 
 def test_a_bad_request_with_a_note_is_a_refusal_and_a_good_one_is_none() -> None:
     assert note_outcome(b"400") == NoteOutcome("m", Placement.BEFORE_LAST_USER, is_refused=True)
     assert note_outcome(b"200", "system") == NoteOutcome("m", Placement.SYSTEM, is_refused=False)
+
+
+@pytest.mark.parametrize("status", [b"500", b"422", b"503"])
+@pytest.mark.parametrize(
+    "said", ["System message must be at the beginning.", "Jinja Exception: no", "Conversation roles must alternate"]
+)
+def test_a_refusal_in_words_counts_whatever_its_status(status: bytes, said: str) -> None:
+    assert note_outcome(status, said=said) == NoteOutcome("m", Placement.BEFORE_LAST_USER, is_refused=True)
 
 
 TOO_LONG = b"""{"error": {"message": "This model's maximum context length is 4096 tokens. However, you requested 5000

@@ -50,9 +50,8 @@ def remembers_again(product: Product, upstream: RecordingUpstream) -> None:
 
 def is_observed(product: Product) -> bool:
     """Whether Envoy shows replies to a filter: it checks that apart from requests, and may find it a moment later."""
-    stats = httpx.get(
-        f"http://127.0.0.1:{product.ports['envoy_admin']}/stats", params={"filter": OBSERVERS}, timeout=30
-    )
+    with product.admin() as admin:
+        stats = admin.get("/stats", params={"filter": OBSERVERS})
     return stats.text.strip() == f"{OBSERVERS}: 1"
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from pymilvus import MilvusClient
 
-from extproc.supervisor.process_specs import ONE_THREAD
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.model import VectorOrigin
 
@@ -41,9 +40,8 @@ class MilvusLiteServer:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        program = str(Path(sys.executable).parent / "milvus-lite")
-        words = [program, "server", "--data-dir", str(self._data_dir), "--host", "127.0.0.1", "--port", str(self.port)]
-        words += ONE_THREAD
+        words = [str(Path(sys.executable).parent / "memproxy"), "milvus-lite", "server"]
+        words += ["--data-dir", str(self._data_dir), "--address", f"127.0.0.1:{self.port}"]
         with (self._data_dir.parent / "milvus-lite.log").open("ab") as log:
             self._process = subprocess.Popen(words, stdout=log, stderr=log)
         deadline = time.monotonic() + START_SECONDS_MAX

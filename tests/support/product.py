@@ -43,7 +43,7 @@ class Product:
         self.ports_file = data_dir.parent / f"{data_dir.name}.ports.json"
         self._arguments = [
             *("--data-dir", str(data_dir), "--ports-file", str(self.ports_file)),
-            *("--port", "0", "--api-port", "0", "--envoy-admin-port", "0", "--metrics-port", "0"),
+            *("--port", "0", "--api-port", "0", "--metrics-port", "0"),
             *(("--upstream", upstream) if upstream else ()),
             *(("--config", str(config)) if config else ()),
             *arguments,
@@ -117,6 +117,17 @@ class Product:
         assert self.process is not None
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+    @property
+    def run_folder(self) -> Path:
+        """With the sockets of its parts."""
+        words = command_line(self.children("memproxy worker")[0]).split()
+        return Path(words[words.index("--config") + 1]).parent
+
+    def admin(self) -> httpx.Client:
+        """Of Envoy's admin page."""
+        transport = httpx.HTTPTransport(uds=str(self.run_folder / "envoy-admin.sock"))
+        return httpx.Client(transport=transport, base_url="http://envoy", timeout=30)
 
     def chat(
         self, text: str, user_id: str = "", *, shape: AskedShape = ASKED_COMPLETIONS, **more: Any

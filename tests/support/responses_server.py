@@ -62,7 +62,7 @@ class ResponsesServer:
 
     async def _respond(self, request: Request) -> Response:
         body = await request.body()
-        is_tokenizing = request.url.path.endswith("/tokenize")  # the filter asks, beside a chat
+        is_tokenizing = request.url.path.endswith(("/tokenize", "/apply-template"))  # the filter asks, beside a chat
         if is_tokenizing or (request.url.path, request.method) != (PATH, "POST"):
             return JSONResponse({"error": {"message": "not found"}}, status_code=404)
         self.received.append(Received(request.method, request.url.path, dict(request.headers), body))

@@ -1,4 +1,7 @@
-"""A model server whose models have chat templates of different kinds, and a `/tokenize` of this or that shape."""
+"""A model server whose models have chat templates of different kinds, and a `/tokenize` of this or that shape.
+
+As llama.cpp it renders at `/apply-template`, and answers 500 where a template refuses.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,9 @@ from starlette.routing import Route
 # Templates: where a system message may stand. In `no_twins` also no role may follow itself.
 ANYWHERE, FIRST, NOWHERE, NO_TWINS = "anywhere", "first", "nowhere", "no_twins"
 # Shapes of `/tokenize`.
-VLLM, LLAMA_CPP, MISSING, PROMPT_ONLY, SILENT, NONSENSE, GUARDED, REDIRECT = (
+VLLM, RENDERS, LLAMA_CPP, MISSING, PROMPT_ONLY, SILENT, NONSENSE, GUARDED, REDIRECT = (
     "vllm",
+    "renders",
     "llama_cpp",
     "missing",
     "prompt_only",
@@ -78,7 +82,7 @@ class TemplateServer:
         template = self.templates[chat["model"]]
         said = refusal(template, [message["role"] for message in chat["messages"]])
         if said or any(chat.get(name) == value for name, value in self.also_refuses.items()):
-            return _error(400, said or "bad request")
+            return _error(self._refused, said or "bad request")
         words = sum(len(str(message["content"]).split()) for message in chat["messages"])
         if self.window and words + chat.get("max_tokens", 1) > self.window:
             return _error(400, too_long(self.window, words, chat.get("max_tokens", 1)))
@@ -101,13 +105,25 @@ class TemplateServer:
                 return _error(401, "Unauthorized")
             case "redirect":
                 return Response(status_code=307, headers={"location": "/v1/elsewhere"})
-            case "llama_cpp":
+            case "llama_cpp" | "renders":
                 return JSONResponse({"tokens": []})
             case "prompt_only":
                 return _error(400, "field required: prompt")
             case "vllm":
                 return self._tokenized(question)
         return _error(404, "Not Found")
+
+    @property
+    def _refused(self) -> int:
+        return 500 if self.tokenize in (RENDERS, LLAMA_CPP) else 400
+
+    async def _applied(self, request: Request) -> Response:
+        question = await request.json()
+        self.questions.append(question)
+        if self.tokenize != RENDERS or question["model"] not in self.templates:
+            return _error(404, "File Not Found")
+        said = refusal(self.templates[question["model"]], [message["role"] for message in question["messages"]])
+        return _error(500, said) if said else JSONResponse({"prompt": "<user>Hello."})
 
     def _tokenized(self, question: dict[str, Any]) -> Response:
         if question["model"] not in self.templates:
@@ -127,6 +143,8 @@ def running_template_server(templates: Mapping[str, str], tokenize: str = VLLM) 
         Route("/v1/chat/completions", server_of_models._chat, methods=["POST"]),
         Route("/v1/models", server_of_models._models, methods=["GET"]),
         Route("/tokenize", server_of_models._tokenize, methods=["POST"]),
+        Route("/apply-template", server_of_models._applied, methods=["POST"]),
+        Route("/below/apply-template", server_of_models._applied, methods=["POST"]),
         Route("/below/tokenize", server_of_models._tokenize, methods=["POST"]),
     ]
     with served(Starlette(routes=routes), timeout_graceful_shutdown=1) as server_of_models.port:

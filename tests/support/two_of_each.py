@@ -52,9 +52,8 @@ def running_two_of_each(
 
 def is_whole(product: Product) -> bool:
     """Whether Envoy sees two filters in both roles."""
-    page = httpx.get(
-        f"http://127.0.0.1:{product.ports['envoy_admin']}/stats", params={"filter": "membership_healthy"}, timeout=30
-    )
+    with product.admin() as admin:
+        page = admin.get("/stats", params={"filter": "membership_healthy"})
     return all(f"cluster.memory_{role}.membership_healthy: 2" in page.text for role in ("inject", "observe"))
 
 

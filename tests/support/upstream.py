@@ -71,7 +71,7 @@ class RecordingUpstream:
         body = await request.body()
         path = request.url.path
         asks_itself = path.endswith("/v1/models") and "aiohttp" in request.headers.get("user-agent", "")
-        if path.endswith("/tokenize") or asks_itself:  # the filter asks once per model, beside a chat: nobody's request
+        if path.endswith(("/tokenize", "/apply-template")) or asks_itself:  # the filter's question beside a chat
             return JSONResponse({"error": {"message": "not found"}}, status_code=404)
         self.received.append(Received(request.method, path, dict(request.headers), body))
         if self.status != 200:

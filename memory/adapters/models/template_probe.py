@@ -1,9 +1,10 @@
 """Asks the upstream for its models, and whether a model's chat template accepts our system messages.
 
-The latter uses vLLM's `/tokenize`, which renders a conversation before counting tokens: a template that refuses it
-gives 400, and nothing is generated. Other servers have no such path, or a different one of the same name (llama.cpp
-answers 200 without tokens, some answer 400 to any messages): only tokens count as yes, and a 400 counts as no only if
-another question gave a yes. No text of users is sent, and no chat waits for it.
+The latter uses what renders a conversation and generates nothing: vLLM's `/tokenize`, where a template that refuses it
+gives 400, or llama.cpp's `/apply-template`, where it gives 500. Other servers have no such path, or a different one of
+the same name (llama.cpp's `/tokenize` answers 200 without tokens, some answer 400 to any messages): only tokens or a
+prompt count as yes, and an error counts as no only if another question gave a yes. No text of users is sent, and no
+chat waits for it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ REMEMBERED_SECONDS = 60.0  # a refused chat asks again: the model behind a name 
 MODELS_MAX = 1_000  # cached; clients choose the names
 MODEL_CHARACTERS_MAX = 256  # no server has longer names
 MODELS_NAMED_MAX = 16  # probed before the first chat; a server with hundreds loads most of them on demand
-REFUSED = 400
+REFUSED = (400, 500)
+RENDERING = ("/tokenize", "/apply-template")
 IN_FLIGHT_MAX = 4  # concurrent probes: many model names must not become many requests
 WAITING_MAX = 100  # waiting probes; further models are not probed
 
@@ -39,10 +41,15 @@ _SYSTEM_IN_THE_MIDDLE: Final = (_USER, _ASSISTANT, _SYSTEM, _USER)
 
 
 class _Answer(msgspec.Struct):
-    """vLLM's answer; other servers may lack every field."""
+    """vLLM's answer, or llama.cpp's prompt; other servers may lack every field."""
 
     count: int = 0
     tokens: list[int] | None = None
+    prompt: str = ""
+
+    @property
+    def is_rendered(self) -> bool:
+        return self.count > 0 or bool(self.tokens) or bool(self.prompt)
 
 
 class _Model(msgspec.Struct):
@@ -119,26 +126,33 @@ class TemplateProbe(UpstreamSession):
             return None
 
     async def _found_out(self, model: str) -> Placement | None:
+        for path in RENDERING:
+            placement = await self._rendered(model, path)
+            if placement is not None:
+                return placement
+        return None
+
+    async def _rendered(self, model: str, path: str) -> Placement | None:
         """From the most to the least demanding question: one call for a template that accepts everything."""
-        is_taken_in_the_middle = await self._takes(model, _SYSTEM_IN_THE_MIDDLE)
+        is_taken_in_the_middle = await self._takes(model, path, _SYSTEM_IN_THE_MIDDLE)
         if is_taken_in_the_middle is not False:
             return Placement.BEFORE_LAST_USER if is_taken_in_the_middle else None
-        if not await self._takes(model, _PLAIN):
+        if not await self._takes(model, path, _PLAIN):
             return None  # it refuses every question, which says nothing about the template
-        is_taken_first = await self._takes(model, _SYSTEM_FIRST)
+        is_taken_first = await self._takes(model, path, _SYSTEM_FIRST)
         return Placement.OFF if is_taken_first is False else Placement.SYSTEM
 
-    async def _takes(self, model: str, messages: Sequence[dict[str, str]]) -> bool | None:
+    async def _takes(self, model: str, path: str, messages: Sequence[dict[str, str]]) -> bool | None:
         """Whether the template accepts these messages; None if the answer does not tell."""
         try:
-            status, answer = await self.post("/tokenize", {"model": model, "messages": messages}, _Answer)
+            status, answer = await self.post(path, {"model": model, "messages": messages}, _Answer)
         except TimeoutError:
             raise  # our own limit for all questions together
         except (aiohttp.ClientError, OSError):
             return None
         if status != OK:
-            return False if status == REFUSED else None
-        return True if answer is not None and (answer.count > 0 or answer.tokens) else None
+            return False if status in REFUSED else None
+        return True if answer is not None and answer.is_rendered else None
 
 
 __all__ = ["TemplateProbe"]

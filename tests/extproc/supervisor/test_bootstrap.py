@@ -205,7 +205,7 @@ def test_limits_follow_the_settings() -> None:
 
 
 def test_a_name_stands_for_as_many_filters_as_the_settings_say() -> None:
-    settings = Settings(upstream="http://127.0.0.1:8000", filters=6)
+    settings = Settings(upstream="http://127.0.0.1:8000", filters=6, envoy_admin_port=9901)
     named, numbered = (HostAndPort("filters", 1),), (HostAndPort("10.0.0.1", 1), HostAndPort("10.0.0.2", 1))
     assert bootstrap_values(settings, (), named).limits.filters == 6
     assert bootstrap_values(settings, (), numbered).limits.filters == 2
@@ -221,7 +221,7 @@ def test_a_name_stands_for_as_many_filters_as_the_settings_say() -> None:
         ({"host": "::"}, "loopback only"),
         ({"host": "myhost"}, "must be an IP address"),
         ({"port": 0}, "port must be between"),
-        ({"admin_port": 70000}, "admin_port must be between"),
+        ({"admin": 70000}, "admin_port must be between"),
         ({"filter_sockets": ()}, "filters are needed"),
         ({"identity": IdentityMode.HEADER, "trusted_peers": ()}, "needs trusted_peers"),
     ],
@@ -280,10 +280,20 @@ def test_tokens_are_verified_in_mode_jwt_alone_and_nobody_may_send_what_they_say
     assert "jwt_keys" in clusters(rendered)
     for manager in managers(rendered):
         assert removed(manager) >= {"x-authz-user-id", "x-memory-token-claims", "x-memory-edge-secret"}
-        assert manager["httpFilters"][0]["name"] == "envoy.filters.http.jwt_authn"
-        provider = manager["httpFilters"][0]["typedConfig"]["providers"]["users"]
+        names = [one["name"] for one in manager["httpFilters"]]
+        verifying = names.index("envoy.filters.http.jwt_authn")
+        assert verifying < names.index("memory.observe")
+        provider = manager["httpFilters"][verifying]["typedConfig"]["providers"]["users"]
         assert (provider["requireExpiration"], provider["forward"]) == (True, True)
         assert ("remoteJwks" in provider, "localJwks" in provider) == (True, False)
+
+
+def test_the_admin_page_is_a_socket_of_this_user_or_a_port_of_loopback() -> None:
+    [asked, unasked] = [json.loads(render(plan(admin=admin)))["admin"] for admin in (9901, Path("/run/a.sock"))]
+    assert asked["address"] == {"socketAddress": {"address": "127.0.0.1", "portValue": 9901}}
+    assert unasked["address"] == {"pipe": {"path": "/run/a.sock", "mode": 0o600}}
+    with pytest.raises(BadSetting, match="envoy_admin_port is needed"):  # of `memproxy envoy`, in a container
+        bootstrap_values(Settings(upstream="http://127.0.0.1:8000"), (Path("/run/f.sock"),))
 
 
 def test_without_trusted_peers_all_clients_of_mode_jwt_are_alike() -> None:

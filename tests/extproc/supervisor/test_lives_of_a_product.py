@@ -193,7 +193,7 @@ def erasing_takes_a_snapshot(product: Product, user: str) -> None:
 
 def nothing_outlives_a_killed_supervisor(product: Product) -> Path:
     """Returns the folder of its run, which the next start removes."""
-    pids, folder = product.children(), run_folder(product)
+    pids, folder = product.children(), product.run_folder
     assert product.process is not None
     product.process.kill()
     assert product.stop() == -signal.SIGKILL
@@ -204,7 +204,7 @@ def nothing_outlives_a_killed_supervisor(product: Product) -> Path:
 
 def ends_cleanly(product: Product) -> None:
     """At Ctrl-C."""
-    pids, folder = product.children(), run_folder(product)
+    pids, folder = product.children(), product.run_folder
     assert product.process is not None
     assert product.process.stdout is not None
     product.process.send_signal(signal.SIGINT)
@@ -214,12 +214,6 @@ def ends_cleanly(product: Product) -> None:
     assert not [pid for pid in pids if is_alive(pid)]
     assert not folder.exists()
     assert product.stdout == [f"ready {product.url}\n"]
-
-
-def run_folder(product: Product) -> Path:
-    [pid] = product.children("memproxy worker")
-    words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-    return Path(words[words.index("--config") + 1]).parent
 
 
 def is_alive(pid: int) -> bool:

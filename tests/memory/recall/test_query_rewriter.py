@@ -104,8 +104,8 @@ class Chat:
     kept: Kept
     metrics: Metrics
 
-    async def ask(self, *said: str) -> RecallOutcome:
-        outcome = await self.recall_of.recall(Scope("u"), request_of(*said))
+    async def ask(self, *said: str, **config: object) -> RecallOutcome:
+        outcome = await self.recall_of.recall(Scope("u"), request_of(*said, **config))
         await asyncio.sleep(1.5 * RECEIPT_PAUSE_SECONDS)  # its receipt is left when the request has gone on
         return outcome
 
@@ -118,11 +118,11 @@ class Chat:
         return self.kept.receipts[-1]
 
 
-def request_of(*said: str) -> ChatRequest:
-    """User and assistant by turns, the user last."""
+def request_of(*said: str, **config: object) -> ChatRequest:
+    """User and assistant by turns, the user last. `config`: its `memory_config`."""
     roles = ["user" if (len(said) - 1 - i) % 2 == 0 else "assistant" for i in range(len(said))]
     messages = [{"role": role, "content": text} for role, text in zip(roles, said, strict=True)]
-    return read_chat_request(json.dumps({"model": "m", "messages": messages}).encode())
+    return read_chat_request(json.dumps({"model": "m", "messages": messages, "memory_config": config}).encode())
 
 
 @asynccontextmanager
@@ -221,6 +221,9 @@ async def test_the_receipt_says_which_question_was_used(chat: Chat) -> None:
     assert chat.receipt.query.endswith("Where is mine?")
     assert chat.receipt.signals["rewrite"] == "used"
     assert chat.receipt.signals["rewritten"] == "Where is my kayak stored?"
+    await chat.ask(*VAGUE, auto_store=False)
+    assert chat.receipt.signals["rewrite"] == "used"
+    assert chat.receipt.signals.keys().isdisjoint({"rewritten", "hypothesis"})
     assert {"rewrite", "search_again"} <= set(chat.receipt.timings_ms)
 
 

@@ -43,7 +43,7 @@ def test_nothing_told_gives_the_documented_defaults() -> None:
         "127.0.0.1",
         8080,
         8081,
-        9901,
+        None,
         9464,
     )
     assert (settings.data_dir, settings.store_uri, settings.identity) == (".memproxy", "", "development")

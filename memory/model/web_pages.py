@@ -1,0 +1,82 @@
+"""Which web pages may speak for the user of a browser, where the user is not proven by something that a page must hold.
+
+Any page can make a browser send requests to an address that it reaches; the browser, or the network, then says who
+the user is. What a page cannot forge is checked: `Host` shows the name under which it reached us, also if it points its
+own name at this machine; `Origin` and `Sec-Fetch-Site` show the page; and without asking first it can only send bodies
+of three types. Programs send a plain `Host`, and none of the other headers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+_LOOPBACK = r"(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{1,5})?"
+_HOST = re.compile(_LOOPBACK, re.IGNORECASE)
+LOOPBACK_ORIGIN = rf"https?://{_LOOPBACK}"
+_ORIGIN = re.compile(LOOPBACK_ORIGIN, re.IGNORECASE)
+_OF_FORMS = frozenset(("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"))
+_OF_OURS = frozenset(("same-origin", "none"))  # values of Sec-Fetch-Site
+
+
+@dataclass(frozen=True, slots=True)
+class PageHeaders:
+    """Each value of the headers that a browser adds, and of the content type; as sent, none for an absent one."""
+
+    hosts: Sequence[str] = ()
+    origins: Sequence[str] = ()
+    fetch_sites: Sequence[str] = ()
+    content_types: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedPages:
+    """`origins`: `https://app.example:8443`, in lower case, whose pages are trusted next to those of loopback."""
+
+    origins: tuple[str, ...] = ()
+
+    def is_known_host(self, sent: PageHeaders) -> bool:
+        """Whether we were called by a name of this machine, or of a trusted page."""
+        named = {origin.partition("://")[2] for origin in self.origins}
+        return bool(sent.hosts) and all(_HOST.fullmatch(one) or one.lower() in named for one in sent.hosts)
+
+    def is_trusted_origin(self, sent: PageHeaders, *, may_be_host: bool = False) -> bool:
+        """Whether no page sent this, or a trusted one. `may_be_host`: also a page of the host that was called."""
+        own = {host.lower() for host in sent.hosts} if may_be_host else set()
+        return all(
+            _ORIGIN.fullmatch(one) or one.lower() in self.origins or one.lower().partition("://")[2] in own
+            for one in sent.origins
+        )
+
+    def is_foreign_chat(self, sent: PageHeaders, *, is_host_checked: bool) -> bool:
+        """Whether a foreign page may have made a browser send this chat.
+
+        `is_host_checked`: nobody in front of us authenticates, so the name by which we were called has to be known.
+        """
+        if is_host_checked and sent.hosts and not self.is_known_host(sent):
+            return True
+        if not self.is_trusted_origin(sent, may_be_host=not is_host_checked):
+            return True
+        if not sent.origins and not _OF_OURS.issuperset(one.lower() for one in sent.fetch_sites):
+            return True
+        return any(one.partition(";")[0].strip().lower() in _OF_FORMS for one in sent.content_types)
+
+
+LOOPBACK_PAGES = TrustedPages()
+
+
+def is_origin(text: str) -> bool:
+    """Whether it is the origin of a page as browsers send it: scheme, host and perhaps a port, in lower case."""
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return False
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    shown = f"{parts.scheme}://{host}" + ("" if port is None else f":{port}")
+    return parts.scheme in ("http", "https") and bool(host) and shown == text
+
+
+__all__ = ["LOOPBACK_ORIGIN", "LOOPBACK_PAGES", "PageHeaders", "TrustedPages", "is_origin"]

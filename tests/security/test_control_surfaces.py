@@ -1,0 +1,63 @@
+"""What the parts of a product tell each other on is open to nobody else: sockets of this user, no ports."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from product import Product, eventually, listening
+
+NOBODY = 65_534
+SOCKETS = ("envoy-admin.sock", "milvus.sock")
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_only_the_proxy_the_api_and_the_metrics_listen_on_tcp(shared_product: Product) -> None:
+    product = shared_product
+    assert product.process is not None
+    ports = {port for _, port in listening([product.process.pid, *product.children()])}
+    assert ports == {product.ports[name] for name in ("proxy", "api", "metrics")}
+    assert {name for name, port in product.ports.items() if port is None} == {"envoy_admin", "milvus"}
+
+
+@pytest.mark.parametrize("name", SOCKETS)
+def test_the_sockets_of_the_parts_are_of_this_user_alone(shared_product: Product, name: str) -> None:
+    path = shared_product.run_folder / name
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with socket.socket(socket.AF_UNIX) as mine:
+        mine.connect(str(path))
+    if os.geteuid() == 0:
+        with as_nobody(), socket.socket(socket.AF_UNIX) as other, pytest.raises(PermissionError):
+            other.connect(str(path))
+
+
+@pytest.mark.full("the listener is looked at every five seconds")
+def test_an_envoy_without_its_listener_is_started_again(shared_product: Product) -> None:
+    product = shared_product
+    [envoy] = product.children("envoy -c")
+    with product.admin() as admin:
+        assert admin.post("/drain_listeners").status_code == 200
+
+    def has_begun() -> bool:
+        try:
+            answer = httpx.get(f"{product.url}/v1/memory/proxy-alive", timeout=30)
+        except httpx.TransportError:
+            return False
+        return answer.status_code == 200 and product.children("envoy -c") not in ([], [envoy])
+
+    assert eventually(has_begun, seconds=120)
+    assert eventually(lambda: product.ask("Where is my boat?", "sailor").headers["x-memory-status"] == "empty")
