@@ -338,8 +338,8 @@ class RecallPipeline:
     def _leave_receipt(self, answered: Answered, trace: Trace, planned: NotePlan) -> None:
         other_signals = _opening_of(planned) | in_receipt(trace.compacted) | past_talk_of(trace)
         found = Findings(
-            signals=_explained(trace.decision) | arm_signals(trace, planned) | _rewriting(trace) | other_signals,
-            query=trace.query if trace.keeps_words else "",
+            signals=_explained(trace.decision) | arm_signals(trace, planned) | trace.kept_rewrite | other_signals,
+            query=trace.kept_query,
             candidates=trace.ranked.candidates,
             cuts=withheld_verdicts(trace, planned),
             timings_ms=trace.timings_ms,
@@ -383,11 +383,6 @@ def _opening_of(planned: NotePlan) -> dict[str, object]:
     if planned.profile is None:
         return {}
     return {"profile": dict(zip(("version", "project_version"), planned.profile.versions, strict=True))}
-
-
-def _rewriting(trace: Trace) -> dict[str, str]:
-    """What became of the rewrite, for a receipt; without its words where nothing that was said may stay."""
-    return trace.rewrite if trace.keeps_words else {k: v for k, v in trace.rewrite.items() if k == "rewrite"}
 
 
 def _explained(decision: Decision | None) -> dict[str, object]:

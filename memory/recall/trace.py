@@ -108,6 +108,16 @@ class Trace:
         """Until the deadline; negative past it."""
         return self.ends_at - asyncio.get_running_loop().time()
 
+    @property
+    def kept_query(self) -> str:
+        """As the receipt shows it."""
+        return self.query if self.keeps_words else ""
+
+    @property
+    def kept_rewrite(self) -> dict[str, str]:
+        """Of the rewrite, what became of it alone where nothing that was said may stay."""
+        return {name: said for name, said in self.rewrite.items() if self.keeps_words or name == "rewrite"}
+
     @contextmanager
     def timed(self, stage: str, metrics: Metrics) -> Iterator[None]:
         """Measure the duration of a stage, even one that the deadline ends.
