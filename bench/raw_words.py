@@ -22,7 +22,6 @@ from prometheus_client import CollectorRegistry
 from report import Bar, Report, Sheet, bench_parser
 from rig import free_port
 
-from extproc.supervisor.process_specs import ONE_THREAD
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -77,9 +76,8 @@ async def main() -> int:
 @contextmanager
 def milvus_lite(folder: Path) -> Iterator[str]:
     port = free_port()
-    program = str(Path(sys.executable).parent / "milvus-lite")
-    words = [program, "server", "--data-dir", str(folder / "milvus"), "--host", "127.0.0.1", "--port", str(port)]
-    words += ONE_THREAD
+    words = [str(Path(sys.executable).parent / "memproxy"), "milvus-lite", "server"]
+    words += ["--data-dir", str(folder / "milvus"), "--address", f"127.0.0.1:{port}"]
     with (folder / "log").open("wb") as log, subprocess.Popen(words, stdout=log, stderr=log) as process:
         try:
             yield f"http://127.0.0.1:{port}"

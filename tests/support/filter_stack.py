@@ -24,6 +24,7 @@ from prometheus_client import CollectorRegistry
 from turn_logs import sqlite_deployment
 
 from extproc.addresses import HostAndPort, unix_target
+from extproc.identity import IdentityRules
 from extproc.recorder import ModelLessons, TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.server import DrainPace, EdgeTrust, Filter, Signs, contained, serve
@@ -182,7 +183,7 @@ class FilterStack:
             trust=EdgeTrust(
                 self.plan.identity,
                 self.plan.signals,
-                self.claims,
+                IdentityRules(self.claims),
                 rejects_mismatches=self.plan.filter_may_answer,
                 secret=secret,
                 places=self.plan.limits.filter_in_flight,
@@ -201,14 +202,14 @@ class FilterStack:
 
     async def wait_for_filters(self, count: int) -> None:
         """Until Envoy itself believes that so many filters are healthy, in both roles."""
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.plan.admin_port}", trust_env=False) as admin:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.plan.admin}", trust_env=False) as admin:
             for role in ("inject", "observe"):
                 gauge = f"cluster.memory_{role}.membership_healthy"
                 await _until(lambda gauge=gauge: _shows(admin, gauge, count))
 
     async def healthy(self, role: str) -> int:
         """How many filters Envoy believes to be healthy in this role."""
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.plan.admin_port}", trust_env=False) as admin:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.plan.admin}", trust_env=False) as admin:
             page = await admin.get("/stats", params={"filter": f"^cluster.memory_{role}.membership_healthy$"})
         return int(page.text.rpartition(":")[2])
 
@@ -258,7 +259,7 @@ async def running_stack(
             upstream=upstream,
             filter_sockets=() if addresses else tuple(folder / f"f{number}.sock" for number in range(filters)),
             port=port,
-            admin_port=admin_port,
+            admin=admin_port,
             **{"api_port": 1, "trusted_peers": ("127.0.0.0/8",), **settings},
         )
         recall = ScriptedRecall(SqliteModelCapabilities(database, clock=CLOCK))
