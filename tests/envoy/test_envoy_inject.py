@@ -196,7 +196,7 @@ async def test_other_paths_and_methods_pass_and_open_no_stream(stack: FilterStac
 
 async def streams_started(stack: FilterStack) -> set[str]:
     """What Envoy counts of streams to the filter, line by line."""
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{stack.plan.admin_port}") as admin:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{stack.plan.admin}") as admin:
         return set((await admin.get("/stats", params={"filter": "ext_proc.*streams_started"})).text.splitlines())
 
 
@@ -230,5 +230,5 @@ async def test_the_memory_api_learns_from_envoy_alone_that_a_call_came_through_i
             await client.get("/v1/models", headers=forged)
             assert len(api.received) == 2
             assert all("x-memory-edge-secret" not in received.headers for received in upstream.received)
-            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{stack.plan.admin_port}") as admin:
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{stack.plan.admin}") as admin:
                 assert EDGE_SECRET not in (await admin.get("/config_dump")).text

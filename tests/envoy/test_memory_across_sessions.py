@@ -14,6 +14,8 @@ from api_shapes import SHAPES
 from product import Product, eventually, in_time, running_product, sentences
 from upstream import RecordingUpstream
 
+from extproc.addresses import unix_target
+
 BUDGET = "My budget for the Hawaii trip is $10,000."
 QUESTION = "What is my budget for the Hawaii trip?"
 
@@ -200,7 +202,7 @@ def test_a_signal_turns_a_searched_question_into_a_skipped_one_and_the_other_way
 
 def rows_with(product: Product, user_id: str, words: str) -> list[dict[str, object]]:
     """Straight from Milvus, with the fields of vLLM Semantic Router's collection."""
-    client = pymilvus.MilvusClient(f"http://127.0.0.1:{product.ports['milvus']}")
+    client = pymilvus.MilvusClient(unix_target(product.run_folder / "milvus.sock"))
     try:
         found = client.query(
             "agentic_memory",

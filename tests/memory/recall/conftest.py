@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import recall_rig
 from api_shapes import ASKED_COMPLETIONS, SHAPES, AskedShape
+from recall_rig import PATIENCE_SECONDS
 
 from memory.model import Memory, Record, Vector
+from memory.recall import pipeline
 
 NOW = 1_765_800_000.0  # 15 December 2025, noon UTC
 DAY = 86_400.0
@@ -56,7 +58,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(autouse=True)
 def asked_shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AskedShape:
-    """The API in whose form the rig's requests come."""
+    """The API in whose form the rig's requests come. What recall waits for, it waits for on a busy machine too."""
     shape: AskedShape = getattr(request, "param", ASKED_COMPLETIONS)
     monkeypatch.setattr(recall_rig, "SHAPE", shape)
+    for limit in ("KEEP_SECONDS_MAX", "HISTORY_SECONDS_MAX"):
+        monkeypatch.setattr(pipeline, limit, PATIENCE_SECONDS)
     return shape

@@ -1,49 +1,76 @@
-"""Recall never fails a request, never holds one past the deadline, and sheds before it costs an embedding."""
+"""Recall never fails a request, never holds one past the deadline, and sheds before it costs an embedding.
+
+What a conversation was told goes along whatever becomes of the search; nobody's wait costs somebody else theirs.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from api_shapes import ASKED_RESPONSES, AskedShape
-from recall_rig import SETTINGS, request_of, rigged
+from hashing_embedder import HashingEmbedder
+from prometheus_client import CollectorRegistry
+from recall_rig import KAYAK, NOW, SETTINGS, Rig, always, pass_time, request_of, request_with, rigged, until
 
-from memory.model import Placement, RecallStatus, Scope
-from memory.recall.pipeline import RecallSettings
+from memory.errors import Unavailable
+from memory.model import Change, ChangeKind, Memory, Placement, RecallStatus, RequestOptions, Scope, Vector
+from memory.recall import admission, trace
+from memory.recall.pipeline import RecallOutcome, RecallSettings
+from memory.recall.search_flow import CALLERS_AT_ONCE
+from memory.runtime.metrics import Metrics
+
+QUESTION = "Tell me, where is my kayak stored now?"  # not what the rig warms up with: that note would be put back
+FIRST = {"role": "user", "content": QUESTION}
+SECOND = [
+    FIRST,
+    {"role": "assistant", "content": "At the boathouse."},
+    {"role": "user", "content": "And where did I put the paddles of it?"},
+]
+
+
+async def recalled(rig: Rig, text: str = QUESTION, user: str = "u", **config: object) -> RecallOutcome:
+    return await rig.recall.recall(Scope(user), request_of(text, **config))
 
 
 async def test_a_late_embedding_ends_at_the_deadline(tmp_path: Path) -> None:
     async with rigged(tmp_path) as rig:
-        rig.embedder.seconds = 5.0
-        outcome = await rig.recall.recall(Scope("u"), request_of("Where is my kayak?"))
-        assert (outcome.status, outcome.reason) == (RecallStatus.UNAVAILABLE, "deadline")
+        rig.embedder.hangs_on = always
+        async with asyncio.TaskGroup() as group:
+            late = group.create_task(recalled(rig))
+            await until(lambda: rig.embedder.calls)
+            pass_time(SETTINGS.deadline_seconds)
+        assert (late.result().status, late.result().reason) == (RecallStatus.UNAVAILABLE, "deadline")
 
 
 async def test_an_embedder_that_is_down_costs_the_memory_and_not_the_request(tmp_path: Path) -> None:
     async with rigged(tmp_path) as rig:
         rig.embedder.is_down = True
-        outcome = await rig.recall.recall(Scope("u"), request_of("Where is my kayak?"))
+        outcome = await recalled(rig)
         assert (outcome.status, outcome.reason, outcome.notes) == (RecallStatus.UNAVAILABLE, "embedder", ())
         rig.embedder.is_down = False
-        again = await rig.recall.recall(Scope("u"), request_of("Where did I store my kayak?"))
-        assert again.status is RecallStatus.USED
-
-
-async def test_a_question_is_embedded_as_one(tmp_path: Path) -> None:
-    async with rigged(tmp_path) as rig:
-        await rig.recall.recall(Scope("u"), request_of("Where is my kayak?"))
+        assert (await recalled(rig)).status is RecallStatus.USED
         assert rig.embedder.is_asked_as_query
 
 
-async def test_what_is_too_much_is_shed_before_it_costs_an_embedding(tmp_path: Path) -> None:
+async def test_what_is_too_much_is_shed_before_it_costs_an_embedding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "WAITING_MAX", 0)
     async with rigged(tmp_path) as rig:
-        rig.embedder.seconds = 0.1
-        asking = [rig.recall.recall(Scope("u"), request_of(f"Where is my kayak number {n}?")) for n in range(12)]
-        outcomes = await asyncio.gather(*asking)
-        assert rig.embedder.calls == SETTINGS.in_flight_max
-        assert sum(outcome.reason == "busy" for outcome in outcomes) == 12 - SETTINGS.in_flight_max
-        assert rig.metrics.registry.get_sample_value("memproxy_recall_shed_total") == 12 - SETTINGS.in_flight_max
+        rig.embedder.hangs_on = always
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(recalled(rig, f"Where is my kayak number {n}?")) for n in range(12)]
+            shed = 12 - SETTINGS.in_flight_max
+            await until(lambda: sum(task.done() for task in tasks) == shed)
+            assert rig.embedder.calls == SETTINGS.in_flight_max
+            rig.embedder.may_go_on.set()
+        assert sum(task.result().reason == "busy" for task in tasks) == shed
+        assert rig.metrics.registry.get_sample_value("memproxy_recall_shed_total") == shed
 
 
 @pytest.mark.parametrize(
@@ -61,16 +88,144 @@ async def test_of_setting_and_lesson_the_more_careful_one_counts(
     """But for the Responses API: there a note stands inside the last user message, and no template refuses that."""
     if asked_shape is ASKED_RESPONSES and wanted is Placement.BEFORE_LAST_USER:
         placed = "middle"
-    settings = RecallSettings(deadline_seconds=1.0, placement=wanted)
-    async with rigged(tmp_path, settings) as rig:
+    async with rigged(tmp_path, RecallSettings(deadline_seconds=30.0, placement=wanted)) as rig:
         if learnt is not None:
             await rig.model_capabilities.learn("m", learnt)
-        outcome = await rig.recall.recall(Scope("u"), request_of("Where is my kayak stored now?"))
+        outcome = await recalled(rig)
         where = "nowhere" if not outcome.notes else "system" if outcome.notes[0].before is None else "middle"
         assert where == placed
 
 
-async def test_a_request_may_switch_memory_off(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("config", "reason"), [({"enabled": False}, "disabled"), ({"placement": "off"}, "placement_off")]
+)
+async def test_where_no_note_may_be_placed_nothing_is_searched_for(
+    tmp_path: Path, config: dict[str, object], reason: str
+) -> None:
     async with rigged(tmp_path) as rig:
-        outcome = await rig.recall.recall(Scope("u"), request_of("Where is my kayak?", enabled=False))
-        assert (outcome.status, rig.embedder.calls) == (RecallStatus.DISABLED, 0)
+        outcome = await recalled(rig, **config)
+        assert (outcome.status, outcome.reason, rig.embedder.calls) == (RecallStatus.DISABLED, reason, 0)
+
+
+async def nothing(*_: object, **__: object) -> None:
+    """No set."""
+
+
+async def out_of_order(*_: object, **__: object) -> None:
+    raise Unavailable("milvus", "it is down")
+
+
+@pytest.mark.parametrize("failing", ["embedder", "sets"])
+async def test_earlier_notes_are_put_back_though_the_search_fails_at_once(
+    tmp_path: Path, failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rigged(tmp_path) as rig:
+        first = await recalled(rig)
+        if failing == "embedder":
+            rig.embedder.is_down = True
+        else:
+            monkeypatch.setattr(rig.corpora, "corpus", nothing)
+            monkeypatch.setattr(rig.store, "search", out_of_order)
+        outcome = await rig.recall.recall(Scope("u"), request_with(SECOND))
+        assert outcome.notes == first.notes != ()
+        assert (outcome.status, outcome.reason) == (RecallStatus.USED, "put_back")
+
+
+async def test_who_waits_for_the_store_takes_no_place_from_who_needs_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rigged(tmp_path, RecallSettings(deadline_seconds=30.0, in_flight_max=1)) as rig:
+        search, may_search, is_searching = rig.store.search, asyncio.Event(), asyncio.Event()
+
+        async def slow(*given: object, **named: object) -> object:
+            is_searching.set()
+            await may_search.wait()
+            return await search(*given, **named)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(rig.store, "search", slow)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(recalled(rig, "Where is my tent?", "new"))
+            await is_searching.wait()  # it is embedded, and waits for the store, since there is no set
+            assert (await recalled(rig)).status is RecallStatus.USED
+            assert not waiting.done()
+            may_search.set()
+
+
+async def test_while_its_set_is_loading_a_user_s_memories_are_searched_in_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: object, **__: object) -> object:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with rigged(tmp_path) as rig:
+        kayak = Memory("w1", "w", KAYAK, NOW, NOW, NOW)
+        vectors = await HashingEmbedder(dimension=384).embed([KAYAK], is_urgent=False)
+        await rig.store.apply("w", [Change(ChangeKind.CREATE, kayak)], np.asarray(vectors))
+        monkeypatch.setattr(rig.store, "load_few", never)
+        outcome = await recalled(rig, user="w")
+        assert (outcome.status, outcome.count) == (RecallStatus.USED, 1)
+
+
+async def test_of_two_alike_the_one_of_this_session_comes_first(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        said = [
+            Memory(f"s{number}", "v", KAYAK + where, NOW, NOW, NOW, session_id=f"session-{number}")
+            for number, where in enumerate((" one", " two", " six"))
+        ]
+        vectors = await HashingEmbedder(dimension=384).embed([KAYAK] * 3, is_urgent=False)
+        await rig.store.apply("v", [Change(ChangeKind.CREATE, memory) for memory in said], np.asarray(vectors))
+        for number in range(3):
+            outcome = await rig.recall.recall(Scope("v", session_id=f"session-{number}"), request_of(QUESTION))
+            receipt = await rig.receipt(outcome, user_id="v")
+            assert receipt.candidates[0].memory_id == f"s{number}"
+
+
+async def test_a_flood_of_searches_through_the_api_leaves_the_embedder_to_the_chats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rigged(tmp_path) as rig:
+        embed, under_way, most = rig.embedder.embed, 0, 0
+
+        async def counted(texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0)
+            under_way -= 1
+            return await embed(texts, is_urgent=is_urgent, as_query=as_query)
+
+        monkeypatch.setattr(rig.embedder, "embed", counted)
+        async with asyncio.TaskGroup() as group:
+            for number in range(3 * CALLERS_AT_ONCE):
+                asked = {"query": f"kayak {number}", "history": (), "options": RequestOptions()}
+                group.create_task(rig.recall.search(Scope("u"), **asked))  # type: ignore[arg-type]
+        assert most == CALLERS_AT_ONCE
+
+
+async def test_a_memory_in_a_new_note_counts_as_used_once(tmp_path: Path) -> None:
+    """Neither when the note is put back, nor where there is none."""
+    async with rigged(tmp_path) as rig:
+        before = await uses(rig)
+        await recalled(rig)
+        assert (await rig.recall.recall(Scope("u"), request_with([*SECOND[:2], {**FIRST, "content": "Thanks!"}]))).notes
+        await recalled(rig, "Hello!")
+        await recalled(rig, "Where exactly is my kayak?", placement="off")
+        assert await uses(rig) == before + 1
+
+
+async def uses(rig: Rig) -> int:
+    rig.usage_counts._flush()
+    await rig.usage_counts.drop("nobody", [])  # a write after those that were posted
+    return (await rig.usage_counts.unstored("u", limit=10))["m1"].counted
+
+
+async def test_a_stage_of_less_than_a_millisecond_has_a_duration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop's own clock has whole milliseconds."""
+    fields = [name for name, one in inspect.signature(trace.Trace).parameters.items() if one.default is one.empty]
+    of_one = trace.Trace(**dict.fromkeys(fields))  # type: ignore[arg-type]
+    times = iter([1.0, 1.0004])
+    monkeypatch.setattr(trace, "perf_counter", lambda: next(times))
+    with of_one.timed("embed", Metrics(CollectorRegistry())):
+        pass
+    assert of_one.timings_ms["embed"] == pytest.approx(0.4) == of_one.stages[0].took * 1000
