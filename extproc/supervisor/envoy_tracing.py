@@ -29,7 +29,7 @@ def tracing_values(tracing: EnvoyTracing | None, root_certificates: Path | None)
         root_certificates=root_certificates,
     )
     return {
-        "trace_percent": used.sample_ratio * 100,
+        "trace_per_million": round(used.sample_ratio * 1_000_000),
         "trace_url": f"{used.endpoint.rstrip('/')}/v1/traces",
         "trace_collector_type": collector.discovery,
         "trace_collector_address": collector.address,

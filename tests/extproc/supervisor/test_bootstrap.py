@@ -327,7 +327,10 @@ def test_envoy_traces_where_a_collector_is_named_and_says_nothing_that_a_client_
     (listener,) = json.loads(traced)["staticResources"]["listeners"]
     for chain in listener["filterChains"]:
         tracing = chain["filters"][0]["typedConfig"]["tracing"]
-        assert tracing["randomSampling"] == {"value": 25.0}
+        assert tracing["randomSampling"] == {"value": 100.0}
+        [following] = [tracing["provider"]["typedConfig"]["sampler"]["typedConfig"]]  # of a client's decision
+        share = following["wrappedSampler"]["typedConfig"]["samplingPercentage"]
+        assert (share["numerator"], share["denominator"]) == (250_000, "MILLION")
         assert tracing["maxPathTagLength"] == 0
         hidden = {tag["tag"] for tag in tracing["customTags"] if tag["literal"] == {"value": "-"}}
         assert hidden == {"http.url", "user_agent", "downstream_cluster", "peer.address"}
