@@ -92,8 +92,9 @@ async def test_chats_beyond_capacity_wait_for_nothing_and_are_recorded(upstream:
     ):
         stack.recall.may_end.clear()
         waiting = [tasks.create_task(stack.chat(body_of(shape), shape=shape)) for shape in SHAPES]
-        while len(stack.recall.asked) < 2:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(HANG_SECONDS):
+            while len(stack.recall.asked) < 2:
+                await asyncio.sleep(0.01)
         assert await statuses(stack, 1) == ["none"] * 2
         assert not any(answer.done() for answer in waiting), "the later ones waited for the first"
         assert [received.body for received in upstream.received[-2:]] == [body_of(shape) for shape in SHAPES]
@@ -181,14 +182,16 @@ async def test_a_leaving_filter_records_replies_to_their_end_and_one_that_cannot
             upstream.streamed.clear()
             body = body_of(SHAPES[0], "listener", stream=True)
             streaming = tasks.create_task(stack.chat(body))
-            while not upstream.streamed or not await stack.turns("listener"):
-                await asyncio.sleep(0.02)
+            async with asyncio.timeout(HANG_SECONDS):
+                while not upstream.streamed or not await stack.turns("listener"):
+                    await asyncio.sleep(0.02)
             leaving = tasks.create_task(filter_.leave())
             if ends is TurnStatus.OPENED:
                 await leaving
             else:
-                while await stack.healthy("inject"):
-                    await asyncio.sleep(0.05)
+                async with asyncio.timeout(HANG_SECONDS):
+                    while await stack.healthy("inject"):
+                        await asyncio.sleep(0.05)
                 assert not leaving.done(), "it left before the reply had ended"
             assert not streaming.done()
             upstream.chunk_seconds = 0.0

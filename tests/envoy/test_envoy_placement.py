@@ -90,9 +90,10 @@ async def test_a_template_without_any_system_message_loses_its_notes_after_some_
     stack: FilterStack, server: TemplateServer, shape: str
 ) -> None:
     server.tokenize, model, statuses = shape, f"none, {shape}", []
-    while await stack.recall.model_capabilities.placement(model) is not Placement.OFF:
-        statuses.append(await asked(stack, model))
-        await stack.turns(model, until=len(statuses))  # what it teaches is stored beside its turn, perhaps after it
+    async with asyncio.timeout(60):
+        while await stack.recall.model_capabilities.placement(model) is not Placement.OFF:
+            statuses.append(await asked(stack, model))
+            await stack.turns(model, until=len(statuses))  # what it teaches is stored beside its turn, perhaps after it
     assert set(statuses) == {500 if shape == LLAMA_CPP else 400}
     assert len(statuses) >= 4
     assert await asked(stack, model) == 200
