@@ -309,6 +309,8 @@ def main() -> None:
         _fail(error, BAD_START_CODE)
     except MemproxyError as error:
         _fail(error, 1)
+    except RecursionError:  # whatever file a command reads: parsers follow nesting by recursion
+        _fail(BadInput("the input is nested too deeply: JSON and YAML of some hundred levels are read"), BAD_START_CODE)
 
 
 def _fail(error: MemproxyError, code: int) -> None:

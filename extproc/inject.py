@@ -190,6 +190,12 @@ class Injection:
         self._shape: ApiShape | None = None
         self._request: ChatRequest | None = None
 
+    @property
+    def body_bytes(self) -> int:
+        """The length of the body that the client announced; 0 if it did not."""
+        length = first_header(self._headers, "content-length")
+        return int(length) if length.isascii() and length.isdigit() else 0
+
     def is_heavy(self, event: Event) -> bool:
         """Whether `on(event)` would delay other streams."""
         match event:

@@ -185,7 +185,7 @@ class Filter:
                 event = wire.injection_event(message)
                 if event is not None and not await self._answered(injection, event, context):
                     return  # the stream must not live as long as the generation
-                upload.wait()
+                upload.wait(injection.body_bytes)
         if upload.has_given_up:
             self._metrics.bodies_passed.labels("slow_upload").inc()
 

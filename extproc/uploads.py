@@ -1,8 +1,8 @@
 """Chats whose body is still on its way: in a crowd, slow uploads give up their places.
 
 Envoy lets only so many chats in at a time, and a chat takes its place with its first byte. Uploads that take long, or
-never end, would keep all places from chats that are here. Where most places are taken, who has waited for a body for a
-while goes on without memory, as Envoy would have let it go on without a place.
+never end, would keep all places from chats that are here. Where most places are taken, a chat whose body takes longer
+than its length explains goes on without memory, as Envoy would have let it go on without a place.
 """
 
 from __future__ import annotations
@@ -13,27 +13,28 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 PATIENCE_SECONDS = 1.0  # bodies of usual chats arrive with their headers
+BYTES_PER_SECOND_MIN = 1 << 20  # of a body whose length is known: pasted documents and pictures take longer
 CROWD_SHARE = 0.75  # of the places
 LOOK_SECONDS = 0.25  # as long as there is a crowd
 
 
 @dataclass(eq=False, slots=True)
 class Upload:
-    """The body of one chat. `awaited_since`: by the loop's clock, while it has not arrived; None otherwise."""
+    """The body of one chat. `late_at`: by the loop's clock, while it has not arrived; None otherwise."""
 
     limit: asyncio.Timeout
-    awaited_since: float | None = None
+    late_at: float | None = None
 
-    def wait(self) -> None:
-        """From now on its body is waited for."""
-        self.awaited_since = asyncio.get_running_loop().time()
+    def wait(self, length: int = 0) -> None:
+        """From now on its body is waited for. `length`: its bytes; 0 where nobody knows."""
+        self.late_at = asyncio.get_running_loop().time() + PATIENCE_SECONDS + length / BYTES_PER_SECOND_MIN
 
     @property
     def has_given_up(self) -> bool:
         return self.limit.expired()
 
     def arrived(self) -> None:
-        self.awaited_since = None
+        self.late_at = None
 
 
 class Uploads:
@@ -68,8 +69,7 @@ class Uploads:
         loop = asyncio.get_running_loop()
         if len(self._streams) >= self._crowd:
             for upload in self._streams:
-                since = upload.awaited_since
-                if since is not None and loop.time() - since >= PATIENCE_SECONDS:
+                if upload.late_at is not None and loop.time() >= upload.late_at:
                     upload.arrived()
                     upload.limit.reschedule(loop.time())
         self._look()

@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
-from extproc.uploads import LOOK_SECONDS, PATIENCE_SECONDS, Uploads
+from extproc.uploads import BYTES_PER_SECOND_MIN, LOOK_SECONDS, PATIENCE_SECONDS, Uploads
 
 LONG = PATIENCE_SECONDS + 3 * LOOK_SECONDS
 
 
-async def upload(uploads: Uploads, *, seconds: float = 60.0, work: float = 0.0) -> str:
-    """A chat whose body arrives after `seconds`, and is worked on for `work` seconds."""
+async def upload(uploads: Uploads, *, seconds: float = 60.0, work: float = 0.0, length: int = 0) -> str:
+    """A chat whose body of `length` arrives after `seconds`, and is worked on for `work` seconds."""
     async with uploads.stream() as one:
-        one.wait()
+        one.wait(length)
         await asyncio.sleep(seconds)
         one.arrived()
         await asyncio.sleep(work)
@@ -42,6 +42,15 @@ async def test_a_chat_that_is_worked_on_keeps_its_place() -> None:
     async with asyncio.TaskGroup() as tasks:
         working = [tasks.create_task(upload(uploads, seconds=0.0, work=LONG)) for _ in range(2)]
     assert {one.result() for one in working} == {"arrived"}
+
+
+async def test_a_long_body_has_the_time_of_its_bytes_and_no_more() -> None:
+    uploads = Uploads(4)
+    async with asyncio.TaskGroup() as tasks:
+        long = tasks.create_task(upload(uploads, seconds=LONG, length=4 * BYTES_PER_SECOND_MIN))
+        short = [tasks.create_task(upload(uploads, length=1_000)) for _ in range(3)]
+    assert long.result() == "arrived"
+    assert {one.result() for one in short} == {"given up"}
 
 
 async def test_a_crowd_of_slow_ones_thins_out_even_if_nobody_else_comes() -> None:

@@ -1,0 +1,52 @@
+"""50,000 arrays in one another, at every door: an error in words, no traceback, and the chat passes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from api_parts import ANN, api_of
+from library_parts import library_parts
+
+from memory.chat.completions import NotAChat, read_chat_request
+
+DEEP = "[" * 50_000 + "]" * 50_000
+MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
+COMMANDS = [
+    ("list", "--user", "ann", "--config"),
+    ("import", "--from", "mem0", "--user", "ann"),
+    ("bootstrap", "--user", "ann", "--dry-run", "--content-template", "{a}"),
+    ("eval", "recall"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_command_says_in_words_that_a_file_is_nested_too_deeply(command: Sequence[str], tmp_path: Path) -> None:
+    file = tmp_path / "deep.jsonl"
+    file.write_text(f'{{"a": {DEEP}}}\n')
+    ended = subprocess.run([MEMPROXY, *command, str(file)], capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 2
+    assert "nested too deeply" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("path", ["/v1/memory", "/v1/memory/search", "/v1/memory/turns"])
+@pytest.mark.parametrize("body", [DEEP, f'{{"memories": {DEEP}}}', f'{{"query": {DEEP}}}', f'{{"messages": {DEEP}}}'])
+async def test_a_call_is_answered_in_words(tmp_path: Path, path: str, body: str) -> None:
+    headers = {**ANN, "content-type": "application/json"}
+    async with library_parts(tmp_path) as parts, api_of(parts) as api:
+        answer = await api.post(path, content=body, headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("body", [DEEP, f'{{"messages": {DEEP}}}', f'{{"memory_context": {DEEP}, "messages": []}}'])
+def test_a_chat_that_nobody_can_read_is_the_upstreams(body: str) -> None:
+    try:
+        request = read_chat_request(body.encode())
+    except NotAChat:
+        return
+    assert request.conversation is None or not request.conversation.messages
