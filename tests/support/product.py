@@ -53,6 +53,7 @@ class Product:
         self.process: subprocess.Popen[str] | None = None
         self.ports: dict[str, int] = {}
         self.stdout: list[str] = []
+        self.run_folder = Path()  # with the sockets of its parts
 
     @property
     def url(self) -> str:
@@ -83,6 +84,8 @@ class Product:
                 self.stdout.append(line)
                 assert line.startswith("ready http://"), line
                 self.ports = json.loads(self.ports_file.read_text())
+                words = command_line(self.children("memproxy worker")[0]).split()
+                self.run_folder = Path(words[words.index("--config") + 1]).parent
                 return
             time.sleep(0.05)
         raise AssertionError(f"not ready; exit code {self.process.poll()}; log:\n{self.log()[-4000:]}")
@@ -117,12 +120,6 @@ class Product:
         assert self.process is not None
         assert self.process.stdout is not None
         self.process.stdout.close()
-
-    @property
-    def run_folder(self) -> Path:
-        """With the sockets of its parts."""
-        words = command_line(self.children("memproxy worker")[0]).split()
-        return Path(words[words.index("--config") + 1]).parent
 
     def admin(self) -> httpx.Client:
         """Of Envoy's admin page."""
