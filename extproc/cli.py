@@ -248,7 +248,7 @@ def model(
 
 @command(memproxy, "milvus-lite", panel=PARTS)
 def milvus_lite(
-    _: Annotated[Literal["server"], Argument(metavar="server")],
+    _: Annotated[Literal["server"], Argument(metavar="server", help="The only thing that it does.")],
     *,
     data_dir: Annotated[Path, Option(help="Folder of its files; one server at a time.")],
     address: Annotated[

@@ -53,7 +53,7 @@ def test_the_version_is_one_line_and_a_start_imports_nothing_heavy() -> None:
         (("filter",), 2, "either on --socket PATH or on --listen HOST:PORT"),
         (("filter", "--socket", "/x", "--listen", "127.0.0.1:1"), 2, "either on --socket"),
         (("filter", "--listen", "0.0.0.0:1"), 2, "listens on loopback only"),
-        (("envoy", "--to", "/x"), 2, "filters are needed"),
+        (("envoy", "--to", "/x"), 2, "envoy_admin_port is needed"),
         (("probe", "grpc:127.0.0.1:1"), 1, ""),
         (("probe", "http://127.0.0.1:1/healthz"), 1, ""),
         (("restart", "--data-dir", "/none"), 2, "no `memproxy up` runs on /none"),

@@ -24,7 +24,7 @@ GUESTS = OffRoute.parsed("guests.example.com/")
 
 def headers(*more: tuple[str, bytes], host: str = "chat.example.com") -> list[tuple[str, bytes]]:
     path = b"/v1/chat/completions?trace=1"
-    return [(":method", b"POST"), (":authority", host.encode()), (":path", path), *more]
+    return [(":method", b"POST"), (":authority", host.encode()), (":path", path), ("x-authz-user-id", b"ann"), *more]
 
 
 @pytest.mark.parametrize(
@@ -83,24 +83,24 @@ def test_a_header_can_only_take_memory_away(values: list[bytes], reason: str) ->
 def test_such_a_request_is_stripped_and_neither_recalled_nor_recorded(
     sent: list[tuple[str, bytes]], reason: str
 ) -> None:
-    injection = Injection(IdentityMode.DEVELOPMENT, SignalReader(), off_routes=[GUESTS])
+    injection = Injection(IdentityMode.HEADER, SignalReader(), off_routes=[GUESTS])
     assert injection.on(RequestHeaders(sent)) == [Proceed(wants_body=True)]
     count, finish = injection.on(RequestBody(BODY))
     assert count == CountRequest(RecallStatus.DISABLED, reason)
     assert isinstance(finish, Finish)
     assert finish.body is not None
     assert b"memory_context" not in finish.body
-    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, off_routes=[GUESTS])
+    watch = Observation(turn_id="t1", mode=IdentityMode.HEADER, off_routes=[GUESTS])
     watch.on_request_headers(sent)
     assert isinstance(watch.on_request_body(BODY, is_end=True, at=1.0), LeaveOut)
     assert watch.is_idle
 
 
 def test_other_requests_are_recalled_and_recorded() -> None:
-    injection = Injection(IdentityMode.DEVELOPMENT, SignalReader(), off_routes=[GUESTS])
+    injection = Injection(IdentityMode.HEADER, SignalReader(), off_routes=[GUESTS])
     injection.on(RequestHeaders(headers()))
     [recall] = injection.on(RequestBody(BODY))
     assert isinstance(recall, RecallMemories)
-    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, off_routes=[GUESTS])
+    watch = Observation(turn_id="t1", mode=IdentityMode.HEADER, off_routes=[GUESTS])
     watch.on_request_headers(headers())
     assert isinstance(watch.on_request_body(BODY, is_end=True, at=1.0), OpenTurn)
