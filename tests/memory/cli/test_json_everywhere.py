@@ -37,6 +37,7 @@ WITHOUT_JSON = {  # each with its reason; a command that has it must leave this 
     "filter": "a part: runs until it is stopped, and prints nothing",
     "worker": "a part, likewise",
     "api": "a part, likewise",
+    "milvus-lite": "a part, likewise",
     "model": "a part, likewise",
     "envoy": "becomes Envoy, which has options of its own",
     "mcp": "its standard output is the protocol, which is JSON",
