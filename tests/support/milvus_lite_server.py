@@ -33,7 +33,7 @@ class MilvusLiteServer:
         return MilvusAddress(self.uri, collection, dimension, origin=origin)
 
     def client(self) -> MilvusClient:
-        return MilvusClient(self.uri)
+        return MilvusClient(self.uri, timeout=60)  # a busy machine is slow to connect
 
     @property
     def is_running(self) -> bool:

@@ -121,9 +121,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 LINES = ["export API", "sessions export API"]
 ELSEWHERE = {  # what needs more than an API and a turn log, with the tests that read its JSON
     "doctor": "tests/memory/cli/test_doctor.py",
-    "restart": "tests/extproc/supervisor/test_stale_version.py",
+    "restart": "tests/faults/test_rolling_restart.py",
     "reembed": "tests/extproc/supervisor/test_reembed.py",
-    "migrate": "tests/extproc/supervisor/test_product_on_a_milvus_server.py",
+    "migrate": "tests/memory/adapters/milvus/test_migration.py",
     "compact": "tests/extproc/supervisor/test_compact.py",
     **dict.fromkeys(
         ("upkeep all", "upkeep consolidate", "upkeep prune", "upkeep reflect"), "tests/memory/cli/test_upkeep.py"
