@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import structlog
+from hypothesis import settings
 from milvus_kinds import MILVUS_KINDS, RealMilvus, real_milvus
 from milvus_lite_server import MilvusLiteServer
 from milvus_standalone import SERVER_IN_SOAK, MilvusServer
@@ -21,6 +22,8 @@ from trace_collector import TraceCollector, running_collector
 from upstream import RecordingUpstream, running_upstream
 
 pytest_plugins = ("tiers", "left_behind")
+settings.register_profile("suite", deadline=None, derandomize=True)  # no clock, and each run draws the same
+settings.load_profile("suite")
 COLLECTIONS = itertools.count()
 ROOT = Path(__file__).resolve().parents[1]
 # Fixtures that are a product in one configuration. What uses one of them runs in one process: it starts once.

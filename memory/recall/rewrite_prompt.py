@@ -28,7 +28,6 @@ LINE_CHARACTERS_MAX = 300  # of a query or memory written by the model; longer o
 ANSWER_TOKENS = 160  # both lines, with their braces
 
 _THOUGHTS = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _QUOTES = "\"'`“”„‘’«»「」"
 _WORD = re.compile(r"[^\W_]+")
 
@@ -94,12 +93,11 @@ def rewrite_schema(*, hyde: bool) -> Mapping[str, Any]:
 
 def read_rewrite(answer: str, conversation: Conversation, *, hyde: bool) -> Rewritten | None:
     """The model's proposal; None for junk, and for a query that has no word in common with the chat."""
-    found = _OBJECT.search(_THOUGHTS.sub("", answer))
-    if found is None:
-        return None
+    text = _THOUGHTS.sub("", answer)
+    begin, end = text.find("{"), text.rfind("}")
     try:
-        proposed = msgspec.json.decode(found[0], type=_Answer)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+        proposed = msgspec.json.decode(text[max(begin, 0) : end + 1], type=_Answer)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
     query, hypothesis = _line(proposed.query), _line(proposed.memory) if hyde else ""
     said = {term for m in _spoken(conversation)[-SHOWN_MESSAGES - TOPIC_MESSAGES_MAX :] for term in terms(m.content)}

@@ -21,9 +21,14 @@ from redis_parts import RepeatingClient
 from redis_server import RedisServer, redis_server, valkey_server
 
 from memory.adapters.redis.background import RedisBackground
+from memory.adapters.redis.compacted_states import RedisCompactedStates
 from memory.adapters.redis.erasures import RedisErasures
+from memory.adapters.redis.exams import RedisExamResults
+from memory.adapters.redis.holdout_record import RedisHoldoutRecord
+from memory.adapters.redis.idempotency_keys import RedisIdempotencyKeys
 from memory.adapters.redis.ledger import RedisUserLedger
 from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.model_capabilities import RedisModelCapabilities
 from memory.adapters.redis.notes import RedisNoteBook
 from memory.adapters.redis.opt_outs import RedisOptOuts
 from memory.adapters.redis.owners import RedisOwners
@@ -31,12 +36,19 @@ from memory.adapters.redis.profiles import RedisProfiles
 from memory.adapters.redis.projects import RedisProjects
 from memory.adapters.redis.receipts import RedisReceipts
 from memory.adapters.redis.session_summaries import RedisSummaries
+from memory.adapters.redis.upkeep_schedule import RedisUpkeepSchedule
 from memory.adapters.redis.usage_counts import RedisUsageCounts
 from memory.adapters.redis.whole_log import RedisTurnLog
 from memory.adapters.redis.write_barrier import RedisWriteBarrier
+from memory.adapters.retention import DEFAULT_NOTE_LIMITS, DEFAULT_RECEIPT_LIMITS, NoteLimits, ReceiptLimits
+from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.erasures import SqliteErasures
+from memory.adapters.sqlite.exams import SqliteExamResults
+from memory.adapters.sqlite.holdout_record import SqliteHoldoutRecord
+from memory.adapters.sqlite.idempotency_keys import SqliteIdempotencyKeys
 from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
 from memory.adapters.sqlite.notes import SqliteNoteBook
 from memory.adapters.sqlite.opt_outs import SqliteOptOuts
 from memory.adapters.sqlite.profiles import SqliteProfiles
@@ -44,29 +56,36 @@ from memory.adapters.sqlite.projects import SqliteProjects
 from memory.adapters.sqlite.receipts import SqliteReceipts
 from memory.adapters.sqlite.session_summaries import SqliteSummaries
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
 from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
 from memory.adapters.sqlite.write_barrier import SqliteWriteBarrier
 from memory.model import Message, Scope, Turn, TurnStatus
 from memory.ports import (
+    CompactedStates,
+    ExamResults,
     LearnDue,
     Lease,
+    ModelCapabilities,
     NoteBook,
     OptOuts,
     Profiles,
     Receipts,
     RequestTraces,
     TurnLog,
+    UpkeepSchedule,
     UsageCounts,
     UserLedger,
 )
 from memory.ports.erasures import Erasures, WriteBarrier
+from memory.ports.holdouts import HoldoutRecord
+from memory.ports.idempotency import IdempotencyKeys
 from memory.ports.projects import Projects
 from memory.sessions.summaries.summarizer import KeptSummaries
 
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
 LEASE_SECONDS = 30.0
-REDIS_WAIT_SECONDS = 1.5  # for a lock: taking and releasing it costs eleven round trips, most of them with an fsync
+LOCK_WAIT_SECONDS = 5.0  # only a test that waits in vain gets to it, and sets a shorter one
 
 
 class ManualClock:
@@ -94,6 +113,12 @@ class Process:
     barrier: WriteBarrier
     projects: Projects
     erasures: Erasures
+    states: CompactedStates
+    capabilities: ModelCapabilities
+    exams: ExamResults
+    keys: IdempotencyKeys
+    upkeep: UpkeepSchedule
+    holdouts: HoldoutRecord
 
     @property
     def traces(self) -> RequestTraces:
@@ -107,39 +132,61 @@ class Process:
         )
 
 
+@dataclass(slots=True)
+class Bounds:
+    """Of what a process keeps, and of its wait for a user's lock."""
+
+    notes: NoteLimits = DEFAULT_NOTE_LIMITS
+    receipts: ReceiptLimits = DEFAULT_RECEIPT_LIMITS
+    lock_wait_seconds: float = LOCK_WAIT_SECONDS
+
+
 class Deployment:
     """`start` gives one more process on the same turns. `folder`: where they are kept, with others' before them.
 
-    `places_with`: the tables or keys that hold a text.
+    `places_with`: the tables or keys that hold a text. `bounds` hold for what is started after they were set.
     """
 
     def __init__(
         self,
-        open_process: Callable[[ManualClock], AbstractAsyncContextManager[Process]],
+        open_process: Callable[[ManualClock, Bounds], AbstractAsyncContextManager[Process]],
         folder: Path,
         places_with: Callable[[str], list[str]],
     ) -> None:
         self.clock = ManualClock()
+        self.bounds = Bounds()
         self.folder = folder
         self.places_with = places_with
         self._open_process = open_process
 
     def start(self) -> AbstractAsyncContextManager[Process]:
-        return self._open_process(self.clock)
+        return self._open_process(self.clock, self.bounds)
 
 
 def sqlite_deployment(folder: Path) -> Deployment:
     @asynccontextmanager
-    async def open_process(clock: ManualClock) -> AsyncIterator[Process]:
-        async with SqliteDatabase(folder / "turns.sqlite") as database:
-            ledger = SqliteUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=0.3)
-            receipts = SqliteReceipts(database, clock=clock, redact=str)
-            async with SqliteUsageCounts(database) as usage_counts:
-                log, notes = SqliteTurnLog(database, clock=clock), SqliteNoteBook(database)
-                profiles, summaries = SqliteProfiles(database), SqliteSummaries(database, origin="a model")
-                barrier, projects = SqliteWriteBarrier(database, clock=clock), SqliteProjects(database)
-                others = (SqliteOptOuts(database), barrier, projects, SqliteErasures(database))
-                yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, *others)
+    async def open_process(clock: ManualClock, bounds: Bounds) -> AsyncIterator[Process]:
+        async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUsageCounts(database) as usage_counts:
+            wait_seconds = bounds.lock_wait_seconds
+            yield Process(
+                SqliteTurnLog(database, clock=clock),
+                SqliteUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=wait_seconds),
+                SqliteNoteBook(database, limits=bounds.notes),
+                SqliteReceipts(database, clock=clock, redact=str, limits=bounds.receipts),
+                usage_counts,
+                SqliteProfiles(database),
+                SqliteSummaries(database, origin="a model"),
+                SqliteOptOuts(database),
+                SqliteWriteBarrier(database, clock=clock),
+                SqliteProjects(database),
+                SqliteErasures(database),
+                SqliteCompactedStates(database),
+                SqliteModelCapabilities(database, clock=clock),
+                SqliteExamResults(database, clock=clock),
+                SqliteIdempotencyKeys(database),
+                SqliteUpkeepSchedule(database),
+                SqliteHoldoutRecord(database),
+            )
 
     def tables_with(text: str) -> list[str]:
         with closing(sqlite3.connect(next(folder.glob("*.sqlite")))) as connection:
@@ -168,7 +215,7 @@ def _deployment_on(server: RedisServer | RedisNodes, client_of: type[LogClient] 
     server.empty()
 
     @asynccontextmanager
-    async def open_process(clock: ManualClock) -> AsyncIterator[Process]:
+    async def open_process(clock: ManualClock, bounds: Bounds) -> AsyncIterator[Process]:
         is_cluster = isinstance(server, RedisNodes)
         connecting = RedisCluster("127.0.0.1", server.port) if is_cluster else Redis(port=server.port)
         async with (
@@ -178,13 +225,26 @@ def _deployment_on(server: RedisServer | RedisNodes, client_of: type[LogClient] 
             RedisBackground() as background,
             RedisUsageCounts(client, background) as usage_counts,
         ):
-            ledger = RedisUserLedger(client, owners, clock=clock, lock_seconds=30.0, wait_seconds=REDIS_WAIT_SECONDS)
-            log = RedisTurnLog(client, owners, clock=clock)
-            profiles, barrier = RedisProfiles(client), RedisWriteBarrier(client, owners, clock=clock)
-            notes, receipts = RedisNoteBook(client), RedisReceipts(client, background, clock=clock, redact=str)
-            others = (RedisOptOuts(client), barrier, RedisProjects(client), RedisErasures(client))
-            summaries = RedisSummaries(client, origin="a model")
-            yield Process(log, ledger, notes, receipts, usage_counts, profiles, summaries, *others)
+            wait_seconds = bounds.lock_wait_seconds
+            yield Process(
+                RedisTurnLog(client, owners, clock=clock),
+                RedisUserLedger(client, owners, clock=clock, lock_seconds=30.0, wait_seconds=wait_seconds),
+                RedisNoteBook(client, limits=bounds.notes),
+                RedisReceipts(client, background, clock=clock, redact=str, limits=bounds.receipts),
+                usage_counts,
+                RedisProfiles(client),
+                RedisSummaries(client, origin="a model"),
+                RedisOptOuts(client),
+                RedisWriteBarrier(client, owners, clock=clock),
+                RedisProjects(client),
+                RedisErasures(client),
+                RedisCompactedStates(client),
+                RedisModelCapabilities(client, clock=clock),
+                RedisExamResults(client, clock=clock),
+                RedisIdempotencyKeys(client),
+                RedisUpkeepSchedule(client),
+                RedisHoldoutRecord(client),
+            )
 
     return Deployment(open_process, server.folder, server.keys_with)
 

@@ -76,14 +76,6 @@ def test_the_client_s_spelling_survives() -> None:
     assert inserted == before + after.replace(b"[ {", b'[ {"role":"system","content":"N"},{')
 
 
-def test_without_a_system_message_the_note_becomes_the_first_message() -> None:
-    body = chat({"role": "user", "content": "Hi"}, stream=True)
-    assert json.loads(edited(body, NOTE))["messages"] == [
-        {"role": "system", "content": NOTE.text},
-        {"role": "user", "content": "Hi"},
-    ]
-
-
 @pytest.mark.parametrize("role", ["system", "developer"])
 @pytest.mark.parametrize(
     ("message", "content"),
@@ -106,17 +98,12 @@ def test_a_note_is_merged_after_the_client_s_own_system_text(role: str, message:
     assert json.loads(edited(body, NOTE)) == want
 
 
-def test_of_a_repeated_content_the_one_that_counts_is_extended() -> None:
+def test_of_what_is_repeated_the_one_that_counts_gets_the_note() -> None:
     body = b'{"messages":[{"content":"a","role":"system","content" : "b" }]}'
     assert edited(body, Note("N")) == b'{"messages":[{"content":"a","role":"system","content" : "b\\n\\nN" }]}'
-
-
-def test_of_repeated_messages_the_ones_that_count_get_the_note() -> None:
-    body = b'{"messages":[1],"messages":[{"role":"user","content":"Hi"}]}'
-    assert (
-        edited(body, Note("N"))
-        == b'{"messages":[1],"messages":[{"role":"system","content":"N"},{"role":"user","content":"Hi"}]}'
-    )
+    messages = b'{"role":"user","content":"Hi"}]}'
+    noted = b'{"messages":[1],"messages":[{"role":"system","content":"N"},' + messages
+    assert edited(b'{"messages":[1],"messages":[' + messages, Note("N")) == noted
 
 
 def test_notes_stand_right_before_their_messages() -> None:
@@ -129,9 +116,6 @@ def test_notes_stand_right_before_their_messages() -> None:
     got = json.loads(edited(body, Note("late", before=3), Note("early", before=1), Note("a"), Note("b")))["messages"]
     assert [message["content"] for message in got] == ["S\n\na\n\nb", "early", "1", "2", "late", "3"]
     assert [message["role"] for message in got] == ["system", "system", "user", "assistant", "system", "user"]
-
-
-def test_a_merged_note_stands_before_a_note_before_the_first_message() -> None:
     got = json.loads(edited(chat({"role": "user", "content": "1"}), Note("own", before=0), Note("merged")))["messages"]
     assert [message["content"] for message in got] == ["merged", "own", "1"]
 
@@ -195,26 +179,19 @@ def _squeezed(text: bytes) -> bytes:
     return b"".join(text.split())
 
 
-@given(bodies())
-def test_stripping_takes_our_fields_and_nothing_else(case: tuple[str, str, int]) -> None:
-    body, left, _ = case
+@given(bodies(), st.data())
+def test_stripping_takes_our_fields_and_nothing_else_and_an_edit_splices_the_notes_into_what_is_left(
+    case: tuple[str, str, int], data: st.DataObject
+) -> None:
+    body, left, count = case
     stripped = strip_memory_fields(body.encode())
     assert json.loads(stripped) == json.loads(left)
     assert _squeezed(stripped) == _squeezed(left.encode())
     assert strip_memory_fields(stripped) is stripped
-
-
-@given(bodies(), st.data())
-def test_an_edit_is_the_stripped_body_with_the_notes_spliced_in(
-    case: tuple[str, str, int], data: st.DataObject
-) -> None:
-    body, _, count = case
     notes = data.draw(st.lists(st.builds(Note, texts.filter(bool), st.none() | st.integers(0, count - 1)), max_size=3))
     got = edited(body.encode(), *notes)
-    assert json.loads(got) == _with_notes(json.loads(strip_memory_fields(body.encode())), notes)
-    assert _is_subsequence(strip_memory_fields(body.encode()), got) or any(
-        note.before is None for note in notes
-    )  # null is replaced
+    assert json.loads(got) == _with_notes(json.loads(stripped), notes)
+    assert _is_subsequence(stripped, got) or any(note.before is None for note in notes)  # null is replaced
 
 
 def _with_notes(body: dict[str, Any], notes: list[Note]) -> dict[str, Any]:

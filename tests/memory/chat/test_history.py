@@ -98,13 +98,6 @@ def test_without_a_system_message_the_state_is_one() -> None:
     assert compacted(chat(USER, ANSWER, USER), 2)["messages"] == [{"role": "system", "content": STATE}, USER]
 
 
-def test_later_system_messages_of_the_client_stay() -> None:
-    later = {"role": "system", "content": "Answer in French."}
-    said = compacted(chat(SYSTEM, USER, ANSWER, later, USER, ANSWER, USER), 6)
-    assert [message["role"] for message in said["messages"]] == ["system", "system", "user"]
-    assert said["messages"][1] == later
-
-
 def test_items_of_the_responses_api_are_left_out_alike() -> None:
     said = compacted(items(USER, item_call("a"), item_result("a"), ANSWER, USER, instructions="Be brief."), 5)
     assert said["instructions"] == f"Be brief.\n\n{STATE}"

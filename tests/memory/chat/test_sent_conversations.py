@@ -1,4 +1,4 @@
-"""By which keys a conversation is recognised, and what of it is taken along to be filled in."""
+"""What of a sent history counts: exchanges, the keys by which a conversation is recognised, and the last tool calls."""
 
 from __future__ import annotations
 
@@ -9,13 +9,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.chat.completions import read_chat_request
+from memory.chat.completions import COMPLETIONS, read_chat_request
+from memory.chat.exchanges import exchanges_of
 from memory.chat.responses import RESPONSES
 from memory.chat.sent_conversations import sent_conversation
-from memory.model import EARLIER_BYTES_MAX, EARLIER_EXCHANGES_MAX, Message, Scope, SentConversation
+from memory.chat.tool_traffic import CONTENT_CHARACTERS_MAX, tool_messages
+from memory.model import EARLIER_BYTES_MAX, EARLIER_EXCHANGES_MAX, Message, Scope, SentConversation, ToolMessage
+
+CODES = {"u": "user", "a": "assistant", "s": "system", "t": "tool"}
+
+
+def history(codes: str) -> list[Message]:
+    """`u1 a2 …`: each message says its own code; `c` is a tool call of the assistant, `e` an empty answer."""
+    special = {"c": Message("assistant", "call", is_tool_traffic=True), "e": Message("assistant", " ")}
+    return [
+        special.get(code[0]) or Message(CODES[code[0]], code, is_tool_traffic=code[0] == "t") for code in codes.split()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ("u1 a1", ["u1>a1"]), ("s u1 a1 u2 a2", ["u1>a1", "u2>a2"]), ("u1 u2 a1 u3", ["u1 u2>a1", "u3>"]),
+        ("a0 u1 a1", ["a0 u1>a1"]), ("u1 c t1 a1", ["u1>a1"]), ("u1 a1 a2", ["u1>a2"]),
+        ("u1 e u2 a2", ["u1 u2>a2"]), ("u1 c t1", ["u1>"]), ("a1 s t1", []), ("", []),
+    ],
+)  # fmt: skip
+def test_each_exchange_is_what_the_user_said_and_the_last_answer(codes: str, expected: list[str]) -> None:
+    found = [" ".join(m.content for m in e.said) + ">" + e.answer for e in exchanges_of(history(codes))]
+    assert found == expected
+
+
+@given(st.lists(st.sampled_from(["u", "a", "s", "t", "c", "e"]), max_size=30))
+def test_every_word_of_the_user_is_in_exactly_one_exchange_in_order(codes: list[str]) -> None:
+    messages = history(" ".join(f"{code}{i}" for i, code in enumerate(codes)))
+    said = [m for e in exchanges_of(messages) for m in e.said if m.role == "user"]
+    assert said == [m for m in messages if m.role == "user"]
+    assert all(e.said[-1].role == "user" for e in exchanges_of(messages))
+
 
 ANN = Scope("ann")
-READ_SECONDS_MAX = 1.0  # on a busy machine; it takes some 20 ms
 
 
 def user(text: str) -> dict[str, Any]:
@@ -81,10 +114,6 @@ def test_the_same_words_of_another_user_project_or_agent_have_another_key() -> N
     assert read(user("a"), scope=Scope("ann", session_id="s")) == read(user("a"))
 
 
-def test_a_greeting_of_the_assistant_is_no_exchange() -> None:
-    assert read(model("Hello!"), user("a")).earlier == ()
-
-
 def test_a_message_during_a_tool_loop_is_a_turn_of_its_own() -> None:
     found = read(user("a"), CALL, RESULT, user("b"))
     assert [(one.said, one.answer) for one in found.earlier] == [((Message("user", "a"),), "")]
@@ -109,7 +138,7 @@ def test_the_same_words_in_two_chains_of_responses_have_different_keys() -> None
     assert len(keys) == 4
 
 
-def test_a_history_of_ten_thousand_messages_is_read_in_time_and_bounded() -> None:
+def test_of_a_long_history_so_many_exchanges_are_taken_along() -> None:
     talk = [one for number in range(5_000) for one in (user(f"question {number}"), model(f"answer {number}"))]
     request = read_chat_request(json.dumps({"messages": [*talk, user("last")]}).encode())
     found = sent_conversation(ANN, request)
@@ -133,3 +162,82 @@ def test_every_prefix_that_was_a_request_is_recognised(messages: list[dict[str, 
     later = read(*messages, model("answer"), user("later"))
     assert later.earlier[-1].key == now.keys[-1]
     assert later.earlier[:-1] == now.earlier
+
+
+QUESTION = {"role": "user", "content": "Will it rain?"}
+
+
+def calling(*calls: tuple[str, str, Any]) -> dict[str, Any]:
+    named = [
+        {"id": one, "type": "function", "function": {"name": name, "arguments": with_}} for one, name, with_ in calls
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": named}
+
+
+def tool_result(call_id: str, content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content, **more}
+
+
+def tools_of(*messages: Any) -> tuple[ToolMessage, ...]:
+    return tool_messages(read_chat_request(json.dumps({"model": "m", "messages": messages}).encode(), COMPLETIONS))
+
+
+def tools_of_items(*items: Any, **fields: Any) -> tuple[ToolMessage, ...]:
+    body = {"model": "m", "input": items, **fields}
+    return tool_messages(read_chat_request(json.dumps(body).encode(), RESPONSES))
+
+
+def test_the_last_calls_come_with_their_results_and_names() -> None:
+    first = (calling(("c0", "old", "{}")), tool_result("c0", "old result"))
+    second = calling(("c1", "weather", '{"city": "Köln"}'), ("c2", "clock", "{}"))
+    parts = [{"type": "text", "text": "no"}, {"type": "text", "text": "on"}]
+    assert tools_of(QUESTION, *first, second, tool_result("c1", "rain"), tool_result("c2", parts)) == (
+        ToolMessage("weather", '{"city": "Köln"}', "c1"),
+        ToolMessage("clock", "{}", "c2"),
+        ToolMessage("weather", "rain", "c1", is_result=True),
+        ToolMessage("clock", "no\non", "c2", is_result=True),
+    )
+
+
+def test_older_functions_and_custom_tools_are_read() -> None:
+    function = {"role": "assistant", "function_call": {"name": "f", "arguments": {"a": 1}}}
+    assert tools_of(QUESTION, function, {"role": "function", "name": "f", "content": "1"}) == (
+        ToolMessage("f", '{"a": 1}'),
+        ToolMessage("f", "1", is_result=True),
+    )
+    custom = {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "g", "input": "x"}}]}
+    assert tools_of(QUESTION, custom, tool_result("c", "y"))[0] == ToolMessage("g", "x", "c")
+
+
+def test_items_of_responses_are_read_with_and_without_their_calls() -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "c1", "output": "rain"}
+    named = ToolMessage("weather", "rain", "c1", is_result=True)
+    assert tools_of_items(QUESTION, call, output) == (ToolMessage("weather", "{}", "c1"), named)
+    assert tools_of_items(output, previous_response_id="r") == (ToolMessage("", "rain", "c1", is_result=True),)
+    shell = {"type": "local_shell_call", "call_id": "c2", "arguments": "ls"}
+    listed = {"type": "local_shell_call_output", "call_id": "c2", "output": [{"type": "output_text", "text": "a"}]}
+    assert tools_of_items(QUESTION, shell, listed)[1] == ToolMessage("local_shell", "a", "c2", is_result=True)
+
+
+def test_long_texts_are_cut() -> None:
+    _, long = tools_of(QUESTION, calling(("c", "f", "{}")), tool_result("c", "x" * 1_000_000))
+    assert len(long.content) == CONTENT_CHARACTERS_MAX
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (QUESTION,),
+        (QUESTION, calling(("c", "f", "{}")), QUESTION),
+        (QUESTION, {"role": "assistant", "content": "hello"}),
+        (QUESTION, {"role": "tool", "tool_calls": 7}),
+    ],
+)
+def test_nothing_is_made_up(messages: tuple[Any, ...]) -> None:
+    assert tools_of(*messages) == ()
+
+
+def test_a_string_for_an_input_has_no_tools() -> None:
+    assert tool_messages(read_chat_request(b'{"input": "hello"}', RESPONSES)) == ()
+    assert tool_messages(read_chat_request(b"{}", COMPLETIONS)) == ()

@@ -1,28 +1,50 @@
-"""The figures of the trained reader on sets that were looked at while learning was built, and the scoring itself.
+"""The figures of the shipped models on sets of ours: of the reader, of the classifiers, and of recall by embedding.
 
-`regression_*` says what these sets are: rules of the first version were mended for most of them, so they show that
-something got worse, and nothing about how good it is. First-sight figures stand in docs/operations.md.
+`regression_*` says what those sets are: rules of the first version were mended for most of them, so they show that
+something got worse, and nothing about how good it is. First-sight figures stand in docs/operations.md. Processors
+differ in the last bits of a score, so these figures are for `make soak`; what each figure counts, test_scoring.py
+shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
-from plain_reader import NEVER
+import pytest_asyncio
+from own_embedder import embedding_model, own_embedder
 from sandboxes import running_sandbox
 from trained_reader import trained_reader
 
+from memory.adapters.models import classifier_file
+from memory.adapters.models.onnx_embedder import OnnxEmbedder
 from memory.evaluation.adversarial import evaluate_adversarial, read_adversarial
-from memory.evaluation.extraction import evaluate_extraction, matches, read_extraction, score_extraction
+from memory.evaluation.extraction import evaluate_extraction, read_extraction
+from memory.evaluation.recall import evaluate_recall
 from memory.evaluation.sandbox import Learnt
+from memory.evaluation.signals import evaluate_signals
 from memory.evaluation.updates import evaluate_updates, read_updates
-from memory.model import Act, Claim, Evidence, Memory, Turn
-from memory.ports import PairVerdict, StatementPair
+from memory.model import Memory
+from memory.recall.signals.past_talk import PAST_TALK_MIN
+from memory.recall.signals.training import ClassifierTraining
+from memory.settings import EmbeddingSettings
 
-SETS = Path(__file__).parents[2] / "data" / "learning"
+pytestmark = pytest.mark.soak("judges scores of the shipped models, which differ from processor to processor")
+
+DATA = Path(__file__).parents[2] / "data"
+SETS = DATA / "learning"
+
+
+@pytest_asyncio.fixture
+async def embedder() -> AsyncIterator[OnnxEmbedder]:
+    async with own_embedder(cache_texts=4) as opened:
+        yield opened
+
+
+# The trained reader
 
 
 async def everything_active(learnt: Learnt, query: str, now: float) -> list[Memory]:
@@ -76,57 +98,63 @@ async def test_what_must_not_be_stored_is_not_and_the_harmless_is(file: str) -> 
     assert figures["benign_kept"] >= kept
 
 
-def matcher(*patterns: str, any_of: Sequence[str] = (), **more: Any) -> dict[str, Any]:
-    return {"ideal": "", "all": list(patterns), "any": list(any_of), "evidence": "", **more}
+# Whether to search, and whether a question is about past conversations
+
+# By file: what is right at least, by language, and the share of missed searches at most. Our own records stand in for
+# the unseen: no phrase and no rule was fitted to them; of the fresh ones 82 of 83 were right at the first try.
+SIGNAL_BARS = {
+    "signals.jsonl": ({"en": 0.96, "zh": 0.94, "de": 1.0, "es": 1.0}, 0.02),
+    "signals_fresh.jsonl": ({"en": 0.98, "zh": 0.98, "de": 1.0, "es": 1.0}, 0.01),
+}
+PAST_TALK_RIGHT_MIN = 0.91  # reached: 0.94, at first sight and since; English 32 of 32
 
 
-def record(*messages: str, **more: Any) -> dict[str, Any]:
-    session = {"at": "2025-03-04T09:00:00Z", "messages": [{"role": "user", "content": text} for text in messages]}
-    return {"id": "r", "lang": "en", "sessions": [session], "expect": [], "forbid": [], **more}
+@pytest.mark.parametrize("file", SIGNAL_BARS)
+async def test_requests_that_want_memory_are_found_in_every_language(embedder: OnnxEmbedder, file: str) -> None:
+    """Trained here, on the phrases as they are now."""
+    training = ClassifierTraining(embedder, shipped=lambda: None)
+    scored = await evaluate_signals(DATA / file, embedder, training=training)
+    least, missed = SIGNAL_BARS[file]
+    reached = {language: scored["by_language"][language]["accuracy"] for language in least}
+    assert {language: value for language, value in reached.items() if value < least[language]} == {}
+    assert scored["false_negative_rate"] <= missed
 
 
-@pytest.mark.parametrize(
-    ("text", "is_match"),
-    [("the cat is\nTom", True), ("the CAT is Tim", True), ("the cat is Ada", False), ("Tom", False)],
-)
-def test_all_patterns_and_one_of_any_have_to_match(text: str, *, is_match: bool) -> None:
-    assert matches(matcher("cat.*is", any_of=["tom", "tim"]), text) is is_match
+def records_of(name: str) -> list[dict[str, str]]:
+    return [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-class _Fixed:
-    """Reads the same claims in whatever is said."""
-
-    name = "fixed"
-
-    def __init__(self, *claims: tuple[str, str]) -> None:
-        self._claims = claims
-
-    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
-        turn = turns[0]
-        return [
-            Claim(act=Act.STATE, text=text, evidence=Evidence(quote, turn.id), scope=turn.scope, said_at=turn.at)
-            for text, quote in self._claims
-        ]
-
-    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
-        return [NEVER for _ in pairs]
+def is_past_talk(text: str) -> bool:
+    classifier = classifier_file.shipped_past_talk(EmbeddingSettings().model)
+    assert classifier is not None, "run `python bench/train_signals.py`"
+    return classifier.score(text, embedding_model().vector(text)) >= PAST_TALK_MIN
 
 
-async def test_extraction_counts_right_wrong_tolerated_and_forbidden() -> None:
-    one = record(
-        "My cat is Tom. My dog is Rex. I like tea.",
-        expect=[
-            matcher("Tom", evidence="My cat is Tom", type="semantic", category="fact"),
-            matcher("parrot", evidence="nothing"),
-        ],
-        forbid=["Rex"],
-        tolerate=["tea"],
-    )
-    reader = _Fixed(
-        ("My cat is Tom", "My cat is Tom."), ("My dog is Rex", "My dog is Rex."), ("I like tea", "I like tea.")
-    )
-    async with running_sandbox(reader) as sandbox:
-        score = score_extraction(one, await sandbox.learn(one))
-    assert (score["expected"], score["matched"], score["right"], score["wrong"]) == (2, 1, 1, 1)
-    assert (score["is_forbidden"], score["evidence"], score["type"], score["category"]) == (True, 1, 1, 1)
-    assert score["wrong_texts"] == ["My dog is Rex"]
+def test_questions_about_past_talk_that_it_never_saw_are_told_apart() -> None:
+    right = [bool(one["past_talk"]) == is_past_talk(one["text"]) for one in records_of("past_talk_blind")]
+    assert np.mean(right) >= PAST_TALK_RIGHT_MIN
+
+
+@pytest.mark.parametrize("name", ["signals", "signals_fresh", "abstention"])
+def test_chats_of_other_tests_are_not_taken_for_past_talk(name: str) -> None:
+    """So they get the same bytes with summaries and without."""
+    texts = [one.get("query") or one["question"] for one in records_of(name)]
+    assert [text for text in texts if is_past_talk(text)] == []
+
+
+# What is found
+
+
+async def test_abstaining_does_not_cost_the_answers(embedder: OnnxEmbedder) -> None:
+    facts = await evaluate_recall(DATA / "abstention.jsonl", embedder)
+    assert facts["all"]["abstention"] >= 0.80
+    assert facts["all"]["recall@5"] >= 0.92
+    assert facts["by_language"]["en"]["recall@5"] >= 0.93
+    assert facts["by_language"]["zh"]["recall@5"] >= 0.97
+    assert facts["all"]["superseded_leak"] == 0.0
+
+
+async def test_vague_follow_ups_find_what_they_lean_on(embedder: OnnxEmbedder) -> None:
+    """Written before the rules of memory/recall/query.py; with the last message alone, 4 of these 12 are found."""
+    found = await evaluate_recall(DATA / "vague_questions.jsonl", embedder)
+    assert found["all"]["recall@5"] == 1.0

@@ -83,15 +83,6 @@ async def test_what_the_user_asks_to_be_forgotten_is_forgotten(told: str, order:
     assert (told not in contents) is is_forgotten
 
 
-async def test_what_the_user_confirms_of_what_they_are_told_becomes_surer() -> None:
-    told = said("Where do I live?", at="2025-03-05T09:00:00Z", answer="You live in Leeds, is that right?")
-    told["messages"].append({"role": "user", "content": "yes"})
-    async with running_sandbox() as sandbox:
-        (before,) = (await sandbox.learn(record(said("I live in Leeds.")))).memories
-        (after,) = (await sandbox.learn(record(said("I live in Leeds."), told))).memories
-    assert after.confidence > before.confidence
-
-
 async def test_without_a_model_each_turn_is_learnt_when_it_ends() -> None:
     reader = Watched()
     async with running_sandbox(reader) as sandbox:
@@ -108,14 +99,6 @@ async def test_with_a_model_a_session_is_one_window_once_it_is_silent() -> None:
     assert model.windows == [["I live in Leeds.", "I like tea."], ["I have a dog."]]
     last_said = (learnt.turns[1].at, learnt.turns[2].at)
     assert {memory.created_at for memory in learnt.memories} == {at + IDLE_SECONDS_WITH_A_MODEL for at in last_said}
-
-
-async def test_with_a_model_too_what_is_to_be_remembered_is_learnt_at_once() -> None:
-    model = Watched()
-    asked = "Remember that I live in Leeds."
-    async with running_sandbox(model=model) as sandbox:
-        await sandbox.learn(record(said("I have a dog.", asked, "I like tea.")))
-    assert model.windows == [["I have a dog.", asked], ["I like tea."]]
 
 
 @pytest.mark.parametrize("error", [Unavailable, Unusable])

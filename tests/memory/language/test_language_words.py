@@ -1,4 +1,4 @@
-"""What the functions over the word lists promise, beyond the examples of the files."""
+"""What the functions over the word lists promise, beyond the examples of the files; whole words, and restatements."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ from memory.language import (
     relation_named,
 )
 from memory.language.phrases import PhraseTable, tokenize
+from memory.language.restating import has_code_of, says_any, wording_of
+from memory.language.text_cache import TEXT_CHARACTERS_MAX, cached_by_text
+from memory.language.word_boundaries import whole_word_positions
 from memory.model import Relation
 
 
@@ -38,19 +41,11 @@ def test_month_names_are_the_german_ones_that_follow_an_ordinal() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Hola", "es"),
-        ("Ich lebe in New York", "de"),
-        ("I live in München", "en"),
-        ("Me llamo Tom", "es"),
-        ("我的 girlfriend 叫 Amy", "zh"),
-        ("小明 likes tea and I like coffee", "en"),
-        ("今日はいい天気です", "en"),
-        ("Привет", "en"),
-        ("no", "en"),
-        ("", "en"),
-        ("123", "en"),
+        ("Hola", "es"), ("Ich lebe in New York", "de"), ("I live in München", "en"), ("Me llamo Tom", "es"),
+        ("我的 girlfriend 叫 Amy", "zh"), ("小明 likes tea and I like coffee", "en"),
+        ("今日はいい天気です", "en"), ("Привет", "en"), ("no", "en"), ("", "en"), ("123", "en"),
     ],
-)
+)  # fmt: skip
 def test_language_by_script_then_by_words_and_english_when_unsure(text: str, expected: str) -> None:
     assert language_of(text) == expected
 
@@ -137,3 +132,70 @@ def test_any_text_is_read(text: str) -> None:
     assert isinstance(relation_named(text), Relation | None)
     for asks in (is_denied, is_leaning, is_limited, names_everything, names_previous, attributes_named):
         asks(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "places"),
+    [
+        ("11", "on 1 May at 11, room 11", [12, 21]), ("1", "on 1 May at 11", [3]), ("nan", "bananas", []),
+        ("kg", "12kg", [2]), ("周一", "预约在周一上午", [3]), ("Öl", "Möl, Öl", [5]), ("", "anything", []),
+    ],
+)  # fmt: skip
+def test_a_word_is_found_whole(words: str, text: str, places: list[int]) -> None:
+    assert whole_word_positions(words, text) == places
+
+
+@pytest.mark.parametrize(
+    ("statement", "text"),
+    [
+        ("My locker code is 9876.", "So, my locker code is 9876, isn't it?"),
+        ("My locker code is 9876.", "9876 still does not open it"),
+        ("The user's locker code is B-204", "b-204 again"),
+        ("I live in Leeds.", "Leeds is where I live now"),
+        ("My brother Nils likes green tea.", "Nils, my brother, loves tea"),
+        ("Meine Katze heißt Mia.", "Mia ist meine Katze"),
+        ("Mi hermana vive en Sevilla.", "¿Conoces a mi hermana de Sevilla?"),
+        ("我住在上海", "我现在住上海"),
+        ("My sister owes me money", "that money my sister owes"),
+        ("Leeds", "leeds."),
+    ],
+)
+def test_it_is_said_in_the_same_or_similar_words(statement: str, text: str) -> None:
+    assert says_any(text, [wording_of("Something else entirely"), wording_of(statement)])
+
+
+@pytest.mark.parametrize(
+    ("statement", "text"),
+    [
+        ("I live in Leeds.", "I live in York."),
+        ("My boat is old.", "My boat is t2."),
+        ("My locker number is 42.", "Room 42 is cold"),
+        ("I moved to Bristol in 2024.", "What happened in 2024?"),
+        ("Leeds", "Leeds won again"),
+        ("Hi", "History is fun"),
+        ("Exactly.", "Exactly, and the boat?"),
+        ("我住在上海", "我喜欢北京"),
+        ("My sister owes me money", "My sister is a doctor"),
+    ],
+)
+def test_something_else_is_not_taken_for_it(statement: str, text: str) -> None:
+    assert not says_any(text, [wording_of(statement)])
+
+
+def test_codes_of_a_request_are_found_wherever_they_stand() -> None:
+    assert has_code_of("Forget my locker code 9876", "Is 9876 right?")
+    assert not has_code_of("Forget my locker code", "Is 9876 right?")
+    assert not has_code_of("Forget what I said in 2024", "In 2024 we moved")
+
+
+def test_a_short_text_is_read_once_and_a_long_one_is_never_kept() -> None:
+    asked: list[str] = []
+
+    @cached_by_text
+    def length(text: str) -> int:
+        asked.append(text)
+        return len(text)
+
+    short, long = "a" * TEXT_CHARACTERS_MAX, "b" * (TEXT_CHARACTERS_MAX + 1)
+    assert [length(short), length(short), length(long), length(long)] == [500, 500, 501, 501]
+    assert asked == [short, long, long]

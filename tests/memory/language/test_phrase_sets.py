@@ -1,4 +1,4 @@
-"""Texts that consist of known phrases: how they are cut, and which letters may be repeated."""
+"""Texts that consist of known phrases, as greetings do: how they are cut, and which letters may be repeated."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from memory.language.phrase_sets import PhraseSet, fill_slots
 from memory.language.phrases import spellings
+from memory.language.small_talk import PLEASANTRY_CHARACTERS_MAX, is_consent, is_pleasantry
 
 PHRASES = PhraseSet(
     tokens
@@ -59,3 +60,25 @@ def test_slots_are_filled_with_each_of_their_phrases_and_optional_ones_left_out(
     found = fill_slots(("it is {so?} {nice}",), slots)
     ends = {"nice", "schön", "schoen", "schon"}
     assert {" ".join(tokens) for tokens in found} == {f"it is {so}{end}" for so in ("", "so ", "very ") for end in ends}
+
+
+@pytest.mark.parametrize("text", ["", "  ", "👍👍", "?!", "…"])
+def test_a_message_without_a_word_is_a_pleasantry_and_no_consent(text: str) -> None:
+    assert is_pleasantry(text)
+    assert not is_consent(text)
+
+
+@pytest.mark.parametrize("text", ["ok danke, genial, 谢谢", "谢謝", "muchisimas gracias", "ＯＫ", "that’s great"])
+def test_languages_may_be_mixed_and_spelled_in_other_ways(text: str) -> None:
+    assert is_pleasantry(text)
+
+
+def test_nothing_long_is_only_a_greeting() -> None:
+    assert is_pleasantry("ha" * (PLEASANTRY_CHARACTERS_MAX // 2))
+    assert not is_pleasantry("ha" * (PLEASANTRY_CHARACTERS_MAX // 2) + " ha")
+
+
+@pytest.mark.parametrize("text", ["ok " * 26 + "x", "ha" * 39 + "x", "hi" * 30 + " 好的" * 6, "太谢谢你了" * 15 + "x"])
+def test_no_message_takes_more_than_one_look_at_each_word(text: str) -> None:
+    """The patterns that stood here before went through every way to cut such a message: seconds, or no end at all."""
+    assert is_pleasantry(text) is not text.endswith("x")

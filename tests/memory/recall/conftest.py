@@ -19,22 +19,12 @@ DAY = 86_400.0
 DIMENSION = 8
 
 
-def direction(axis: int, *, towards: int | None = None, cosine: float = 0.0) -> Vector:
-    """A unit vector along an axis, or one that leans from it to another by the given cosine."""
-    vector = np.zeros(DIMENSION, dtype=np.float32)
-    if towards is None:
-        vector[axis] = 1.0
-    else:
-        vector[towards], vector[axis] = cosine, np.sqrt(1 - cosine**2)
-    return vector
-
-
 Remember = Callable[..., Record]
 
 
 @pytest.fixture
 def remember() -> Remember:
-    """`remember("text", axis=3, days_ago=2, session_id="a", ...)`; each has its own id."""
+    """`remember("text", days_ago=2, session_id="a", ...)`; each has its own id."""
     count = 0
 
     def build(content: str, *, vector: Vector | None = None, days_ago: float = 30.0, **fields: object) -> Record:
@@ -44,7 +34,7 @@ def remember() -> Remember:
         memory = Memory(
             id=f"m{count:03d}", user_id="u", content=content, created_at=said_at, updated_at=said_at, said_at=said_at
         )
-        return Record(replace(memory, **fields), direction(0) if vector is None else vector)  # type: ignore[arg-type]
+        return Record(replace(memory, **fields), np.eye(DIMENSION, dtype=np.float32)[0] if vector is None else vector)  # type: ignore[arg-type]
 
     return build
 

@@ -1,4 +1,4 @@
-"""What a request of a long conversation becomes when its state is there, late, or not to be used."""
+"""What a long conversation becomes: with a state, if it is there and may be used; with its notes where they stood."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from memory.model import CompactedState, ModelWindow, Placement, RecallStatus, S
 from memory.ports import StatementReader
 from memory.ports.writing import GroundedWriter
 from memory.processes.compaction_parts import own_sentences
-from memory.recall.pipeline import RecallOutcome, RecallSettings
+from memory.recall import pipeline
+from memory.recall.pipeline import RecallOutcome
 from memory.runtime.instruments import Instruments
 from memory.runtime.offload import HEAVY_BODY_BYTES
 from memory.sessions.compaction.compactor import Compactor, CompactorParts
 from memory.sessions.compaction.cuts import CompactionLimits
 
 NOW = 1_750_000_000.0
-PATIENT = RecallSettings(deadline_seconds=5.0)
 KAYAK = {"role": "user", "content": "Where is my kayak stored?"}
 HISTORY = FIRST.messages()[:101]
 
@@ -79,7 +79,7 @@ class CompactingRig:
 
 @pytest.fixture
 async def compacting(tmp_path: Path) -> AsyncIterator[CompactingRig]:
-    async with rigged(tmp_path, PATIENT) as rig, SqliteDatabase(tmp_path / "turns.sqlite") as database:
+    async with rigged(tmp_path) as rig, SqliteDatabase(tmp_path / "turns.sqlite") as database:
         yield CompactingRig(rig, SqliteCompactedStates(database))
 
 
@@ -103,33 +103,25 @@ async def test_the_next_question_finds_the_state_and_its_notes_stand_in_what_is_
 
 
 async def test_a_state_made_at_once_is_the_state_made_turn_by_turn(compacting: CompactingRig, tmp_path: Path) -> None:
-    for end in range(3, len(HISTORY), 2):
+    for end in range(3, len(HISTORY), 14):
         await compacting.ask(request(history=HISTORY[:end]))
     await compacting.ask(request(NEXT[0]))
     step_by_step = (await compacting.ask(request(*NEXT))).compacted
-    async with rigged(tmp_path, PATIENT) as rig, SqliteDatabase(tmp_path / "others.sqlite") as database:
+    async with rigged(tmp_path) as rig, SqliteDatabase(tmp_path / "others.sqlite") as database:
         other = CompactingRig(rig, SqliteCompactedStates(database))
         await other.ask(request(NEXT[0]))
         assert (await other.ask(request(*NEXT))).compacted == step_by_step
     assert step_by_step is not None
 
 
-async def test_secrets_are_redacted_before_a_state_is_stored(compacting: CompactingRig) -> None:
-    await compacting.ask(request(NEXT[0]))
-    found = (await compacting.ask(request(*NEXT))).compacted
-    assert found is not None
-    assert "[redacted]" in found.text
-    assert "7,400" not in found.text
-
-
-async def test_a_secret_of_several_lines_leaves_no_line_of_it(compacting: CompactingRig) -> None:
+async def test_secrets_are_redacted_before_a_state_is_stored_and_leave_no_line(compacting: CompactingRig) -> None:
     block = "-----BEGIN KEY-----\nLine1 is Kx99AbQ7.\nLine2 is Zq81BcR4.\n-----END KEY-----"
     history = [{**one, "content": f"{one['content']}\n{block}"} if one["role"] == "user" else one for one in HISTORY]
     await compacting.ask(request(NEXT[0], history=history))
     found = (await compacting.ask(request(*NEXT, history=history))).compacted
     assert found is not None
-    assert "Kx99AbQ7" not in found.text
-    assert "Zq81BcR4" not in found.text
+    assert "[redacted]" in found.text
+    assert not any(secret in found.text for secret in ("7,400", "Kx99AbQ7", "Zq81BcR4"))
 
 
 @pytest.mark.parametrize(
@@ -218,12 +210,6 @@ async def test_a_compacted_history_leaves_its_tokens_to_the_notes(compacting: Co
     assert (await compacting.ask(request(*NEXT))).notes != ()
 
 
-async def test_forgetting_drops_the_states_of_the_user(compacting: CompactingRig) -> None:
-    await compacting.ask(request(NEXT[0]))
-    await compacting.states.drop("u", now=NOW + 1)
-    assert (await compacting.ask(request(*NEXT), prepares=False)).compacted is None
-
-
 async def test_a_dropped_state_is_not_made_again_by_a_request_that_found_it_before(compacting: CompactingRig) -> None:
     """The request looks, the user forgets, and only then is the next state prepared, of the one that was found."""
     whole = FIRST.messages()
@@ -262,3 +248,54 @@ async def test_a_heavy_history_with_tool_results_is_parsed_beside_the_event_loop
     heavy = await compacting.ask(request(*NEXT[:2], *results, KAYAK), prepares=False)
     assert heavy.compacted is not None
     assert places["clean_cuts"] != threading.get_ident()
+
+
+MIB = 1 << 20
+ASKED = {"role": "user", "content": "Where is my kayak stored?"}
+ANSWERED = {"role": "assistant", "content": "At the boathouse."}
+ON = {"role": "user", "content": "And what did that cost?"}
+
+
+def history_of(size: int) -> list[dict[str, Any]]:
+    """Messages by turns that make a body of about so many bytes."""
+    roles = ("user", "assistant")
+    return [
+        {"role": roles[n % 2], "content": f"Page {n}. " + "All work and no play. " * 450} for n in range(size // 10_000)
+    ]
+
+
+async def recalled(rig: Rig, *messages: dict[str, Any]) -> RecallOutcome:
+    return await rig.recall.recall(Scope("u"), request_with(messages))
+
+
+async def test_a_note_of_a_conversation_of_two_mib_is_put_back_where_it_stood_unless_it_is_another_one(
+    tmp_path: Path,
+) -> None:
+    history = history_of(2 * MIB)
+    async with rigged(tmp_path) as rig:
+        first = await recalled(rig, *history, ASKED)
+        assert (first.status, first.reason) == (RecallStatus.USED, "found")
+        later = await recalled(rig, *history, ASKED, ANSWERED, ON)
+        assert later.notes[0] == first.notes[0]
+        assert later.notes[0].before == len(history)
+        history[10] = {**history[10], "content": history[10]["content"] + "!"}
+        other = await recalled(rig, *history, ASKED, ANSWERED, {"role": "user", "content": "thanks"})
+        assert (other.status, other.notes) == (RecallStatus.SKIPPED, ())
+
+
+@pytest.mark.parametrize(("size", "is_threaded"), [(20_000, False), (2 * MIB, True)])
+async def test_only_what_takes_long_to_hash_is_hashed_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, *, is_threaded: bool
+) -> None:
+    loops: list[bool] = []
+    note_keys = pipeline.note_keys
+
+    def watched(*arguments: Any) -> dict[int, str]:
+        loops.append(threading.current_thread() is threading.main_thread())
+        return note_keys(*arguments)
+
+    monkeypatch.setattr(pipeline, "note_keys", watched)
+    async with rigged(tmp_path) as rig:
+        loops.clear()
+        await recalled(rig, *history_of(size), ASKED)
+    assert loops == [not is_threaded]

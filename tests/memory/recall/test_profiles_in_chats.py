@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ import pytest
 from recall_rig import KAYAK, NOW, SETTINGS, Rig, request_with, rigged
 
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.adapters.sqlite.chains import SqliteResponseChains
 from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
 from memory.chat.responses import RESPONSES
 from memory.model import ChainLink, Memory, Note, Placement, RecallStatus, Scope
@@ -31,25 +30,14 @@ LEEDS = Memory("m3", "u", "I live in Leeds", NOW, NOW, NOW, attribute="home")
 USER = Scope("u")
 TOKENS = WordPieceTokens()
 
-Asked = Callable[..., ChatRequest]
 
-
-def completion(*messages: dict[str, str], **config: Any) -> ChatRequest:
-    return request_with(list(messages), **config)
-
-
-def response(*messages: dict[str, str], **config: Any) -> ChatRequest:
-    return read_chat_request(
-        json.dumps({"model": "m", "input": list(messages), "memory_config": config}).encode(), RESPONSES
-    )
-
-
-both_shapes = pytest.mark.parametrize("shape", [completion, response])
+def request_to(*messages: dict[str, str], **config: Any) -> ChatRequest:
+    return request_with(messages, **config)
 
 
 def unknown(*earlier: dict[str, str]) -> ChatRequest:
     """A question that no memory answers."""
-    return completion(*earlier, user(UNKNOWN), similarity_threshold=1.0)
+    return request_to(*earlier, user(UNKNOWN), similarity_threshold=1.0)
 
 
 def user(text: str) -> dict[str, str]:
@@ -90,46 +78,42 @@ def prompt(request: ChatRequest, outcome: RecallOutcome) -> str:
     return json.dumps(json.loads(insert_notes(request, outcome.notes)), ensure_ascii=False)
 
 
-@both_shapes
-async def test_it_stands_ahead_of_what_was_found_and_is_put_back_with_it(rig: Rig, shape: Asked) -> None:
-    first = await asked(rig, shape(user(QUESTION)))
+async def test_it_stands_ahead_of_what_was_found_and_is_put_back_with_it(rig: Rig) -> None:
+    first = await asked(rig, request_to(user(QUESTION)))
     (note,) = first.notes
     assert note.text.startswith(f"{HEAD}\n- [2025-06] I am vegan\n</profile>\n\n<memory>\n")
     assert KAYAK in note.text
     assert (note.before, first.count, first.reason) == (0, 2, "found")
-    again = await asked(rig, shape(user(QUESTION), SAID, user("Thanks! Where is my kayak stored again?")))
+    again = await asked(rig, request_to(user(QUESTION), SAID, user("Thanks! Where is my kayak stored again?")))
     assert again.notes == first.notes
 
 
-@both_shapes
-async def test_what_it_holds_is_not_repeated_after_it_or_later(rig: Rig, shape: Asked) -> None:
+async def test_what_it_holds_is_not_repeated_after_it_or_later(rig: Rig) -> None:
     await told(rig, replace(VEGAN, id="m1", content=KAYAK, attribute="possession"))
-    outcome = await asked(rig, shape(user(QUESTION)))
+    outcome = await asked(rig, request_to(user(QUESTION)))
     assert [note.text.count(KAYAK) for note in outcome.notes] == [1]
     assert "<memory>" not in outcome.notes[0].text
     assert outcome.reason == "found"
-    later = await asked(rig, shape(user(QUESTION), SAID, user("Where exactly is my kayak stored?")))
+    later = await asked(rig, request_to(user(QUESTION), SAID, user("Where exactly is my kayak stored?")))
     assert later.notes == outcome.notes
 
 
-@both_shapes
-async def test_a_conversation_keeps_the_version_that_it_began_with(rig: Rig, shape: Asked) -> None:
-    first = await asked(rig, shape(user(QUESTION)))
+async def test_a_conversation_keeps_the_version_that_it_began_with(rig: Rig) -> None:
+    first = await asked(rig, request_to(user(QUESTION)))
     await told(rig, LEEDS)
-    later = await asked(rig, shape(user(QUESTION), SAID, user("And where is my kayak stored in winter?")))
+    later = await asked(rig, request_to(user(QUESTION), SAID, user("And where is my kayak stored in winter?")))
     assert later.notes[0] == first.notes[0]
     assert not any("<profile>" in note.text for note in later.notes[1:])
-    (new,) = (await asked(rig, shape(user("Where is my kayak stored today?")))).notes
+    (new,) = (await asked(rig, request_to(user("Where is my kayak stored today?")))).notes
     assert "I live in Leeds" in profile_of(new)
-    (same_opening,) = (await asked(rig, shape(user(QUESTION)))).notes
+    (same_opening,) = (await asked(rig, request_to(user(QUESTION)))).notes
     assert "I live in Leeds" in profile_of(same_opening)
 
 
 async def test_in_a_chain_it_is_in_the_server_s_part_and_not_sent_again(rig: Rig) -> None:
-    request = response(user(QUESTION))
+    request = read_chat_request(json.dumps({"model": "m", "input": QUESTION}).encode(), RESPONSES)
     await asked(rig, request)
     keys = tuple(note_keys(USER, request).values())
-    assert isinstance(rig.chains, SqliteResponseChains)
     await rig.chains.keep("u", ("resp_1",), ChainLink("s", "t", keys), at=NOW)
     body = {"model": "m", "input": "Where is my kayak stored again?", "previous_response_id": "resp_1"}
     later = await asked(rig, read_chat_request(json.dumps(body).encode(), RESPONSES))
@@ -139,56 +123,50 @@ async def test_in_a_chain_it_is_in_the_server_s_part_and_not_sent_again(rig: Rig
     assert [note.text.count("I am vegan") for note in merged.notes] == [1]
 
 
-@both_shapes
 @pytest.mark.parametrize("placement", [Placement.SYSTEM, Placement.BEFORE_LAST_USER])
-async def test_the_prompt_has_it_once_and_begins_with_the_one_before(rig: Rig, shape: Asked, placement: str) -> None:
+async def test_the_prompt_has_it_once_and_begins_with_the_one_before(rig: Rig, placement: str) -> None:
     """The client's own system message stays first."""
     messages, config = [{"role": "system", "content": "Be brief."}, user(QUESTION)], {"placement": str(placement)}
-    request = shape(*messages, **config)
+    request = request_to(*messages, **config)
     before = prompt(request, await asked(rig, request))
-    request = shape(*messages, SAID, user("Thanks, where was my kayak stored again?"), **config)
+    request = request_to(*messages, SAID, user("Thanks, where was my kayak stored again?"), **config)
     after = prompt(request, await asked(rig, request))
     assert before.count("I am vegan") == after.count("I am vegan") == 1
     assert after.startswith(before[: before.index(QUESTION)])
     assert before.index("Be brief.") < before.index("<profile>") < before.index(QUESTION)
 
 
-@both_shapes
 async def test_a_forgotten_memory_leaves_the_conversation_s_profile_and_the_next_question_gets_a_new_one(
-    rig: Rig, shape: Asked
+    rig: Rig,
 ) -> None:
     await told(rig, LEEDS)
-    first = shape(user(QUESTION))
+    first = request_to(user(QUESTION))
     assert "Leeds" in prompt(first, await asked(rig, first))
     bank = MemoryBank(rig.store, rig.ledger, rig.embedder)
     traces = RequestTraces(rig.notes, rig.receipts, rig.usage_counts, rig.profiles)
     erasure = Erasure(memories=bank, turn_log=rig.turn_log, traces=traces, clock=lambda: NOW - 1)
     await erasure.memory("u", "m3")
-    later = shape(user(QUESTION), SAID, user("Where is my kayak stored in winter?"))
+    later = request_to(user(QUESTION), SAID, user("Where is my kayak stored in winter?"))
     sent = prompt(later, await asked(rig, later))
     assert "Leeds" not in sent
     assert sent.count("I am vegan") == 1
 
 
-@both_shapes
-async def test_a_request_can_do_without_even_in_a_conversation_that_has_one(rig: Rig, shape: Asked) -> None:
-    (alone,) = (await asked(rig, shape(user(QUESTION), profile=False))).notes
+async def test_a_request_can_do_without_even_in_a_conversation_that_has_one(rig: Rig) -> None:
+    (alone,) = (await asked(rig, request_to(user(QUESTION), profile=False))).notes
     assert alone.text.startswith("<memory>")
     opening = user("Please, where is my kayak stored?")
-    await asked(rig, shape(opening))
-    (stripped,) = (await asked(rig, shape(opening, SAID, user("Thanks!"), profile=False))).notes
+    await asked(rig, request_to(opening))
+    (stripped,) = (await asked(rig, request_to(opening, SAID, user("Thanks!"), profile=False))).notes
     assert stripped.text.startswith("<memory>")
     assert KAYAK in stripped.text
 
 
-async def test_a_request_for_some_types_of_memories_gets_none(rig: Rig) -> None:
-    (alone,) = (await asked(rig, completion(user(QUESTION), memory_types=["semantic"]))).notes
+async def test_a_request_for_some_types_of_memories_gets_none_nor_does_a_user_who_switched_it_off(rig: Rig) -> None:
+    (alone,) = (await asked(rig, request_to(user(QUESTION), memory_types=["semantic"]))).notes
     assert "I am vegan" not in alone.text
-
-
-async def test_a_user_can_switch_it_off(rig: Rig) -> None:
     await rig.profiles.set_own("u", "", is_enabled=False, now=NOW)
-    outcome = await asked(rig, completion(user(QUESTION)))
+    outcome = await asked(rig, request_to(user("So where is my kayak stored?")))
     assert not any("<profile>" in note.text for note in outcome.notes)
 
 
@@ -199,25 +177,22 @@ async def test_a_question_about_something_else_gets_it_and_says_so(rig: Rig) -> 
     assert (await rig.receipt(outcome)).signals["profile"] == {"version": 1, "project_version": 0}
 
 
-@both_shapes
-@pytest.mark.parametrize("text", ["Hi!", "Thanks, that's all."])
-async def test_a_skipped_message_stays_byte_for_byte_as_it_is(rig: Rig, shape: Asked, text: str) -> None:
-    request = shape(user(text))
-    outcome = await asked(rig, request)
-    assert (outcome.status, outcome.notes) == (RecallStatus.SKIPPED, ())
-
-
 @pytest.mark.parametrize(
     ("use", "with_greeting", "with_unknown"),
-    [(None, False, False), (ProfileUse.WITH_MEMORIES, False, False), (ProfileUse.ALWAYS, True, True)],
+    [
+        (None, False, False),
+        (ProfileUse.WITH_MEMORIES, False, False),
+        (ProfileUse.SEARCHED, False, True),
+        (ProfileUse.ALWAYS, True, True),
+    ],
 )
 async def test_the_setting_says_with_which_questions_it_goes(
     tmp_path: Path, use: ProfileUse | None, with_greeting: bool, with_unknown: bool
 ) -> None:
     async with rigged(tmp_path, replace(SETTINGS, profile=use)) as rig:
         await told(rig, VEGAN)
-        known = completion(user(QUESTION))
-        cases = (completion(user("Hi!")), with_greeting), (unknown(), with_unknown), (known, use is not None)
+        known = request_to(user(QUESTION))
+        cases = (request_to(user("Hi!")), with_greeting), (unknown(), with_unknown), (known, use is not None)
         for request, expected in cases:
             outcome = await asked(rig, request)
             assert any("I am vegan" in note.text for note in outcome.notes) == expected, request.body
@@ -226,9 +201,9 @@ async def test_the_setting_says_with_which_questions_it_goes(
 async def test_a_project_s_lines_go_along_in_that_project_alone(rig: Rig) -> None:
     await told(rig, Memory("m4", "u", "I use Rust here", NOW, NOW, NOW, project_id="atlas", attribute="tool"))
     for project_id, expected in (("atlas", True), ("", False), ("zeus", False)):
-        outcome = await rig.recall.recall(Scope("u", project_id), completion(user(QUESTION)))
+        outcome = await rig.recall.recall(Scope("u", project_id), request_to(user(QUESTION)))
         assert any("I use Rust here" in note.text.split("<memory>")[0] for note in outcome.notes) == expected
-    stranger = await rig.recall.recall(Scope("v"), completion(user(QUESTION)))
+    stranger = await rig.recall.recall(Scope("v"), request_to(user(QUESTION)))
     assert stranger.notes == ()
 
 
@@ -242,7 +217,7 @@ async def test_it_never_takes_more_than_its_tokens(rig: Rig) -> None:
 async def test_a_late_question_of_a_conversation_that_began_without_gets_it_where_it_stands(tmp_path: Path) -> None:
     """The prompt before that question stays as it was."""
     async with rigged(tmp_path, replace(SETTINGS, profile=ProfileUse.SEARCHED)) as rig:
-        first = await asked(rig, completion(user(QUESTION)))
+        first = await asked(rig, request_to(user(QUESTION)))
         await told(rig, VEGAN)
         later = await asked(rig, unknown(user(QUESTION), SAID))
     assert later.notes[0] == first.notes[0]
@@ -250,7 +225,7 @@ async def test_a_late_question_of_a_conversation_that_began_without_gets_it_wher
 
 
 async def test_uses_are_counted_of_what_was_found_not_of_what_always_goes_along(rig: Rig) -> None:
-    await asked(rig, completion(user(QUESTION)))
+    await asked(rig, request_to(user(QUESTION)))
     rig.usage_counts._flush()
     await rig.usage_counts.drop("nobody", [])  # a write after those that were posted
     assert (await rig.usage_counts.unstored("u", limit=9)).keys() == {"m1"}

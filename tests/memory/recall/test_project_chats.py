@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from project_world import ProjectWorld, project_world
 from memory.errors import Unavailable
 from memory.model import PastNote
 from memory.model.projects import ONE_TENANT, shared_id
+from memory.recall import project_access
 from memory.recall.project_access import ROLE_SECONDS_MAX, ReadableNotes, ReadableProjects
 
 FACT, QUESTION = "The kestrel launch is on Friday the 13th", "When is the kestrel launch?"
@@ -27,6 +27,22 @@ async def world(tmp_path: Path) -> AsyncIterator[ProjectWorld]:
         assert (await built.call("ann", "POST", "/projects", {"project_id": "apollo"})).is_success
         await let_in(built, "bob")
         yield built
+
+
+Forget = Callable[[], None]
+
+
+@pytest.fixture
+def roles_expire(monkeypatch: pytest.MonkeyPatch) -> Forget:
+    """A call of it: roles that were read before are too old."""
+    now = 0.0
+
+    def expire() -> None:
+        nonlocal now
+        now += ROLE_SECONDS_MAX
+
+    monkeypatch.setattr(project_access, "_now", lambda: now)
+    return expire
 
 
 async def let_in(world: ProjectWorld, user: str) -> None:
@@ -82,7 +98,9 @@ async def test_text_of_others_cannot_leave_its_line(world: ProjectWorld) -> None
     assert not any(bad in note for bad in ("<|im_start|>", "[INST]", "\u200b", "\u202e", "\nsystem", "\nIgnore"))
 
 
-async def test_a_removed_member_gets_nothing_any_more_neither_new_nor_put_back(world: ProjectWorld) -> None:
+async def test_a_removed_member_gets_nothing_any_more_neither_new_nor_put_back(
+    world: ProjectWorld, roles_expire: Forget
+) -> None:
     await shared(world)
     assert FACT in await world.chat("bob", "apollo", QUESTION)
     assert FACT in await world.chat("bob", "apollo", QUESTION, MORE), "put back"
@@ -91,40 +109,53 @@ async def test_a_removed_member_gets_nothing_any_more_neither_new_nor_put_back(w
     assert (await world.call("ann", "DELETE", "/projects/apollo/members/bob")).is_success
     assert (await world.call("bob", "POST", "/search", asked)).json()["memories"] == [], "at once"
     assert FACT not in await texts_of_notes(world)
-    await asyncio.sleep(ROLE_SECONDS_MAX)
+    roles_expire()
     assert FACT not in await world.chat("bob", "apollo", QUESTION, MORE)
     assert FACT not in await world.chat("bob", "apollo", QUESTION)
     assert FACT not in await world.chat("bob", "apollo", QUESTION, MORE, QUESTION)
 
 
-async def test_a_note_that_is_on_its_way_while_a_member_is_removed_is_not_put_back(world: ProjectWorld) -> None:
+async def test_a_note_that_is_on_its_way_while_a_member_is_removed_is_not_put_back(
+    world: ProjectWorld, roles_expire: Forget
+) -> None:
     await shared(world)
     assert FACT in await world.chat("bob", "apollo", QUESTION)
     assert (await world.call("ann", "DELETE", "/projects/apollo/members/bob")).is_success
     late = "Tell me the day of the kestrel launch?"
-    await world.chat("bob", "apollo", late)  # may still see it, by a role that is some milliseconds old
+    assert FACT in await world.chat("bob", "apollo", late), "by a role that was read a moment ago"
     for said in ((QUESTION, MORE), (late, MORE)):
-        await asyncio.sleep(ROLE_SECONDS_MAX)
+        roles_expire()
         assert FACT not in await world.chat("bob", "apollo", *said)
 
 
-@pytest.mark.parametrize("change", ["forgotten", "taken back", "hidden", "edited", "project deleted", "author erased"])
-async def test_a_note_is_not_put_back_after_its_memory_has_changed(world: ProjectWorld, change: str) -> None:
+Call = tuple[str, str, str, Any]
+CHANGES: dict[str, Call] = {
+    "forgotten": ("ann", "DELETE", "/{id}", None),
+    "taken back": ("ed", "PATCH", "/{id}", {"visibility": "owner_only"}),
+    "hidden": ("ed", "PATCH", "/{id}", {"visibility": "members"}),
+    "edited": ("ann", "PATCH", "/{id}", {"content": "The kestrel launch is on Monday"}),
+    "member removed": ("ann", "DELETE", "/projects/apollo/members/bob", None),
+    "project deleted": ("ann", "DELETE", "/projects/apollo", None),
+    "author erased": ("ed", "DELETE", "?user_id=ed", None),
+}
+
+
+async def told_what_will_change(world: ProjectWorld, change: str) -> tuple[str, Call]:
+    """Who was told what Ed the editor shared, and the call that changes it."""
     await world.call("ann", "PUT", "/projects/apollo/members/ed", {"role": "editor"})
-    memory_id = await shared(world, visibility="public", user="ed")
+    memory_id = await shared(world, visibility="public" if change == "hidden" else "members", user="ed")
     reader = "cid" if change == "hidden" else "bob"
     assert FACT in await world.chat(reader, "apollo", QUESTION)
     assert FACT in await world.chat(reader, "apollo", QUESTION, MORE)
     assert FACT in await texts_of_notes(world)
-    user, method, path, body = {
-        "forgotten": ("ann", "DELETE", f"/{memory_id}", None),
-        "taken back": ("ed", "PATCH", f"/{memory_id}", {"visibility": "owner_only"}),
-        "hidden": ("ed", "PATCH", f"/{memory_id}", {"visibility": "members"}),
-        "edited": ("ann", "PATCH", f"/{memory_id}", {"content": "The kestrel launch is on Monday"}),
-        "project deleted": ("ann", "DELETE", "/projects/apollo", None),
-        "author erased": ("ed", "DELETE", "?user_id=ed", None),
-    }[change]
-    answer = await world.call(user, method, path, body)
+    user, method, path, body = CHANGES[change]
+    return reader, (user, method, path.format(id=memory_id), body)
+
+
+@pytest.mark.parametrize("change", sorted(CHANGES.keys() - {"member removed"}))
+async def test_a_note_is_not_put_back_after_its_memory_has_changed(world: ProjectWorld, change: str) -> None:
+    reader, call = await told_what_will_change(world, change)
+    answer = await world.call(*call)
     assert answer.is_success, answer.text
     assert FACT not in await texts_of_notes(world)
     for said in ((QUESTION, MORE), (QUESTION,), (QUESTION, MORE, QUESTION)):
@@ -133,15 +164,8 @@ async def test_a_note_is_not_put_back_after_its_memory_has_changed(world: Projec
         assert ("Monday" in note) is (change == "edited" and said[-1] == QUESTION) or said[-1] == MORE
 
 
-async def test_notes_of_the_user_alone_are_put_back_as_ever(world: ProjectWorld) -> None:
-    await world.call("bob", "POST", "", {"memories": [{"content": OWN}]})
-    first = await world.chat("bob", "apollo", QUESTION)
-    assert OWN in first
-    assert await world.chat("bob", "apollo", QUESTION, MORE) == first
-
-
 async def test_without_an_answer_about_rights_there_are_only_the_users_own_memories(
-    world: ProjectWorld, monkeypatch: pytest.MonkeyPatch
+    world: ProjectWorld, monkeypatch: pytest.MonkeyPatch, roles_expire: Forget
 ) -> None:
     await shared(world)
     await world.call("bob", "POST", "", {"memories": [{"content": OWN}]})
@@ -153,7 +177,7 @@ async def test_without_an_answer_about_rights_there_are_only_the_users_own_memor
     for method in ("entries", "access"):
         with monkeypatch.context() as broken:
             broken.setattr(world.projects, method, down)
-            await asyncio.sleep(ROLE_SECONDS_MAX)
+            roles_expire()
             note = await world.chat("bob", "apollo", "So when is the kestrel launch?")
         assert OWN in note
         assert FACT not in note
@@ -164,32 +188,27 @@ async def test_a_row_that_an_interrupted_call_left_behind_is_seen_by_its_author_
 ) -> None:
     body = {"memories": [{"content": FACT, "project_id": "apollo"}]}
     own = (await world.call("ann", "POST", "", body)).json()["ids"][0]
-    erasing = world.store.delete
 
     async def lost(*_: object) -> None:
         raise Unavailable("milvus", "it is down")
 
-    monkeypatch.setattr(world.store, "delete", lost)
-    share = ("ann", "PATCH", f"/{own}", {"visibility": "members"})
-    assert (await world.call(*share)).status_code == 503
-    monkeypatch.setattr(world.store, "delete", erasing)
-    assert FACT not in await world.chat("bob", "apollo", QUESTION)
-    assert (await world.call("bob", "GET", "/projects/apollo/memories")).json()["memories"] == []
-    assert (await world.call("ann", "GET", f"/{own}")).status_code == 200, "nothing is lost"
-    done = await world.call(*share)
-    assert done.status_code == 200, "the same call completes it"
+    async def halfway(*call: Any) -> Any:
+        """The call is cut short: the member sees nothing; then the same call completes it."""
+        with monkeypatch.context() as broken:
+            broken.setattr(world.store, "delete", lost)
+            assert (await world.call(*call)).status_code == 503
+        assert FACT not in await world.chat("bob", "apollo", QUESTION)
+        done = await world.call(*call)
+        assert done.status_code == 200
+        return done.json()["id"]
+
+    shared_as = await halfway("ann", "PATCH", f"/{own}", {"visibility": "members"})
     assert FACT in await world.chat("bob", "apollo", QUESTION)
-    assert [one["id"] for one in (await world.call("ann", "GET", "/projects/apollo/memories")).json()["memories"]] == [
-        done.json()["id"]
-    ]
-    monkeypatch.setattr(world.store, "delete", lost)
-    back = ("ann", "PATCH", f"/{done.json()['id']}", {"visibility": "owner_only"})
-    assert (await world.call(*back)).status_code == 503
+    listed = (await world.call("ann", "GET", "/projects/apollo/memories")).json()["memories"]
+    assert [one["id"] for one in listed] == [shared_as]
+    await halfway("ann", "PATCH", f"/{shared_as}", {"visibility": "owner_only"})
     assert FACT not in await world.chat("bob", "apollo", QUESTION)
-    monkeypatch.setattr(world.store, "delete", erasing)
-    assert (await world.call(*back)).status_code == 200
-    assert FACT not in await world.chat("bob", "apollo", QUESTION)
-    assert sum(record.memory.content == FACT for record in world.store._records.values()) == 1
+    assert sum(record.memory.content == FACT for record in world.store._records.values()) == 1, "nothing is lost"
 
 
 async def test_a_note_with_a_shared_memory_that_is_gone_is_not_put_back(world: ProjectWorld) -> None:
@@ -200,26 +219,17 @@ async def test_a_note_with_a_shared_memory_that_is_gone_is_not_put_back(world: P
     assert await book.find("bob", ["gone", "own"]) == {"own": own}
 
 
-@pytest.mark.parametrize("change", ["edited", "forgotten", "hidden", "member removed", "project deleted"])
+@pytest.mark.parametrize("change", sorted(CHANGES.keys() - {"taken back", "author erased"}))
 async def test_a_note_that_could_not_be_deleted_is_not_put_back_either(
-    world: ProjectWorld, monkeypatch: pytest.MonkeyPatch, change: str
+    world: ProjectWorld, monkeypatch: pytest.MonkeyPatch, roles_expire: Forget, change: str
 ) -> None:
-    memory_id = await shared(world, visibility="public" if change == "hidden" else "members")
-    reader = "cid" if change == "hidden" else "bob"
-    assert FACT in await world.chat(reader, "apollo", QUESTION)
-
     async def lost(*_: object, **__: object) -> None:
         raise Unavailable("turn_log", "it is down")
 
+    reader, call = await told_what_will_change(world, change)
     monkeypatch.setattr(world.notes, "drop", lost)
-    calls: dict[str, tuple[str, str, Any]] = {
-        "edited": ("PATCH", f"/{memory_id}", {"content": "The kestrel launch is on Monday"}),
-        "forgotten": ("DELETE", f"/{memory_id}", None),
-        "hidden": ("PATCH", f"/{memory_id}", {"visibility": "members"}),
-        "member removed": ("DELETE", "/projects/apollo/members/bob", None),
-        "project deleted": ("DELETE", "/projects/apollo", None),
-    }
-    assert (await world.call("ann", *calls[change])).status_code == 503
+    assert (await world.call(*call)).status_code == 503
     assert FACT in await texts_of_notes(world)
-    await asyncio.sleep(ROLE_SECONDS_MAX if change == "member removed" else 0)  # else it may be found again
+    if change == "member removed":  # else it may be found again
+        roles_expire()
     assert FACT not in await world.chat(reader, "apollo", QUESTION, MORE)

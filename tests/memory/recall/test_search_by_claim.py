@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
 
+import memory.recall.retrieval as retrieval_module
 from memory.adapters.in_memory import InMemoryStore
 from memory.model import Change, ChangeKind, Memory, Query, Question, Record, Scope
 from memory.model.claim_filters import ClaimFilter
@@ -20,7 +21,6 @@ from memory.recall.retrieval import COMPARISONS_MAX, Expected, Retrieval
 
 NOW = 1_750_000_000.0
 PETS = ClaimFilter(subject="pet", value="red meat")
-TOMS = ClaimFilter(subject="pet", name="tom")
 
 
 @dataclass
@@ -63,11 +63,19 @@ async def found(retrieval: Retrieval, claim: ClaimFilter = PETS) -> Ranked:
     return await retrieval.ranked(asked, TOM.vector, waits=True)
 
 
-async def test_only_memories_with_the_claim_are_found() -> None:
-    store, loaded = InMemoryStore(dimension=8), ChangingSet(Corpus([TOM, REX, ANN], dimension=8))
-    ranked = await found(Retrieval(corpora=loaded, store=store))
-    assert sorted(ranked.ids) == ["rex", "tom"]
-    assert await found(Retrieval(corpora=loaded, store=store), ClaimFilter(name="rex")) != ranked
+async def test_only_memories_with_the_claim_are_found_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    compare = retrieval_module.rows_with_claim
+
+    def compared(*given: Any) -> Any:
+        threads.append(threading.get_ident())
+        return compare(*given)
+
+    monkeypatch.setattr(retrieval_module, "rows_with_claim", compared)
+    retrieval = Retrieval(corpora=ChangingSet(Corpus([TOM, REX, ANN], dimension=8)), store=InMemoryStore(dimension=8))
+    assert sorted((await found(retrieval)).ids) == ["rex", "tom"]
+    assert (await found(retrieval, ClaimFilter(name="rex"))).ids == ("rex",)
+    assert threading.get_ident() not in threads != []
 
 
 async def test_what_is_written_and_deleted_while_claims_are_compared_counts() -> None:
@@ -87,35 +95,3 @@ async def test_of_a_set_that_always_changes_or_is_not_there_the_store_is_asked(*
     loaded = ChangingSet(corpus if is_loaded else None, [lambda: corpus.add(ANN)] * COMPARISONS_MAX)
     ranked = await found(Retrieval(corpora=loaded, store=store))
     assert sorted(ranked.ids) == ["rex", "tom"]
-
-
-@pytest.mark.soak("judges for how long the event loop is held")
-async def test_comparing_the_claims_of_5000_memories_holds_nobody_up() -> None:
-    numbers = range(5_000)
-    rows = [
-        record(f"m-{n}", f"Fact number {n}", subject="Pet.", name=f"The {n}th one", values=("tea",)) for n in numbers
-    ]
-    corpus = Corpus([*rows, TOM], dimension=8)
-    corpus.prepare()
-    retrieval = Retrieval(corpora=ChangingSet(corpus), store=InMemoryStore(dimension=8))
-    await found(retrieval, TOMS)  # imports, and what is made once
-    gaps, has_ended = list[float](), False
-
-    async def tick() -> None:
-        last = time.perf_counter()
-        while not has_ended:
-            await asyncio.sleep(0)
-            now = time.perf_counter()
-            gaps.append(now - last)
-            last = now
-
-    async with asyncio.TaskGroup() as group:
-        group.create_task(tick())
-        await asyncio.sleep(0)  # it has begun
-        began_at = time.perf_counter()
-        ranked = await found(retrieval, TOMS)
-        seconds = time.perf_counter() - began_at
-        await asyncio.sleep(0)
-        has_ended = True
-    assert ranked.ids == ("tom",)
-    assert max(gaps) < seconds / 2, "on the loop it is held for all of it, 0.1 s"

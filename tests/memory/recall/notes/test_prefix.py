@@ -45,46 +45,16 @@ async def test_thirty_turns_with_notes_hit_95_percent_of_the_client_s_blocks_and
     assert 500 < figures.note_tokens <= PROMISED_TOKENS
 
 
-async def test_the_same_notes_without_a_note_book_would_spoil_the_prefix(book: NoteBook) -> None:
-    figures = await measured(chat_with(book, is_moving=True), EXCHANGES)
-    assert figures.blocks() < 0.95 * await without_memory()
-
-
-async def test_merged_into_the_system_message_they_stay_within_the_same_tokens(book: NoteBook) -> None:
-    figures = await measured(chat_with(book, Placement.SYSTEM), EXCHANGES)
-    assert 500 < figures.note_tokens <= PROMISED_TOKENS
-
-
-async def test_every_prompt_begins_with_all_of_the_one_before_it(book: NoteBook) -> None:
+async def test_every_prompt_begins_with_all_of_the_one_before_it_and_tells_no_memory_twice(book: NoteBook) -> None:
     chat = chat_with(book)
     before: list[object] = []
     for question, answer in EXCHANGES:
-        messages = (await chat.ask(question)).messages()
+        sent = await chat.ask(question)
+        messages, told = sent.messages(), sent.plan.memory_ids()
         assert messages[: len(before)] == before
+        assert len(told) == len(set(told))
         before = [*messages, {"role": "assistant", "content": answer}]
         chat.hear(answer)
-
-
-async def test_no_memory_is_told_twice_in_a_conversation(book: NoteBook) -> None:
-    chat = chat_with(book)
-    for question, answer in EXCHANGES:
-        told = (await chat.ask(question)).plan.memory_ids()
-        assert len(told) == len(set(told))
-        chat.hear(answer)
-
-
-async def test_late_questions_still_find_room(book: NoteBook) -> None:
-    """Memories that would fill every note to its budget leave something for those who ask later."""
-    flood = [Memory(f"m{n}", "ann", f"Fact number {n} about me is long and dull.", 1, 1, 1) for n in range(500)]
-    asked = iter(range(0, 500, 60))
-    chat = Chat(book, lambda _: flood[(at := next(asked)) : at + 60])
-    new_memories = []
-    for n in range(5):
-        sent = await chat.ask(f"Question {n}?")
-        new_memories.append(0 if sent.plan.fresh is None else len(sent.plan.fresh.memory_ids))
-        chat.hear("So it is.")
-    assert new_memories[0] > new_memories[1] > new_memories[2] > 0
-    assert new_memories[3] > 0
 
 
 async def test_a_tool_loop_of_five_calls_reads_one_note_byte_for_byte_and_is_searched_once(book: NoteBook) -> None:
@@ -109,10 +79,11 @@ async def test_a_tool_loop_of_five_calls_reads_one_note_byte_for_byte_and_is_sea
 async def test_a_forgotten_memory_appears_in_no_later_request(book: NoteBook) -> None:
     chat = chat_with(book)
     for question, answer in EXCHANGES[:5]:
-        await chat.ask(question)
+        sent = await chat.ask(question)
         chat.hear(answer)
     left = [memory for memory in MEMORIES if memory.id != "kitchen-2"]
     forgotten = next(memory for memory in MEMORIES if memory.id == "kitchen-2").content
+    assert forgotten in json.dumps(sent.messages())
     chat.search = search_in(left)
     await book.drop("ann", ["kitchen-2"], now=chat.now)
     chat.now += 1
@@ -120,12 +91,3 @@ async def test_a_forgotten_memory_appears_in_no_later_request(book: NoteBook) ->
         sent = await chat.ask(question)
         assert forgotten not in json.dumps(sent.messages())
         chat.hear(answer)
-
-
-async def test_without_the_drop_it_would_have_stayed(book: NoteBook) -> None:
-    chat = chat_with(book)
-    for question, answer in EXCHANGES[:5]:
-        sent = await chat.ask(question)
-        chat.hear(answer)
-    forgotten = next(memory for memory in MEMORIES if memory.id == "kitchen-2").content
-    assert forgotten in json.dumps(sent.messages())

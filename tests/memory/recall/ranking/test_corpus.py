@@ -1,4 +1,4 @@
-"""A corpus after any changes equals one built at once, and knows who stands beside whom."""
+"""A corpus after any changes equals one built at once, knows who stands beside whom, and outlives no reading."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import memory.recall.ranking.ranking as ranking_module
 from memory.chat.plain_lines import on_one_line
-from memory.model import Memory, Query, Question, Record, Scope
+from memory.model import Memory, Query, Question, Record, Scope, Vector
 from memory.recall.notes.injection import line_tokens
 from memory.recall.ranking.corpus import Corpus
+from memory.recall.ranking.features import TextFeatures
 from memory.recall.ranking.layout import windowed
-from memory.recall.ranking.ranking import rank
+from memory.recall.ranking.ranking import Ranked, rank, read_ahead
 
 NOW = 1_765_800_000.0
 DIMENSION = 8
@@ -65,9 +67,10 @@ def test_changing_step_by_step_gives_what_building_at_once_gives(
     built = Corpus(kept.values(), dimension=DIMENSION)
     asked = Question(Query("Alice's cat"), Scope("u"), NOW)
     vector = record(1, "cat", "").vector
-    one, other = (rank(corpus, asked, vector) for corpus in (changed, built))
-    assert [c.memory for c in one.candidates] == [c.memory for c in other.candidates]
-    assert [c.score for c in one.candidates] == pytest.approx([c.score for c in other.candidates], abs=1e-4)
+    one, other = ({c.memory.id: c for c in rank(corpus, asked, vector).candidates} for corpus in (changed, built))
+    assert {i: found.memory for i, found in one.items()} == {i: found.memory for i, found in other.items()}
+    scores = {i: found.score for i, found in one.items()}
+    assert scores == pytest.approx({i: found.score for i, found in other.items()}, abs=1e-4)
     assert len(changed) == len(kept)
 
 
@@ -81,24 +84,16 @@ def test_turns_of_one_session_are_neighbours_and_facts_of_different_days_are_not
     assert len(layout.session_starts) == 4
 
 
-def test_a_list_of_facts_stored_at_one_instant_has_no_order(remember: Remember) -> None:
-    layout = Corpus([remember(f"fact {i}", days_ago=5) for i in range(4)], dimension=DIMENSION).prepare()
-    assert not layout.has_neighbours
-
-
-def test_a_session_id_used_again_a_day_later_is_another_session(remember: Remember) -> None:
-    turns = [remember("a", days_ago=3, session_id="s"), remember("b", days_ago=2, session_id="s")]
-    layout = Corpus(turns, dimension=DIMENSION).prepare()
-    assert not layout.has_neighbours
-    assert len(layout.session_starts) == 2
-
-
-def test_projects_are_no_neighbours_even_within_a_session(remember: Remember) -> None:
-    turns = [
-        remember("a", days_ago=3, session_id="s", project_id="p"),
-        remember("b", days_ago=3 - 1 / 1_440, session_id="s", project_id="q"),
-    ]
-    assert not Corpus(turns, dimension=DIMENSION).prepare().has_neighbours
+def test_facts_of_one_instant_a_session_used_again_a_day_later_and_projects_are_no_neighbours(
+    remember: Remember,
+) -> None:
+    minute = 1 / 1_440
+    at_once = [remember(f"fact {i}", days_ago=5) for i in range(4)]
+    used_again = [remember(f"turn {i}", days_ago=3 - i, session_id="s") for i in range(2)]
+    apart = [remember(f"turn {i}", days_ago=3 - i * minute, session_id="s", project_id=f"p{i}") for i in range(2)]
+    for records in (at_once, used_again, apart):
+        assert not Corpus(records, dimension=DIMENSION).prepare().has_neighbours
+    assert len(Corpus(used_again, dimension=DIMENSION).prepare().session_starts) == 2
 
 
 def test_a_window_weighs_two_neighbours_to_either_side() -> None:
@@ -161,3 +156,66 @@ def test_few_of_the_best_become_candidates(remember: Remember) -> None:
     assert found.candidates[-1] is found.candidates[8]
     with pytest.raises(IndexError):
         found.candidates[9]
+
+
+# What was read of a question ahead
+
+ASKED = Question(Query("When did Anna and I repair the blue tent last spring?"), Scope("u"), NOW)
+TOLD = (
+    "I repaired the blue tent with Anna in May.",
+    "Did Anna repair the tent?",
+    "Yes, the blue tent is repaired.",
+    "I always want short answers.",
+    "我的猫叫小白",
+)
+
+
+def unit(*numbers: float) -> Vector:
+    vector = np.array(numbers, dtype=np.float32)
+    return vector / np.linalg.norm(vector)
+
+
+@pytest.fixture
+def talk(remember: Remember) -> Corpus:
+    records = [
+        remember(content, vector=unit(1.0, number, 0.5, 0.2), session_id="s", said_at=NOW - 9e6 + 60 * number)
+        for number, content in enumerate(TOLD)
+    ]
+    return Corpus(records, dimension=4)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[TextFeatures]:
+    """Each reading that was made."""
+    made: list[TextFeatures] = []
+    read = ranking_module.text_features
+    monkeypatch.setattr(
+        ranking_module, "text_features", lambda *given, **named: made.append(read(*given, **named)) or made[-1]
+    )  # type: ignore[func-returns-value]
+    return made
+
+
+def ranked_with(talk: Corpus, reading: TextFeatures | None = None) -> Ranked:
+    return rank(talk, ASKED, unit(1.0, 0.3, 0.3, 0.1), reading=reading)
+
+
+def test_reading_ahead_changes_no_score_and_saves_a_reading(talk: Corpus, reads: list[TextFeatures]) -> None:
+    reading = read_ahead(talk, ASKED)
+    ahead = ranked_with(talk, reading)
+    assert len(reads) == 1
+    again = ranked_with(talk)
+    assert replace(ahead, candidates=[*ahead.candidates]) == replace(again, candidates=[*again.candidates])
+    assert len(ahead.candidates) == len(TOLD)
+
+
+def test_what_was_read_before_a_write_counts_for_nothing(
+    talk: Corpus, reads: list[TextFeatures], remember: Remember
+) -> None:
+    reading = read_ahead(talk, ASKED)
+    talk.add(remember("Anna sold the blue tent in spring.", vector=unit(1.0, 0.3, 0.3, 0.1)))
+    assert len(ranked_with(talk, reading).candidates) == len(TOLD) + 1
+    assert len(reads) == 2
+
+
+def test_without_memories_there_is_nothing_to_read() -> None:
+    assert read_ahead(Corpus(dimension=4), ASKED) is None

@@ -1,25 +1,19 @@
-"""Two wordings of one question: what both rankings together find, in small and with the real embedding model."""
+"""Two rankings of one question become one: of two wordings, and of a user's own memories and a project's."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import math
 
 import pytest
-from own_embedder import own_embedder
 
-from memory.adapters.models.openai_embeddings import OpenAiEmbedder
-from memory.evaluation.dataset import USER, RecallCase, read_recall
-from memory.model import Candidate, Conversation, Memory, Message, Query, Question, Record, Scope
-from memory.recall.query import build_query
-from memory.recall.ranking.corpus import Corpus
+from memory.model import Candidate, Memory
 from memory.recall.ranking.fusion import fused
-from memory.recall.ranking.ranking import Ranked, rank
+from memory.recall.ranking.merging import merged, only
+from memory.recall.ranking.ranking import Ranked
+from memory.recall.ranking.weights import DEFAULT_RANKING
 
-FOLLOW_UPS = Path(__file__).parents[3] / "data" / "follow_ups.jsonl"
 
-
-def ranked(passing: str, failing: str = "") -> Ranked:
+def lettered(passing: str, failing: str = "") -> Ranked:
     """One letter a memory, best first; first those that pass."""
     letters = passing + failing
     memories = [Memory(letter, "u", letter, 0.0, 0.0, 0.0) for letter in letters]
@@ -36,50 +30,93 @@ def order(found: Ranked) -> str:
 
 
 def test_what_either_wording_finds_passes_and_the_rewritten_one_comes_first() -> None:
-    both = fused(ranked("a", "bc"), ranked("b", "ac"))
+    both = fused(lettered("a", "bc"), lettered("b", "ac"))
     assert order(both) == "abc"  # "a" is first here and second there
     assert both.is_relevant == (True, True, False)
-    assert order(fused(ranked("a"), ranked("b"))) == "ba"
-    assert order(fused(ranked("a"), ranked("b"), weight=0.5)) == "ab"
+    assert order(fused(lettered("a"), lettered("b"))) == "ba"
+    assert order(fused(lettered("a"), lettered("b"), weight=0.5)) == "ab"
 
 
 def test_a_wording_that_lets_nothing_pass_has_no_say_in_the_order() -> None:
-    assert order(fused(ranked("", "dcba"), ranked("ab", "cd"))) == "abcd"
+    assert order(fused(lettered("", "dcba"), lettered("ab", "cd"))) == "abcd"
 
 
 def test_a_wording_that_finds_nothing_at_all_changes_nothing() -> None:
-    assert fused(ranked("ab", "c"), Ranked()) == ranked("ab", "c")
-    assert order(fused(Ranked(), ranked("ab", "c"))) == "abc"
+    assert fused(lettered("ab", "c"), Ranked()) == lettered("ab", "c")
+    assert order(fused(Ranked(), lettered("ab", "c"))) == "abc"
 
 
-@pytest.mark.parametrize("with_hypothesis", [False, True])
-async def test_rewritten_follow_ups_find_also_what_the_plain_ones_miss_and_nearly_always_first(
-    *, with_hypothesis: bool
-) -> None:
-    cases = read_recall(FOLLOW_UPS)
-    records = [json.loads(line) for line in FOLLOW_UPS.read_text(encoding="utf-8").splitlines()]
-    rewritten = [r["rewritten"] + (f" {r['hypothesis']}" if with_hypothesis else "") for r in records]
-    async with own_embedder() as embedder:
-        pairs = [await both_rankings(case, text, embedder) for case, text in zip(cases, rewritten, strict=True)]
-    wanted = [f"{min(case.relevant):03d}" for case in cases]
-    plainly = [passes(plain, one) for (plain, _), one in zip(pairs, wanted, strict=True)]
-    together = [fused(*pair) for pair in pairs]
-    assert sum(plainly) < len(wanted)
-    assert all(passes(found, one) for found, one in zip(together, wanted, strict=True))
-    first = [found.candidates[0].memory.id for found in together]
-    assert sum(one == other for one, other in zip(first, wanted, strict=True)) >= len(wanted) - 1
+BAR = DEFAULT_RANKING.bar
 
 
-async def both_rankings(case: RecallCase, rewritten: str, embedder: OpenAiEmbedder) -> tuple[Ranked, Ranked]:
-    plain = build_query(Conversation((*case.history, Message("user", case.question))))
-    texts = [plain.text, rewritten, *(memory.content for memory in case.memories)]
-    first, second, *vectors = await embedder.embed(texts, is_urgent=False)
-    corpus = Corpus(Record(memory, vector) for memory, vector in zip(case.memories, vectors, strict=True))
-    one = rank(corpus, Question(plain, Scope(USER), case.now), first)
-    other = rank(corpus, Question(Query(rewritten), Scope(USER), case.now), second)
-    return one, other
+def relevance(topic: float) -> float:
+    """As `rank` says it, for a score by topic above the even one."""
+    return 1.0 / (1.0 + math.exp(-BAR.slope * topic))
 
 
-def passes(found: Ranked, memory_id: str) -> bool:
-    at = [candidate.memory.id for candidate in found.candidates].index(memory_id)
-    return found.is_relevant[at]
+def ranked(*rows: tuple[str, float, float, bool], corrections: tuple[str, ...] = (), near: bool = False) -> Ranked:
+    """Rows of id, score, topic, and whether it passed."""
+    return Ranked(
+        candidates=tuple(
+            Candidate(Memory(one, "ann", f"about {one}", 0.0, 0.0, 0.0), score) for one, score, _, _ in rows
+        ),
+        relevance=tuple(relevance(topic) for _, _, topic, _ in rows),
+        is_relevant=tuple(passes for *_, passes in rows),
+        cosines=tuple(score for _, score, _, _ in rows),
+        is_near=tuple(near and not passes for *_, passes in rows),
+        corrections=corrections,
+    )
+
+
+def test_the_better_score_comes_first_and_each_ranking_keeps_its_own_order() -> None:
+    own = ranked(("a", 0.5, 1.0, True), ("b", 0.9, 1.0, True), ("c", 0.2, 1.0, True))  # a corrects b
+    shared = ranked(("x", 0.7, 1.0, True), ("y", 0.1, 1.0, True))
+    found = merged(own, shared, bar=BAR)
+    order = found.ids
+    assert order.index("a") < order.index("b") < order.index("c") < order.index("y")
+    assert order.index("x") < order.index("c")
+    assert found.cosines == tuple(candidate.score for candidate in found.candidates)
+    assert all(found.is_relevant)
+
+
+def test_what_passes_only_among_its_own_is_irrelevant_beside_something_better() -> None:
+    far = BAR.margin + 1.0
+    own, shared = ranked(("a", 0.9, 2.0 + far, True)), ranked(("x", 0.5, 2.0, True), ("y", 0.1, 1.9, False))
+    for found in (merged(own, shared, bar=BAR), merged(shared, own, bar=BAR)):
+        assert dict(zip(found.ids, found.is_relevant, strict=True)) == {"a": True, "x": False, "y": False}
+    close = ranked(("x", 0.5, 2.0 + far - BAR.margin / 2, True))
+    assert all(merged(own, close, bar=BAR).is_relevant)
+
+
+def test_what_passed_in_spite_of_its_topic_still_does() -> None:
+    """Such as how the user wants to be answered."""
+    own = ranked(("a", 0.9, 5.0 + BAR.margin, True), ("manner", 0.1, -1.0, True))
+    found = merged(own, ranked(("x", 0.8, 5.0, True)), bar=BAR)
+    assert dict(zip(found.ids, found.is_relevant, strict=True))["manner"]
+
+
+@pytest.mark.parametrize("topic", [60.0, -60.0])
+def test_extreme_relevances_are_no_error(topic: float) -> None:
+    found = merged(ranked(("a", 1.0, topic, True)), ranked(("x", 0.5, topic, True)), bar=BAR)
+    assert found.ids == ("a", "x")
+
+
+def test_an_empty_side_leaves_the_other_as_it_is() -> None:
+    own, nothing = ranked(("a", 0.9, 1.0, True)), Ranked()
+    assert merged(own, nothing, bar=BAR) is own
+    assert merged(nothing, own, bar=BAR) is own
+
+
+def test_only_the_best_stay_and_corrections_in_any_case() -> None:
+    own = ranked(("a", 0.9, 1.0, True), ("b", 0.1, 1.0, True), corrections=("b",))
+    found = merged(own, ranked(("x", 0.8, 1.0, True), ("y", 0.7, 1.0, True)), bar=BAR, limit=2)
+    assert found.ids == ("a", "x", "b")
+    assert found.corrections == ("b",)
+
+
+def test_what_is_not_kept_leaves_no_trace() -> None:
+    found = ranked(("a", 0.9, 1.0, True), ("b", 0.8, 0.5, False), ("c", 0.7, 0.2, True), corrections=("b", "c"))
+    other = Candidate(Memory("c", "bob", "another", 0.0, 0.0, 0.0), 0.7)
+    left = only(found, {"c": other})
+    assert (left.candidates, left.is_relevant, left.corrections) == ((other,), (True,), ("c",))
+    assert (left.relevance, left.cosines) == ((found.relevance[2],), (found.cosines[2],))

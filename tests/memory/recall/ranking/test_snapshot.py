@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from memory.model import CATEGORIES, MEMORY_TYPES, Evidence, Memory, MemoryStatus, Query, Question, Record, Scope, Trust
+from memory.model import CATEGORIES, MEMORY_TYPES, Evidence, Memory, MemoryStatus, Query, Question, Record, Scope
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.encoded_memories import decoded, encoded
 from memory.recall.ranking.ranking import Ranked, rank
@@ -30,18 +30,10 @@ TEXTS = (
     "Anna: 我昨天去了北京",
     "The rent is 900 euros since March 2024",
     "Keep answers to three bullet points",
-    "Ich wohne seit letztem Jahr in Graz",
     "Vivo en Sevilla con mi hermana",
-    "cat",
 )
 QUICK = (Phase.explicit, Phase.reuse, Phase.generate)  # memories have too many fields to be made smaller in time
-QUESTIONS = (
-    "What is Alice's cat called?",
-    "Where do I live?",
-    "我住在哪里？",
-    "How much was the rent in 2024?",
-    "¿Y Sevilla?",
-)
+QUESTIONS = ("What is Alice's cat called?", "我住在哪里？", "How much was the rent in 2024?")
 
 
 @st.composite
@@ -72,10 +64,6 @@ def one_memory(number: int, count: int) -> st.SearchStrategy[Memory]:
         superseded_by=st.sampled_from(["", *(f"m{n}" for n in range(count))]),
         invalid_at=st.one_of(st.none(), at),
         expires_at=st.one_of(st.none(), at),
-        trust=st.sampled_from(Trust),
-        values=st.lists(st.text(max_size=5), max_size=2).map(tuple),
-        evidence=st.lists(st.builds(Evidence, st.sampled_from(TEXTS), st.text(max_size=5)), max_size=2).map(tuple),
-        metadata=st.dictionaries(st.text(max_size=3), st.one_of(st.integers(), st.text(max_size=5)), max_size=3),
     )
 
 
@@ -89,8 +77,8 @@ def corpus_of(found: list[Memory]) -> Corpus:
     return Corpus(records, dimension=DIMENSION)
 
 
-def through_a_snapshot(corpus: Corpus, *, revision: int = 4) -> Corpus:
-    return decode(blob_of(corpus, revision=revision), user_id="u", stamp=STAMP, neighbours=NEIGHBOURS).corpus
+def through_a_snapshot(corpus: Corpus) -> Corpus:
+    return decode(blob_of(corpus), user_id="u", stamp=STAMP, neighbours=NEIGHBOURS).corpus
 
 
 def blob_of(corpus: Corpus, *, revision: int = 4) -> bytes:
@@ -102,42 +90,32 @@ def ranked(corpus: Corpus, question: str, scope: Scope, in_notes: tuple[str, ...
 
 
 def agree(one: Ranked, other: Ranked) -> bool:
-    """Up to the last bits of a sum, which depend on where vectors stand in memory."""
-    scores, others = ({c.memory.id: c.score for c in each.candidates} for each in (one, other))
-    order, other_order = (sorted(each, key=lambda i: (-round(each[i], 3), i)) for each in (scores, others))
+    """Up to the last bits of a sum, which depend on where vectors stand in memory; so alike ones may change places."""
+    first, second = ({candidate.memory.id: candidate for candidate in each.candidates} for each in (one, other))
     return (
-        order == other_order
-        and np.allclose([scores[i] for i in order], [others[i] for i in order], atol=1e-4)
-        and {c.memory.id: c.memory for c in one.candidates} == {c.memory.id: c.memory for c in other.candidates}
+        {i: found.memory for i, found in first.items()} == {i: found.memory for i, found in second.items()}
+        and np.allclose([found.score for found in first.values()], [second[i].score for i in first], atol=1e-4)
         and (one.corrections, one.in_notes) == (other.corrections, other.in_notes)
     )
 
 
-@pytest.mark.full("sixty corpora are laid out twice")
-@settings(max_examples=60, phases=QUICK, suppress_health_check=[HealthCheck.too_slow])
-@given(memories(), st.sampled_from(QUESTIONS), st.sampled_from(["", "p"]), st.sampled_from(["", "a"]))
-def test_it_ranks_as_the_corpus_that_it_came_from(found: list[Memory], question: str, project: str, agent: str) -> None:
-    corpus, scope = corpus_of(found), Scope("u", project, "s1", agent)
-    again = through_a_snapshot(corpus)
-    in_notes = ("m0", "m1")
-    assert agree(ranked(again, question, scope, in_notes), ranked(corpus, question, scope, in_notes))
-    assert blob_of(again) == blob_of(corpus)
-
-
-@pytest.mark.full("sixty corpora are laid out twice")
-@settings(max_examples=60, phases=QUICK, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, phases=QUICK, suppress_health_check=[HealthCheck.too_slow])
 @given(memories(), st.data())
-def test_it_can_be_changed_like_the_corpus_that_it_came_from(found: list[Memory], data: st.DataObject) -> None:
+def test_it_ranks_and_changes_as_the_corpus_that_it_came_from(found: list[Memory], data: st.DataObject) -> None:
+    scope = Scope("u", data.draw(st.sampled_from(["", "p"])), "s1", data.draw(st.sampled_from(["", "a"])))
     gone = data.draw(st.sets(st.sampled_from([memory.id for memory in found])))
     corpus = corpus_of(found)
     again = through_a_snapshot(corpus)
+    assert blob_of(again) == blob_of(corpus)
+    for question in QUESTIONS:
+        assert agree(ranked(again, question, scope, ("m0", "m1")), ranked(corpus, question, scope, ("m0", "m1")))
     new = Record(replace(found[0], id="new", content="Alice: my cat Misty moved to Turin"), vectors(2)[1])
     for one in (corpus, again):
         for memory_id in gone:
             one.remove(memory_id)
         one.add(new)
     for question in QUESTIONS:
-        assert agree(ranked(again, question, Scope("u")), ranked(corpus, question, Scope("u")))
+        assert agree(ranked(again, question, scope), ranked(corpus, question, scope))
     assert len(again) == len(corpus)
 
 
@@ -168,16 +146,14 @@ def test_a_memory_comes_back_equal_whatever_its_metadata(metadata: dict[str, Any
     assert decoded(encoded(memory)) == memory
 
 
-def test_an_empty_corpus_has_a_snapshot_too() -> None:
-    again = through_a_snapshot(Corpus(dimension=DIMENSION))
+def test_an_empty_corpus_has_a_snapshot_too_and_it_knows_its_revision() -> None:
+    blob = blob_of(Corpus(dimension=DIMENSION), revision=18)
+    snapshot = decode(blob, user_id="u", stamp=STAMP, neighbours=NEIGHBOURS)
+    assert snapshot.revision == 18
+    again = snapshot.corpus
     assert len(again) == 0
     again.add(Record(memory_of("m", "I like tea"), vectors(1)[0]))
     assert len(ranked(again, "What do I like?", Scope("u")).candidates) == 1
-
-
-def test_it_knows_its_revision() -> None:
-    blob = blob_of(corpus_of([memory_of("m", "I like tea")]), revision=18)
-    assert decode(blob, user_id="u", stamp=STAMP, neighbours=NEIGHBOURS).revision == 18
 
 
 BLOB = blob_of(corpus_of([memory_of(f"m{number}", text) for number, text in enumerate(TEXTS)]))

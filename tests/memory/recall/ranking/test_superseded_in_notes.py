@@ -22,7 +22,7 @@ from memory.model import (
     Scope,
     Selection,
 )
-from memory.recall.pipeline import RecallOutcome, RecallSettings
+from memory.recall.pipeline import RecallOutcome
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.fusion import fused
 from memory.recall.ranking.ranking import Budget, Ranked, rank, select
@@ -90,15 +90,9 @@ def test_a_correction_passes_a_threshold_and_goes_first_under_a_limit(moved: lis
     assert ids(first) == ["bath"]
 
 
-def test_it_is_told_once(moved: list[Record]) -> None:
-    in_notes = ["leeds", "bath"]
-    assert ids(chosen(asked(moved, OFF_THE_TOPIC, in_notes=in_notes), in_notes=in_notes)) == []
-
-
-def test_two_told_memories_with_one_successor_are_corrected_once(moved: list[Record]) -> None:
-    assert [
-        memory.id for memory in review_notes(Corpus(moved, dimension=DIMENSION), ["leeds", "bristol"]).corrections
-    ] == ["bath"]
+@pytest.mark.parametrize(("in_notes", "told"), [(["leeds", "bath"], []), (["leeds", "bristol"], ["bath"])])
+def test_it_is_told_once(moved: list[Record], in_notes: list[str], told: list[str]) -> None:
+    assert ids(chosen(asked(moved, OFF_THE_TOPIC, in_notes=in_notes), in_notes=in_notes)) == told
 
 
 def test_what_no_longer_fits_is_said_to_be_over_the_budget(moved: list[Record]) -> None:
@@ -187,7 +181,6 @@ def test_statements_are_the_same_only_where_nothing_that_carries_meaning_differs
 
 # In a chat, on real parts
 
-PATIENT = RecallSettings(deadline_seconds=5.0)
 ASKED = {"role": "user", "content": "Where is my kayak stored?"}
 ANSWERED = {"role": "assistant", "content": "At the boathouse."}
 ON = {"role": "user", "content": "And what did my violin lessons cost last year?"}
@@ -200,14 +193,8 @@ async def recalled(rig: Rig, *messages: dict[str, Any]) -> RecallOutcome:
     return await rig.recall.recall(Scope("u"), request_with(messages))
 
 
-async def loaded(rig: Rig) -> None:
-    """Until the user's set is loaded, the store is searched, which knows no successions."""
-    assert await rig.corpora.corpus("u", waits=True) is not None
-
-
 async def test_a_chat_whose_note_was_overtaken_is_corrected_and_its_prefix_stays(tmp_path: Path) -> None:
-    async with rigged(tmp_path, PATIENT) as rig:
-        await loaded(rig)
+    async with rigged(tmp_path) as rig:
         first = await recalled(rig, ASKED)
         assert KAYAK in first.notes[0].text
         await rig.write(OLD, NEW)
@@ -220,18 +207,9 @@ async def test_a_chat_whose_note_was_overtaken_is_corrected_and_its_prefix_stays
         assert third.notes == second.notes
 
 
-async def test_the_same_question_in_a_chat_without_that_note_finds_nothing(tmp_path: Path) -> None:
-    async with rigged(tmp_path, PATIENT) as rig:
-        await loaded(rig)
-        await rig.write(OLD, NEW)
-        outcome = await recalled(rig, ON)
-        assert (outcome.status, outcome.notes) == (RecallStatus.EMPTY, ())
-
-
 async def test_a_long_memory_costs_what_its_line_costs(tmp_path: Path) -> None:
     page = "My kayak is stored here. " * 310
-    async with rigged(tmp_path, PATIENT) as rig:
-        await loaded(rig)
+    async with rigged(tmp_path) as rig:
         await rig.write(replace(NEW, content=page))
         outcome = await recalled(rig, ASKED)
         assert page[:1_900] in outcome.notes[0].text

@@ -1,4 +1,4 @@
-"""Which requests are searched for: the rules that need no embedding, and the order they come in."""
+"""Which requests are searched for: the rules that need no embedding, their order, and what filters ahead of us say."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from memory.model import Conversation, Message
 from memory.recall.signals.classifier import SignalLabel
 from memory.recall.signals.search_decision import JUDGED_CHARACTERS_MAX, decide, decide_early, decide_late
-from memory.recall.signals.upstream import UpstreamSignals
+from memory.recall.signals.upstream import (
+    DEFAULT_RULES,
+    NO_SIGNALS,
+    UpstreamRule,
+    UpstreamSignals,
+    names_of,
+    read_upstream,
+)
 
 
 def talk(*said: str, offers_tools: bool = False) -> Conversation:
@@ -43,16 +50,49 @@ def test_a_request_that_merely_offers_tools_is_searched() -> None:
     assert decide(talk("Which window seat did she want", offers_tools=True)).search
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "hey there!", "Thank you so much for your help", "ok", "Sounds good, bye", "👍👍", "haha", "you're a lifesaver",
-        "早上好", "谢谢你！", "好的好的", "明白了，谢谢", "辛苦啦", "666", "buenas noches", "muchas gracias",
-        "Vielen Dank!", "Alles klar, bis morgen",
-    ],
-)  # fmt: skip
-def test_greetings_thanks_and_acknowledgements_are_not_searched(text: str) -> None:
-    assert reason(text) == "greeting"
+REASONS = [
+    # greetings, thanks and acknowledgements
+    *((text, "greeting") for text in (
+        "hey there!", "Thank you so much for your help", "ok", "Sounds good, bye", "👍👍", "haha",
+        "you're a lifesaver", "早上好", "谢谢你！", "好的好的", "明白了，谢谢", "辛苦啦", "666", "buenas noches",
+        "muchas gracias", "Vielen Dank!", "Alles klar, bis morgen",
+    )),
+    # a reference to earlier talk, which goes before a tool's command
+    *((text, "earlier_talk") for text in (
+        "the usual, but decaf", "as we agreed", "like last time", "remind me who the plumber was",
+        "who was the tiler again?", "continue where we left off", "上次那本书叫什么", "照旧", "地址是哪里来着",
+        "como siempre", "Das Übliche bitte", "turn on my usual lights", "set the heating how I like it",
+        "set an alarm like last time",
+    )),
+    # a pronoun that is only mentioned says nothing about the user
+    *((text, "") for text in (
+        "who wrote 'My Brilliant Friend'", "What is World War I known for?", "is 'we' a pronoun",
+        "Who starred in My Left Foot?", "什么是自我实现", "《我的叔叔于勒》是谁写的",
+        "How many moons orbit our planet?", "what is soy sauce", "Who wrote Mein Kampf", "Why do we yawn?",
+        "how do I reverse a list in Python", "告诉我地球的半径",
+    )),
+    # what a live tool answers, even where it says "my"
+    *((text, "tool") for text in (
+        "what's my IP address", "set my alarm for five", "how much battery do I have left", "turn off the hall lamp",
+        "12 * (3 + 4)", "what is 15% of 90", "roll a die", "what's the weather in Oslo tomorrow", "run the tests",
+        "open setup.cfg and read it", "remind me to water the roses", "search the web for heat pumps", "把空调打开",
+        "现在几点", "设个八点的闹钟", "计算 12 乘以 9", "我的手机还有多少电", "今天成都下雨吗", "¿qué hora es?",
+        "pon una alarma a las ocho", "Wie spät ist es?", "Wie wird das Wetter morgen in Ulm?",
+    )),
+    # the weather of an occasion wants the memory of its date
+    *((text, "event") for text in (
+        "will it rain during the regatta", "婚礼那天会下雨吗", "regnet es beim Grillfest?",
+    )),
+    # writing and planning
+    *((text, SignalLabel.TASK) for text in (
+        "write a sonnet", "Please draft a reply", "帮我写一份通知", "redacta una carta", "Entwirf ein Plakat",
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), REASONS)
+def test_words_alone_decide_and_say_why(text: str, expected: str) -> None:
+    assert reason(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,68 +119,6 @@ def test_yes_after_a_question_of_the_assistants_is_the_task_that_it_asked_about(
 )  # fmt: skip
 def test_a_word_about_the_user_wants_memory(text: str) -> None:
     assert decide_early(talk(text)).search  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "the usual, but decaf", "as we agreed", "like last time", "remind me who the plumber was",
-        "who was the tiler again?",
-        "continue where we left off", "上次那本书叫什么", "照旧", "地址是哪里来着", "como siempre", "Das Übliche bitte",
-    ],
-)  # fmt: skip
-def test_a_reference_to_earlier_talk_wants_memory(text: str) -> None:
-    assert reason(text) == "earlier_talk"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "who wrote 'My Brilliant Friend'", "What is World War I known for?", "is 'we' a pronoun",
-        "Who starred in My Left Foot?",
-        "什么是自我实现", "《我的叔叔于勒》是谁写的", "How many moons orbit our planet?", "what is soy sauce",
-        "Who wrote Mein Kampf",
-        "Why do we yawn?", "how do I reverse a list in Python", "告诉我地球的半径",
-    ],
-)  # fmt: skip
-def test_a_pronoun_that_is_only_mentioned_says_nothing_about_the_user(text: str) -> None:
-    assert reason(text) == ""
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "what's my IP address", "set my alarm for five", "how much battery do I have left", "turn off the hall lamp",
-        "12 * (3 + 4)",
-        "what is 15% of 90", "roll a die", "what's the weather in Oslo tomorrow", "run the tests",
-        "open setup.cfg and read it",
-        "remind me to water the roses", "search the web for heat pumps", "把空调打开", "现在几点", "设个八点的闹钟",
-        "计算 12 乘以 9", "我的手机还有多少电",
-        "今天成都下雨吗", "¿qué hora es?", "pon una alarma a las ocho", "Wie spät ist es?",
-        "Wie wird das Wetter morgen in Ulm?",
-    ],
-)  # fmt: skip
-def test_what_a_live_tool_answers_is_not_searched_even_where_it_says_my(text: str) -> None:
-    assert reason(text) == "tool"
-
-
-@pytest.mark.parametrize(
-    "text", ["turn on my usual lights", "set the heating how I like it", "set an alarm like last time"]
-)
-def test_earlier_talk_goes_before_a_tools_command(text: str) -> None:
-    assert reason(text) == "earlier_talk"
-
-
-@pytest.mark.parametrize("text", ["will it rain during the regatta", "婚礼那天会下雨吗", "regnet es beim Grillfest?"])
-def test_the_weather_of_an_occasion_wants_the_memory_of_its_date(text: str) -> None:
-    assert reason(text) == "event"
-
-
-@pytest.mark.parametrize(
-    "text", ["write a sonnet", "Please draft a reply", "帮我写一份通知", "redacta una carta", "Entwirf ein Plakat"]
-)
-def test_writing_and_planning_want_memory(text: str) -> None:
-    assert reason(text) == SignalLabel.TASK
 
 
 def test_a_follow_up_wants_memory_where_the_talk_before_it_was_about_the_user() -> None:
@@ -195,11 +173,6 @@ def test_doubt_means_search_until_the_classifier_is_trained() -> None:
     assert (decision.search, decision.reason) == (True, "question")
 
 
-@given(st.lists(st.text(max_size=600), min_size=1, max_size=5))
-def test_whatever_is_said_there_is_a_decision(said: list[str]) -> None:
-    assert decide(talk(*said)).reason
-
-
 @pytest.mark.soak("judges time")
 @pytest.mark.parametrize(
     "text", ["a " * 200, "1+" * 200, "turn on the " * 33, "“" * 400, "read " + "-" * 395, "我" * 400, "hi, " * 100]
@@ -208,3 +181,61 @@ def test_no_message_holds_a_request_up(text: str) -> None:
     started = time.perf_counter()
     decide(talk(text[:400], text, text[:400]))
     assert time.perf_counter() - started < 0.1  # a tenth of it is usual; a pattern that backtracks takes seconds
+
+
+@given(st.lists(st.text(max_size=600), min_size=1, max_size=5))
+def test_whatever_is_said_there_is_a_decision(said: list[str]) -> None:
+    assert decide(talk(*said)).reason
+
+
+@pytest.mark.parametrize(
+    ("values", "means"),
+    [
+        ({"x-vsr-matched-fact-check": "needs_fact_check"}, SignalLabel.GENERAL_FACT),
+        ({"x-vsr-fact-check-needed": "true"}, SignalLabel.GENERAL_FACT),
+        ({"x-vsr-session-phase": "tool_loop"}, SignalLabel.TOOL),
+        ({"x-disable-router-memory": "true"}, "skip"),
+        ({"x-memory-intent": "personal"}, SignalLabel.PERSONAL),
+        ({"memory.signals:intent": "search"}, "search"),
+    ],
+)
+def test_the_routers_signals_are_understood_by_default(values: dict[str, str], means: str) -> None:
+    found = read_upstream(values)
+    assert (found.means, found.source) == (means, next(iter(values)))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"x-vsr-matched-fact-check": "no_fact_check_needed"},
+        {"x-vsr-fact-check-needed": "false"},
+        {"x-vsr-selected-category": "math", "x-vsr-selected-reasoning": "on"},
+        {"x-memory-intent": "whatever"},
+        {"x-memory-intent": ""},
+    ],
+)
+def test_what_says_nothing_about_memory_is_no_signal(values: dict[str, str]) -> None:
+    assert read_upstream(values) == NO_SIGNALS
+
+
+def test_values_may_be_lists_and_case_does_not_count() -> None:
+    assert read_upstream({"x-vsr-matched-fact-check": "other, NEEDS_FACT_CHECK"}).means == SignalLabel.GENERAL_FACT
+
+
+def test_an_order_goes_before_a_label() -> None:
+    values = {"x-vsr-fact-check-needed": "true", "x-memory-intent": "search"}
+    assert read_upstream(values).means == "search"
+
+
+def test_names_are_configurable_and_nothing_else_is_read() -> None:
+    rules = (UpstreamRule("x-intent", ("lookup",), SignalLabel.TOOL), UpstreamRule("x-any", (), "skip"))
+    assert names_of(rules) == {"x-intent", "x-any"}
+    assert read_upstream({"x-intent": "Lookup", "x-memory-intent": "search"}, rules).means == SignalLabel.TOOL
+    assert read_upstream({"x-any": "whatever"}, rules).means == "skip"
+    assert "x-memory-intent" in names_of(DEFAULT_RULES)
+
+
+def test_a_rule_cannot_mean_what_nobody_knows() -> None:
+    with pytest.raises(AssertionError, match="means must be one of"):
+        UpstreamRule("x", (), "maybe")

@@ -1,0 +1,236 @@
+"""Notes that do not go along: of users who opted out or may have, in shadow mode, of conversations held out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recall_rig import KAYAK, NOW, PATIENCE_SECONDS, SETTINGS, Rig, request_of, request_with, rigged
+
+from memory.adapters.sqlite.opt_outs import SqliteOptOuts
+from memory.chat.completions import ChatRequest
+from memory.errors import Unavailable
+from memory.model import CandidateVerdict, Memory, RecallStatus, Scope
+from memory.model.arms import HoldoutRule
+from memory.ports import NoOptOuts
+from memory.recall import opted_out
+from memory.recall.compacted import ChatRecall
+from memory.recall.opted_out import ConsentingRecall
+from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
+from memory.recall.trace import RecallOutcome
+from memory.recall.withholding import unit_of
+
+QUESTION = "Tell me, where is my kayak stored now?"
+SHADOW = replace(SETTINGS, is_shadow=True)
+ALL_HELD_OUT = replace(SETTINGS, holdout=HoldoutRule(1.0))
+NONE_HELD_OUT = replace(SETTINGS, holdout=HoldoutRule(1e-9))
+LATER = [
+    {"role": "user", "content": QUESTION},
+    {"role": "assistant", "content": "I do not know."},
+    {"role": "user", "content": "Where is my kayak stored, in Dorset?"},
+]
+
+
+def counted(rig: Rig, name: str, **labels: str) -> float:
+    return rig.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+def verdicts(receipt: Any) -> dict[str, CandidateVerdict]:
+    return {candidate.memory_id: candidate.verdict for candidate in receipt.candidates}
+
+
+# Users who opted out
+
+
+class Answers(NoOptOuts):
+    """Answers as a test decides; counts the calls."""
+
+    def __init__(self, answer: Callable[[int], Awaitable[float | None]]) -> None:
+        self._answer = answer
+        self.calls = 0
+
+    async def since(self, user_id: str) -> float | None:
+        self.calls += 1
+        return await self._answer(self.calls)
+
+
+class Waited:
+    """Knows how long it was told that a request had waited."""
+
+    def __init__(self, recall: ChatRecall) -> None:
+        self._recall = recall
+        self.seconds: float | None = None
+
+    async def recall(
+        self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals, *, waited: float = 0.0
+    ) -> RecallOutcome:
+        self.seconds = waited
+        return await self._recall.recall(scope, request, upstream, waited=waited)
+
+
+async def recalled(rig: Rig, opt_outs: NoOptOuts | SqliteOptOuts) -> RecallOutcome:
+    recall = ConsentingRecall(rig.recall, opt_outs, rig.metrics)
+    return await recall.recall(Scope("u"), request_of(QUESTION), NO_SIGNALS)
+
+
+async def test_an_opted_out_user_gets_no_note_until_they_opt_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opted_out, "LOOKUP_SECONDS_MAX", PATIENCE_SECONDS)
+    async with rigged(tmp_path) as rig:
+        assert (await recalled(rig, rig.opt_outs)).status is RecallStatus.USED
+        await rig.opt_outs.set("u", at=NOW)
+        rig.embedder.texts.clear()
+        outcome = await recalled(rig, rig.opt_outs)
+        assert (outcome.status, outcome.reason, outcome.notes) == (RecallStatus.DISABLED, "opted_out", ())
+        assert (outcome.receipt_id, rig.embedder.calls) == ("", 0)
+        assert counted(rig, "memproxy_requests_total", status="disabled", reason="opted_out") == 1.0
+        await rig.opt_outs.clear("u")
+        assert (await recalled(rig, rig.opt_outs)).status is RecallStatus.USED
+
+
+async def down(_: int) -> float | None:
+    raise Unavailable("turn_log", "it is down")
+
+
+async def hanging(_: int) -> float | None:
+    await asyncio.Event().wait()
+    return None
+
+
+async def restarting(calls: int) -> float | None:
+    return await down(calls) if calls < 4 else None
+
+
+@pytest.mark.parametrize("answer", [down, hanging])
+async def test_in_doubt_there_is_no_note_and_only_who_came_first_waits_for_an_answer(
+    tmp_path: Path, answer: Callable[[int], Awaitable[float | None]]
+) -> None:
+    async with rigged(tmp_path) as rig:
+        opt_outs = Answers(answer)
+        recall, calls = ConsentingRecall(rig.recall, opt_outs, rig.metrics), []
+        for _ in range(3):
+            outcome = await recall.recall(Scope("u"), request_of(QUESTION), NO_SIGNALS)
+            assert (outcome.status, outcome.reason) == (RecallStatus.UNAVAILABLE, "opt_out_unknown")
+            assert outcome.notes == ()
+            calls.append(opt_outs.calls)
+    assert (calls[1] - calls[0], calls[2] - calls[1]) == (1, 1)
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+async def test_the_look_takes_its_time_from_the_deadline_but_waiting_for_a_server_that_comes_back_takes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_down: bool
+) -> None:
+    times = iter([1.0, 1.03])
+    monkeypatch.setattr(opted_out, "perf_counter", lambda: next(times))
+    monkeypatch.setattr(opted_out, "RETURN_SECONDS_MAX", PATIENCE_SECONDS)
+    async with rigged(tmp_path) as rig:
+        waited = Waited(rig.recall)
+        recall = ConsentingRecall(waited, Answers(restarting) if is_down else rig.opt_outs, rig.metrics)
+        outcome = await recall.recall(Scope("u"), request_of(QUESTION), NO_SIGNALS)
+        assert (outcome.status, waited.seconds) == (RecallStatus.USED, pytest.approx(0.03))
+        late = await rig.recall.recall(Scope("u"), request_of(QUESTION), NO_SIGNALS, waited=60.0)
+        assert (late.status, late.reason, late.notes) == (RecallStatus.UNAVAILABLE, "busy", ())
+
+
+# Shadow mode
+
+
+async def test_in_shadow_mode_recall_runs_fully_and_adds_nothing(tmp_path: Path) -> None:
+    async with rigged(tmp_path, SHADOW) as rig:
+        before = await rig.usage_counts.unstored("u", limit=10)
+        outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
+        assert (outcome.status, outcome.reason, outcome.count) == (RecallStatus.DISABLED, "shadow", 0)
+        assert (outcome.notes, outcome.note_keys, outcome.compacted, outcome.resent) == ((), (), None, None)
+        receipt = await rig.receipt(outcome)
+        assert verdicts(receipt)["m1"] is CandidateVerdict.WITHHELD
+        assert (receipt.status, receipt.reason, receipt.notes) == (RecallStatus.DISABLED, "shadow", ())
+        assert receipt.signals["withheld"] == "shadow"
+        assert receipt.signals["note_tokens"] > 0
+        assert "arm" not in receipt.signals
+        assert {"embed", "all"} & receipt.timings_ms.keys()
+        assert await rig.usage_counts.unstored("u", limit=10) == before
+        assert counted(rig, "memproxy_note_tokens_count") == 0
+        assert (await rig.recall.recall(Scope("u"), request_with(LATER))).notes == ()
+
+
+async def test_in_shadow_mode_a_search_without_a_result_is_told_as_ever(tmp_path: Path) -> None:
+    async with rigged(tmp_path, SHADOW) as rig:
+        outcome = await rig.recall.recall(Scope("nobody"), request_of(QUESTION))
+        assert outcome.status is RecallStatus.EMPTY
+        assert (await rig.recall.recall(Scope("u"), request_of("Hello!"))).status is RecallStatus.SKIPPED
+
+
+async def test_notes_of_before_are_not_put_back_in_shadow_mode(tmp_path: Path) -> None:
+    async with rigged(tmp_path) as rig:
+        assert (await rig.recall.recall(Scope("u"), request_of(QUESTION))).notes
+        rig.recall._settings = SHADOW
+        assert (await rig.recall.recall(Scope("u"), request_with(LATER))).notes == ()
+
+
+# Conversations held out
+
+
+async def test_a_held_out_question_gets_no_note_and_its_receipt_says_which_it_would_have_been(tmp_path: Path) -> None:
+    async with rigged(tmp_path, NONE_HELD_OUT) as rig:
+        rig.recall._settings = ALL_HELD_OUT
+        outcome = await rig.recall.recall(Scope("u", session_id="s"), request_of(QUESTION))
+        assert (outcome.status, outcome.reason) == (RecallStatus.SKIPPED, "held_out")
+        assert (outcome.notes, outcome.count) == ((), 0)
+        receipt = await rig.receipt(outcome)
+        assert (receipt.signals["arm"], receipt.signals["withheld"]) == ("held_out", "held_out")
+        assert verdicts(receipt)["m1"] is CandidateVerdict.WITHHELD
+        assert counted(rig, "memproxy_holdout_questions_total", arm="held_out") == 1
+        again = await rig.recall.recall(Scope("u", session_id="s"), request_with(LATER))
+        assert (again.notes, again.reason) == ((), "held_out")
+
+
+async def test_a_question_of_the_other_arm_gets_its_note_and_is_marked(tmp_path: Path) -> None:
+    async with rigged(tmp_path, NONE_HELD_OUT) as rig:
+        before = counted(rig, "memproxy_holdout_questions_total", arm="noted")
+        outcome = await rig.recall.recall(Scope("u", session_id="s"), request_of(QUESTION))
+        assert outcome.status is RecallStatus.USED
+        assert KAYAK in outcome.notes[0].text
+        receipt = await rig.receipt(outcome)
+        assert receipt.signals["arm"] == "noted"
+        assert "withheld" not in receipt.signals
+        assert receipt.signals["note_tokens"] == receipt.notes[0].tokens
+        assert counted(rig, "memproxy_holdout_questions_total", arm="noted") == before + 1
+
+
+@pytest.mark.parametrize(("settings", "user"), [(NONE_HELD_OUT, "nobody"), (SETTINGS, "u")])
+async def test_where_no_note_was_found_or_nothing_is_held_out_there_is_no_arm(
+    tmp_path: Path, settings: Any, user: str
+) -> None:
+    async with rigged(tmp_path, settings) as rig:
+        outcome = await rig.recall.recall(Scope(user), request_of(QUESTION))
+        assert (outcome.status is RecallStatus.EMPTY) == (user == "nobody")
+        assert "arm" not in (await rig.receipt(outcome, user_id=user)).signals
+
+
+async def test_a_conversation_that_carries_notes_keeps_them_and_gets_further_ones_whatever_is_held_out(
+    tmp_path: Path,
+) -> None:
+    async with rigged(tmp_path) as rig:
+        first = await rig.recall.recall(Scope("u"), request_of(QUESTION))
+        await rig.write(Memory("m2", "u", "My tent is kept in the attic in Leeds", NOW, NOW, NOW))
+        rig.recall._settings = ALL_HELD_OUT
+        messages = [*LATER[:2], {"role": "user", "content": "Where is my tent kept?"}]
+        for sent, reason in ((LATER, "put_back"), (messages, "found")):
+            later = await rig.recall.recall(Scope("u"), request_with(sent))
+            assert (later.status, later.reason, later.notes[0]) == (RecallStatus.USED, reason, first.notes[0])
+            assert ("attic" in later.notes[-1].text) == (reason == "found")
+            assert "arm" not in (await rig.receipt(later)).signals
+
+
+def test_a_conversation_is_one_unit_from_its_first_request_to_its_last() -> None:
+    first, later = request_of(QUESTION), request_with([{"role": "system", "content": "It is noon."}, *LATER])
+    for scope in (Scope("u"), Scope("u", session_id="s"), Scope("u", "p", agent_id="a")):
+        assert unit_of(scope, first) == unit_of(scope, later)
+    assert unit_of(Scope("u", session_id="s"), first) != unit_of(Scope("u", session_id="t"), first)
+    assert unit_of(Scope("u"), first) != unit_of(Scope("v"), first)
+    assert unit_of(Scope("u", "p"), first) != unit_of(Scope("u", "q"), first)
