@@ -9,7 +9,7 @@ import pytest
 from memory_rows import DIMENSION
 from milvus_kinds import MILVUS_KINDS, PATIENT, empty_address, prepared, real_milvus
 from prometheus_client import CollectorRegistry
-from turn_logs import Deployment, adapters, deployment_on
+from turn_logs import Deployment, Process, adapters, deployment_on
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.milvus.store import MilvusStore
@@ -31,7 +31,10 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
 SUITES_WITH_VARIANTS = (
     "test_conversation_trees",
     "test_erasures",
-    "test_projects",
+    "test_known_of_models",
+    "test_notes_and_states",
+    "test_projects_and_opt_outs",
+    "test_receipts",
     "test_recorded_messages_changed",
     "test_session_summaries",
     "test_turn_log_queue",
@@ -53,6 +56,12 @@ def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Deployment:
 
 
 @pytest.fixture
-async def log(deployment: Deployment) -> AsyncIterator[TurnLog]:
-    async with deployment.start() as process:
-        yield process.log
+async def process(deployment: Deployment) -> AsyncIterator[Process]:
+    """One that runs on it."""
+    async with deployment.start() as started:
+        yield started
+
+
+@pytest.fixture
+def log(process: Process) -> TurnLog:
+    return process.log

@@ -1,4 +1,4 @@
-"""What a chat model promises, on a server whose manners we decide and on the small real model."""
+"""What a chat model and the writer on it promise, on a server whose manners we decide and on the small real model."""
 
 from __future__ import annotations
 
@@ -7,19 +7,30 @@ import gzip
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterator
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
 
 import pytest
 from chat_server import Cut, FakeModelServer, running_chat_server
-from small_model import SMALL_MODEL, running_small_model
 
+from memory.adapters.models.chat_writer import ECHO_CHARACTERS_MAX, ChatWriter
 from memory.adapters.models.openai_chat import ANSWER_BYTES_MAX, ChatServer, OpenAiChatModel
-from memory.errors import Unavailable, Unusable
+from memory.errors import Late, Unavailable, Unusable
 from memory.model import Message
 from memory.ports import Completion
+from memory.ports.writing import GroundedSentence, GroundedWriter, WritingTask
 
 ASKED = (Message("system", "Be brief."), Message("user", "Say hello, my pin is 4711."))
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string", "maxLength": 20}}, "required": ["query"]}
+SMALL_MODEL = "smollm2-135m-instruct"
+START_SECONDS_MAX = 60.0
+PATIENCE_SECONDS = 60.0  # what is tested here is not speed
 
 
 @pytest.fixture
@@ -36,8 +47,30 @@ async def model(server: FakeModelServer) -> AsyncIterator[OpenAiChatModel]:
 
 @pytest.fixture(scope="module")
 def small_model_url() -> Iterator[str]:
-    with running_small_model() as url:
-        yield url
+    """The packaged small chat model behind its own server, in a process of its own, once it answers."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    code = f"from extproc.supervisor.local_model import serve; serve('127.0.0.1', {port})"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not _is_healthy(f"http://127.0.0.1:{port}/health"):
+            assert process.poll() is None
+            assert time.monotonic() < deadline, "the small model did not come up"
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _is_healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
 
 
 @pytest.fixture(params=["our server", "the small model"])
@@ -48,52 +81,46 @@ async def any_model(request: pytest.FixtureRequest) -> AsyncIterator[OpenAiChatM
             yield opened
         return
     async with running_chat_server() as running, OpenAiChatModel(ChatServer(running.url, "m")) as opened:
-        running.content = '{"query": "hello"}'
+        running.says = as_asked
         yield opened
 
 
-async def test_a_question_gets_text(any_model: OpenAiChatModel) -> None:
-    assert (await any_model.complete(ASKED, max_tokens=8, seconds=60)).text
+def as_asked(body: dict[str, Any]) -> str:
+    if "response_format" not in body:
+        return Cut("Once")
+    if "sentences" not in body["response_format"]["json_schema"]["schema"]["properties"]:
+        return '{"query": "hello"}'
+    return answer({"kind": "fact", "text": "My locker is number 4711.", "lines": [1]})
 
 
-async def test_an_answer_follows_the_schema(any_model: OpenAiChatModel) -> None:
-    answer = await any_model.complete(ASKED, max_tokens=200, schema=SCHEMA, seconds=60)
-    assert isinstance(json.loads(answer.text)["query"], str)
-    assert not answer.is_cut
+async def test_any_text_gets_text_which_follows_the_schema(any_model: OpenAiChatModel) -> None:
+    asked = [Message("user", "Tell me a long story about a dragon, half \ud83d of a \x00 cat.")]
+    whole = await any_model.complete(asked, max_tokens=200, schema=SCHEMA, seconds=PATIENCE_SECONDS)
+    assert isinstance(json.loads(whole.text)["query"], str)
+    assert not whole.is_cut
+    some = await any_model.complete(asked, max_tokens=4, seconds=PATIENCE_SECONDS)
+    assert some.text
+    assert some.is_cut  # there was more to say
 
 
-async def test_any_text_that_a_client_may_send_can_be_asked(any_model: OpenAiChatModel) -> None:
-    assert (
-        await any_model.complete([Message("user", "half \ud83d of a \x00 cat")], max_tokens=4, seconds=60) is not None
-    )
-
-
-async def test_a_call_that_takes_too_long_ends_on_time(any_model: OpenAiChatModel) -> None:
+@pytest.mark.parametrize("drips", [False, True])
+async def test_a_call_that_takes_too_long_ends(server: FakeModelServer, model: OpenAiChatModel, *, drips: bool) -> None:
+    server.drips, server.seconds = drips, 0.0 if drips else 3_600.0
     with pytest.raises(Unavailable, match="model is unavailable: no answer within"):
-        await any_model.complete(ASKED, max_tokens=500, seconds=0.0005)
+        await model.complete(ASKED, max_tokens=500, seconds=0.05)
 
 
-async def test_the_request_says_what_was_asked_for_and_no_more(server: FakeModelServer, model: OpenAiChatModel) -> None:
-    await model.complete(ASKED, max_tokens=7, schema=SCHEMA, seconds=5)
-    await model.complete(ASKED, max_tokens=7, seconds=5)
-    first, second = server.asked
-    assert first.pop("response_format")["json_schema"]["schema"] == SCHEMA
-    assert first == second
-    assert set(second) == {"model", "messages", "max_tokens", "temperature", "stream"}
-    assert (second["max_tokens"], second["messages"][1]["content"]) == (7, ASKED[1].content)
-    assert "authorization" not in server.headers[0]
+STATUSES = dict.fromkeys((204, 302, 401, 403, 404, 408, 429, 500, 502, 503), Unavailable)  # as any request
 
 
-async def test_a_key_goes_along_where_there_is_one(server: FakeModelServer) -> None:
-    async with OpenAiChatModel(ChatServer(f"{server.url}/v1/", "m", api_key="k3y")) as keyed:
-        await keyed.complete(ASKED, max_tokens=7, seconds=5)
-    assert server.headers[0]["authorization"] == "Bearer k3y"
-
-
-async def test_calls_one_after_another_share_a_connection(server: FakeModelServer, model: OpenAiChatModel) -> None:
-    for _ in range(3):
-        await model.complete(ASKED, max_tokens=7, seconds=5)
-    assert len(server.peers) == 1
+@pytest.mark.parametrize(("status", "error"), [*STATUSES.items(), *((status, Unusable) for status in (400, 413, 422))])
+async def test_a_status_that_would_meet_any_request_is_an_outage_and_others_are_about_this_one(
+    server: FakeModelServer, model: OpenAiChatModel, status: int, error: type[Unavailable]
+) -> None:
+    server.status = status
+    with pytest.raises(Unavailable, match=str(status)) as raised:
+        await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
+    assert type(raised.value) is error
 
 
 JUNK = {
@@ -109,34 +136,26 @@ JUNK = {
 }
 
 
+async def test_the_request_says_what_was_asked_for_and_no_more(server: FakeModelServer, model: OpenAiChatModel) -> None:
+    await model.complete(ASKED, max_tokens=7, schema=SCHEMA, seconds=PATIENCE_SECONDS)
+    await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
+    first, second = server.asked
+    assert first.pop("response_format")["json_schema"]["schema"] == SCHEMA
+    assert first == second
+    assert set(second) == {"model", "messages", "max_tokens", "temperature", "stream"}
+    assert (second["max_tokens"], second["messages"][1]["content"]) == (7, ASKED[1].content)
+    assert "authorization" not in server.headers[0]
+
+
 @pytest.mark.parametrize("body", JUNK.values(), ids=JUNK.keys())
 async def test_junk_is_an_answer_of_no_use_from_a_model_that_is_up(
     server: FakeModelServer, model: OpenAiChatModel, body: bytes
 ) -> None:
     server.body = body
     with pytest.raises(Unusable) as raised:
-        await model.complete(ASKED, max_tokens=7, seconds=5)
+        await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
     assert raised.value.part == "model"
     assert "4711" not in str(raised.value)
-
-
-@pytest.mark.parametrize("status", [204, 302, 401, 403, 404, 408, 429, 500, 502, 503])
-async def test_a_status_that_would_meet_any_request_is_an_outage(
-    server: FakeModelServer, model: OpenAiChatModel, status: int
-) -> None:
-    server.status = status
-    with pytest.raises(Unavailable, match=str(status)) as raised:
-        await model.complete(ASKED, max_tokens=7, seconds=5)
-    assert not isinstance(raised.value, Unusable)
-
-
-@pytest.mark.parametrize("status", [400, 413, 422])
-async def test_a_status_that_refuses_this_request_says_nothing_of_the_others(
-    server: FakeModelServer, model: OpenAiChatModel, status: int
-) -> None:
-    server.status = status
-    with pytest.raises(Unusable, match=str(status)):
-        await model.complete(ASKED, max_tokens=7, seconds=5)
 
 
 @pytest.mark.parametrize("said", ['{"query": "a long st', '{"query": "whole by chance"}', ""])
@@ -144,13 +163,7 @@ async def test_an_answer_that_ended_for_want_of_tokens_says_so(
     server: FakeModelServer, model: OpenAiChatModel, said: str
 ) -> None:
     server.content = Cut(said)
-    assert await model.complete(ASKED, max_tokens=7, seconds=5) == Completion(said, is_cut=True)
-
-
-async def test_a_real_model_that_has_more_to_say_is_known_to_be_cut(small_model_url: str) -> None:
-    async with OpenAiChatModel(ChatServer(small_model_url, SMALL_MODEL, skips_thinking=True)) as model:
-        asked = [Message("user", "Tell me a long story about a dragon who lives in a lighthouse.")]
-        assert (await model.complete(asked, max_tokens=4, seconds=60)).is_cut
+    assert await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS) == Completion(said, is_cut=True)
 
 
 async def test_an_answer_of_ten_megabytes_is_given_up_after_the_limit(
@@ -158,30 +171,10 @@ async def test_an_answer_of_ten_megabytes_is_given_up_after_the_limit(
 ) -> None:
     server.body = b'{"choices": [{"message": {"content": "' + b"x" * (10 << 20) + b'"}}]}'
     with pytest.raises(Unusable, match=str(ANSWER_BYTES_MAX)):
-        await model.complete(ASKED, max_tokens=7, seconds=10)
+        await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
     assert server.sent_bytes < 9 << 20
     server.body, server.content = None, "well again"
-    assert await model.complete(ASKED, max_tokens=7, seconds=5) == Completion("well again")
-
-
-async def test_an_answer_that_drips_ends_on_time(server: FakeModelServer, model: OpenAiChatModel) -> None:
-    server.drips = True
-    with pytest.raises(Unavailable, match="no answer within"):
-        await model.complete(ASKED, max_tokens=7, seconds=0.2)
-
-
-async def test_a_cancelled_call_hangs_up_so_that_the_server_stops(
-    server: FakeModelServer, model: OpenAiChatModel
-) -> None:
-    server.seconds = 30.0
-    async with asyncio.TaskGroup() as group:
-        call = group.create_task(model.complete(ASKED, max_tokens=7, seconds=30))
-        while not server.asked:
-            await asyncio.sleep(0.005)
-        call.cancel()
-    async with asyncio.timeout(5):
-        while not server.hung_up:
-            await asyncio.sleep(0.005)
+    assert await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS) == Completion("well again")
 
 
 async def test_a_server_that_is_not_there_is_found_once_it_is() -> None:
@@ -190,11 +183,11 @@ async def test_a_server_that_is_not_there_is_found_once_it_is() -> None:
         port = free.getsockname()[1]
     async with OpenAiChatModel(ChatServer(f"http://127.0.0.1:{port}", "m")) as model:
         with pytest.raises(Unavailable, match="ConnectError"):
-            await model.complete(ASKED, max_tokens=7, seconds=5)
+            await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
         for answer in ("here", "restarted"):
             async with running_chat_server(port) as server:
                 server.content = answer
-                assert await model.complete(ASKED, max_tokens=7, seconds=5) == Completion(answer)
+                assert await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS) == Completion(answer)
 
 
 async def test_no_word_of_question_or_answer_is_logged(
@@ -202,5 +195,168 @@ async def test_no_word_of_question_or_answer_is_logged(
 ) -> None:
     server.content = "your pin is 4711"
     with caplog.at_level(logging.DEBUG, logger="httpx"):
-        await model.complete(ASKED, max_tokens=7, seconds=5)
+        await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
     assert "4711" not in caplog.text
+
+
+async def test_calls_share_a_connection_with_their_key_and_one_that_is_cancelled_hangs_up(
+    server: FakeModelServer,
+) -> None:
+    async with OpenAiChatModel(ChatServer(f"{server.url}/v1/", "m", api_key="k3y")) as keyed:
+        for _ in range(3):
+            await keyed.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
+        assert {one["authorization"] for one in server.headers} == {"Bearer k3y"}
+        assert len(server.peers) == 1
+        server.seconds = 3_600.0
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as group:
+            call = group.create_task(keyed.complete(ASKED, max_tokens=7, seconds=3_600))
+            while len(server.asked) < 4:
+                await asyncio.sleep(0.005)
+            call.cancel()
+            while not server.hung_up:  # so that the server stops
+                await asyncio.sleep(0.005)
+
+
+# The writer
+
+
+LINES = ("My locker is number 4711.", "I row on Sundays.")
+TASK = WritingTask("test", "Repeat each line as a sentence.", sentences_max=3, answer_tokens_max=120)
+KINDS = WritingTask("kinds", "Repeat each line as a sentence.", kinds=("fact", "decision"), sentences_max=3)
+
+
+def answer(*sentences: dict[str, Any]) -> str:
+    return json.dumps({"sentences": sentences})
+
+
+BOTH = answer({"text": "My locker is number 4711.", "lines": [1]}, {"text": " I row\non Sundays. ", "lines": [2, 2]})
+READ = [GroundedSentence("My locker is number 4711.", (1,)), GroundedSentence("I row on Sundays.", (2,))]
+
+
+def content(sentences: Sequence[GroundedSentence]) -> list[str]:
+    """No objection to anything."""
+    del sentences
+    return []
+
+
+def writer_on(model: OpenAiChatModel, *, seconds: float = PATIENCE_SECONDS) -> ChatWriter:
+    return ChatWriter(model, name="m", seconds=seconds, answer_tokens_max=400)
+
+
+@pytest.fixture
+def writer(model: OpenAiChatModel) -> GroundedWriter:
+    return writer_on(model)
+
+
+async def test_each_sentence_names_lines_that_exist_and_has_one_of_the_kinds(any_model: OpenAiChatModel) -> None:
+    writer, written = writer_on(any_model), list[GroundedSentence]()
+    with suppress(Unusable):  # what a small model says is nobody's promise, but it has the form
+        written = list(await writer.write(KINDS, LINES, objections=content))
+    assert len(written) <= KINDS.sentences_max
+    assert all(one.text == " ".join(one.text.split()) != "" for one in written)
+    assert {number for one in written for number in one.sources} <= {1, 2}
+    assert all(one.sources and one.kind in KINDS.kinds for one in written)
+    names = [await writer.name_for(task) for task in (TASK, TASK, KINDS)]
+    assert names[0] == names[1] != names[2]  # it changes with the rules
+    assert "test-" in names[0]
+
+
+async def test_the_model_gets_the_rules_the_numbered_lines_and_a_schema(
+    server: FakeModelServer, writer: GroundedWriter
+) -> None:
+    server.content = BOTH
+    assert list(await writer.write(TASK, LINES, objections=content)) == READ
+    (asked,) = server.asked
+    system, question = (one["content"] for one in asked["messages"])
+    assert system.startswith(TASK.instruction)
+    assert question == "[1] My locker is number 4711.\n[2] I row on Sundays."
+    assert asked["max_tokens"] == 120
+    items = asked["response_format"]["json_schema"]["schema"]["properties"]["sentences"]["items"]
+    assert items["properties"]["lines"]["items"]["maximum"] == 2
+
+
+async def test_a_faulty_text_is_sent_back_once_and_the_better_one_is_used(
+    server: FakeModelServer, writer: GroundedWriter
+) -> None:
+    answers = iter([answer({"text": "I swim.", "lines": [2]}), BOTH])
+    server.says = lambda body: next(answers)
+
+    def swims(sentences: Sequence[GroundedSentence]) -> list[str]:
+        return ["nobody swims"] if any("swim" in one.text for one in sentences) else []
+
+    assert list(await writer.write(TASK, LINES, objections=swims)) == READ
+    first, second = server.asked
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+    assert "nobody swims" in second["messages"][-1]["content"]
+    answers = iter([answer({"text": "I row.", "lines": [2]}), answer({"text": "I swim.", "lines": [2]})])
+
+    def rather_not(sentences: Sequence[GroundedSentence]) -> list[str]:
+        return ["one", "two"][: 1 + ("swim" in sentences[0].text)]
+
+    assert [one.text for one in await writer.write(TASK, LINES, objections=rather_not)] == ["I row."]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "As a sailor I would say: Ahoy!",
+        "",
+        "[]",
+        '{"sentences": 3}',
+        answer(),
+        answer({"text": "", "lines": [1]}),
+        answer({"text": "I row.", "lines": []}),
+        answer({"text": "I row.", "lines": [3]}),
+        answer({"text": "I row.", "lines": [0, -1]}),
+        '{"sentences": [{"text": "I row.", "lines": [2]}, {"te',
+        "[" * 100_000,
+    ],
+)
+async def test_an_answer_without_a_usable_sentence_is_asked_for_twice_and_no_more(
+    server: FakeModelServer, writer: GroundedWriter, said: str
+) -> None:
+    server.content = said
+    with pytest.raises(Unusable):
+        await writer.write(TASK, LINES, objections=content)
+    assert len(server.asked) == 2
+    assert all(len(one["content"]) <= ECHO_CHARACTERS_MAX for one in server.asked[1]["messages"])
+
+
+@pytest.mark.parametrize("has_first", [True, False])
+async def test_what_there_is_counts_if_no_better_text_comes(
+    server: FakeModelServer, model: OpenAiChatModel, *, has_first: bool
+) -> None:
+    def says(body: dict[str, Any]) -> str:
+        server.status = 200 if len(server.asked) == 1 else 503
+        return BOTH if has_first else "Ahoy!"
+
+    server.says = says
+    writing = writer_on(model).write(TASK, LINES, objections=lambda sentences: ["not quite"])
+    if has_first:
+        assert list(await writing) == READ
+    else:
+        with pytest.raises(Unavailable):
+            await writing
+
+
+async def test_sentences_of_unknown_kinds_are_left_out_and_no_word_is_logged(
+    server: FakeModelServer, writer: GroundedWriter, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.content = answer(
+        {"kind": "poem", "text": "I row.", "lines": [2]}, {"kind": "fact", "text": "I row.", "lines": [2]}
+    )
+    assert list(await writer.write(KINDS, LINES, objections=content)) == [GroundedSentence("I row.", (2,), "fact")]
+    server.content = answer({"text": "My locker is number 4711.", "lines": [9]})
+    with caplog.at_level(logging.DEBUG), pytest.raises(Unusable) as raised:
+        await writer.write(TASK, LINES, objections=content)
+    assert "4711" not in caplog.text + str(raised.value)
+
+
+async def test_a_late_answer_and_an_outage_are_told_apart(server: FakeModelServer, model: OpenAiChatModel) -> None:
+    server.seconds = 3_600.0
+    with pytest.raises(Late):
+        await writer_on(model, seconds=1.0).write(TASK, LINES, objections=content)
+    server.seconds, server.status = 0.0, 503
+    with pytest.raises(Unavailable) as raised:
+        await writer_on(model).write(TASK, LINES, objections=content)
+    assert not isinstance(raised.value, Unusable | Late)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -14,12 +14,6 @@ from memory.model import Message, SentConversation, SentExchange, TurnStatus
 
 
 @pytest.fixture
-async def process(deployment: Deployment) -> AsyncIterator[Process]:
-    async with deployment.start() as started:
-        yield started
-
-
-@pytest.fixture
 def tell(process: Process) -> Teller:
     return Teller(process)
 
@@ -28,6 +22,9 @@ async def test_a_resent_history_continues_its_session(tell: Teller) -> None:
     _, session = await tell("a")
     assert (await tell("ab"))[1] == session
     assert (await tell("abc"))[1] == session
+    assert (await Teller(tell.process, user="bob")("abcd"))[1] != session  # another user's
+    again = a_turn("ann-t1", session="other", text="a")
+    assert await tell.process.log.trees.open(again, sent("a")) == session  # a repeated write changes nothing
     assert [turn.scope.session_id for turn in await tell.record()] == [session] * 3
 
 
@@ -52,11 +49,6 @@ async def test_where_the_answers_are_equal_the_one_without_a_continuation_goes_o
     (_, first), (_, second) = await tell("a"), await tell("a")
     found = {(await tell("ab"))[1], (await tell("ac"))[1]}
     assert found == {first, second}
-
-
-async def test_nobody_continues_the_conversation_of_another_user(process: Process) -> None:
-    _, session = await Teller(process)("a")
-    assert (await Teller(process, user="bob")("ab"))[1] != session
 
 
 async def test_a_given_session_is_never_left(tell: Teller) -> None:
@@ -161,13 +153,6 @@ async def test_the_one_of_them_that_the_client_does_not_go_on_from_is_abandoned_
     assert await tell.process.log.trees.shift("ann") == shift
 
 
-async def test_a_request_after_the_answer_opens_another_branch(tell: Teller) -> None:
-    root, _ = await tell("a")
-    await tell("ab")  # answered at START + 2
-    new, _ = await tell("ac")
-    assert await tell.learn() == [root, new]
-
-
 async def test_also_where_the_end_of_the_answer_is_recorded_after_it(tell: Teller) -> None:
     root, _ = await tell("a")
     old, _ = await tell("ab", is_open=True)
@@ -235,13 +220,6 @@ async def test_a_named_response_is_continued_and_may_be_continued_twice(tell: Te
     foreign = replace(chained, keys=("r1-d",))
     await log.trees.open(a_turn("three", user="bob", session=session, text="d"), foreign)
     assert await tell.learn() == []
-
-
-async def test_a_repeated_write_changes_nothing(tell: Teller) -> None:
-    _, session = await tell("a")
-    turn = a_turn("ann-t1", session="other", text="a")
-    assert await tell.process.log.trees.open(turn, sent("a")) == session
-    assert len(await tell.record()) == 1
 
 
 async def test_what_the_user_deletes_is_not_learnt_when_its_branch_comes_back(tell: Teller) -> None:

@@ -46,6 +46,7 @@ async def test_vectors_are_of_unit_length_single_precision_and_one_for_each_text
     assert vectors.shape == (3, embedder.dimension)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+    assert (await embedder.embed([], is_urgent=is_urgent)).shape == (0, embedder.dimension)
 
 
 async def test_each_text_gets_its_own_vector_wherever_it_stands(embedder: Embedder) -> None:
@@ -58,25 +59,21 @@ async def test_each_text_gets_its_own_vector_wherever_it_stands(embedder: Embedd
 
 
 async def test_more_texts_than_fit_into_one_call_are_all_embedded_in_their_order(embedder: Embedder) -> None:
-    texts = [f"note {i}" for i in range(600)]
+    texts = [f"note {i}" for i in range(300)]
     vectors = await embedder.embed(texts, is_urgent=False)
-    some = [0, 255, 256, 511, 512, 599]
+    some = [0, 255, 256, 299]
     again = await embedder.embed([texts[i] for i in some], is_urgent=False)
     np.testing.assert_allclose(vectors[some], again, atol=1e-4)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "\x00", "half \ud83d of a cat", "🐈" * 3_000, "word " * 20_000, '"}\n{"input'],
+    ["", " ", "\x00", "half \ud83d of a cat", "🐈" * 600, "word " * 2_000, '"}\n{"input'],
     ids=["empty", "blank", "NUL", "lone surrogate", "cats", "long", "JSON"],
 )
 async def test_any_text_that_a_client_may_send_has_a_vector(embedder: Embedder, text: str) -> None:
     vectors = await embedder.embed([text], is_urgent=False)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
-
-
-async def test_no_text_gives_no_vector_of_the_right_length(embedder: Embedder) -> None:
-    assert (await embedder.embed([], is_urgent=True)).shape == (0, embedder.dimension)
 
 
 async def test_the_caller_may_change_what_he_got_without_harm_to_others(embedder: Embedder) -> None:

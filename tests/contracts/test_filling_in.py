@@ -1,9 +1,12 @@
-"""Which turns are filled in from what a client sends again, how they are dated, and which are not. On every adapter."""
+"""Which turns are filled in from what a client sends again, how they are dated, and which are not; and when nobody
+recorded, as seen by what a conversation that nobody knows may have begun in. On every adapter.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,12 +21,7 @@ from memory.model import Message, Scope, SentConversation, SentExchange, TurnSta
 
 DAY = 86_400.0
 LONG = "My sister lives in Lisbon."
-
-
-@pytest.fixture
-async def process(deployment: Deployment) -> AsyncIterator[Process]:
-    async with deployment.start() as started:
-        yield started
+NUMBERS = itertools.count()
 
 
 @pytest.fixture
@@ -37,10 +35,6 @@ async def outage(deployment: Deployment, process: Process, *, seconds: float = 6
     await process.log.times.end()
     deployment.clock.now += seconds
     await process.log.times.beat()
-
-
-def words(said: SentConversation) -> SentExchange:
-    return said.earlier[-1]
 
 
 async def says(tell: Teller, history: list[tuple[str, str]], text: str, *, scope: Scope | None = None) -> None:
@@ -58,6 +52,22 @@ async def said(tell: Teller) -> list[str]:
     return [turn.messages[0].content for turn in await tell.record()]
 
 
+async def test_they_are_dated_right_after_the_turn_before_them_or_when_nobody_recorded_any_more(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    await tell("a")
+    tell.count += 1_000
+    await tell("abcd")
+    assert all(START + 1 < turn.at < START + 2 for turn in (await tell.record())[1:3])
+    other = Teller(process, user="bob")
+    await other("a")
+    deployment.clock.now += 500
+    await outage(deployment, process)
+    other.count += 1_000
+    await other("abc")
+    assert START + 500 < (await other.record())[1].at < START + 501
+
+
 async def test_missed_turns_are_filled_in_marked_and_learnt_once(tell: Teller) -> None:
     root, session = await tell("a")
     later, _ = await tell("abcd")
@@ -71,25 +81,6 @@ async def test_missed_turns_are_filled_in_marked_and_learnt_once(tell: Teller) -
     assert (len(learnt), learnt[0], learnt[-1]) == (4, root, later)
     await tell("abcde")
     assert len(await tell.learn()) == 1
-
-
-async def test_they_are_dated_right_after_the_turn_before_them(tell: Teller) -> None:
-    await tell("a")
-    tell.count += 1_000
-    await tell("abcd")
-    record = await tell.record()
-    assert all(START + 1 < turn.at < START + 2 for turn in record[1:3])
-
-
-async def test_or_at_the_beginning_of_the_time_in_which_nobody_recorded(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
-    await tell("a")
-    deployment.clock.now += 500
-    await outage(deployment, process)
-    tell.count += 1_000
-    await tell("abc")
-    assert START + 500 < (await tell.record())[1].at < START + 501
 
 
 async def test_a_conversation_that_began_while_we_were_down_is_filled_in(
@@ -110,34 +101,6 @@ async def test_a_beginning_that_nobody_missed_is_not_filled_in_also_not_after_an
     await outage(deployment, process)
     await tell("aac")
     assert await said(tell) == ["b", "c"]
-
-
-@pytest.mark.parametrize(("seconds", "since", "path"), [(6.5, 0.0, "abcdefgh"), (60.0, DAY + 1, "abcd")])
-async def test_nor_is_one_that_cannot_have_begun_in_the_outage(
-    deployment: Deployment, process: Process, tell: Teller, seconds: float, since: float, path: str
-) -> None:
-    await outage(deployment, process, seconds=seconds)
-    deployment.clock.now += since
-    await tell(path)
-    assert await said(tell) == [path[-1]]
-
-
-async def test_an_example_in_a_prompt_is_not_filled_in_after_a_restart(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
-    """One exchange may take no time at all, so that any gap would have room for it."""
-    await outage(deployment, process, seconds=0.5)
-    await tell("ab")
-    assert await said(tell) == ["b"]
-
-
-async def test_a_restart_is_enough_for_what_followed_an_observed_turn(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
-    await tell("a")
-    await outage(deployment, process, seconds=0.5)
-    await tell("abc")
-    assert await said(tell) == ["a", "b", "c"]
 
 
 async def test_examples_after_an_outage_are_filled_in_once_and_are_no_branch(
@@ -218,52 +181,6 @@ async def test_the_same_words_missed_twice_are_filled_in_twice(tell: Teller) -> 
     assert await said(tell) == ["a", "b", "b", "c"]
 
 
-async def test_what_must_not_be_recorded_is_not_filled_in(tell: Teller) -> None:
-    await tell("a")
-    await tell.process.log.trees.leave_out("ann", words(sent("abc")))
-    await tell("abc")
-    assert await said(tell) == ["a", "c"]
-
-
-async def test_also_where_it_is_shown_with_another_history(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
-    secret = SentExchange("k", (Message("user", "b"),), "")
-    await tell.process.log.trees.leave_out("ann", secret)
-    await outage(deployment, process)
-    await says(tell, [("a", "x"), ("b", "an answer")], "c")
-    assert await said(tell) == ["a", "c"]
-
-
-async def test_what_one_user_leaves_out_is_filled_in_for_others(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
-    await tell.process.log.trees.leave_out("bob", SentExchange("k", (Message("user", LONG),), ""))
-    await outage(deployment, process)
-    await says(tell, [(LONG, "How nice.")], "c")
-    assert await said(tell) == [LONG, "c"]
-
-
-async def test_without_a_key_only_distinctive_words_are_left_out(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
-    for text in (LONG, "b"):
-        await tell.process.log.trees.leave_out("ann", SentExchange("", (Message("user", text),), ""))
-    await outage(deployment, process)
-    await says(tell, [(LONG, "How nice."), ("b", "x")], "c")
-    assert await said(tell) == ["b", "c"]
-
-
-async def test_what_was_left_out_is_erased_with_its_user(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
-    trees, exchange = process.log.trees, SentExchange("", (Message("user", LONG),), "")
-    await trees.leave_out("ann", exchange)
-    assert await trees.known("ann", [exchange]) == [True]
-    await trees.erase("ann")
-    assert await trees.known("ann", [exchange]) == [False]
-
-
 async def test_what_the_user_deleted_does_not_come_back(deployment: Deployment, process: Process, tell: Teller) -> None:
     await process.log.append(a_turn("imported", text=LONG, status=TurnStatus.CLOSED))
     await tell("a")
@@ -290,13 +207,125 @@ async def test_texts_beyond_the_limit_are_not_filled_in(tell: Teller) -> None:
     assert await said(tell) == ["a", "c"]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "since", "path"),
+    [
+        (6.5, 0.0, "abcdefgh"),
+        (60.0, DAY + 1, "abcd"),
+        (0.5, 0.0, "ab"),  # an example in a prompt may take no time at all, so that any gap would have room for it
+    ],
+)
+async def test_nor_is_one_that_cannot_have_begun_in_the_outage(
+    deployment: Deployment, process: Process, tell: Teller, seconds: float, since: float, path: str
+) -> None:
+    await outage(deployment, process, seconds=seconds)
+    deployment.clock.now += since
+    await tell(path)
+    assert await said(tell) == [path[-1]]
+
+
+async def test_what_must_not_be_recorded_is_not_filled_in_for_its_user_whatever_history_it_is_shown_with(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    await tell("a")
+    await process.log.trees.leave_out("ann", sent("abc").earlier[-1])
+    await process.log.trees.leave_out("ann", SentExchange("k", (Message("user", "e"),), ""))
+    await process.log.trees.leave_out("bob", SentExchange("k", (Message("user", LONG),), ""))
+    await tell("abc")
+    assert await said(tell) == ["a", "c"]
+    await outage(deployment, process)
+    await says(tell, [("e", "an answer"), (LONG, "How nice.")], "d")
+    assert await said(tell) == ["a", "c", LONG, "d"]
+
+
+async def test_without_a_key_only_distinctive_words_are_left_out_until_their_user_is_erased(
+    deployment: Deployment, process: Process, tell: Teller
+) -> None:
+    trees, exchange = process.log.trees, SentExchange("", (Message("user", LONG),), "")
+    await trees.leave_out("ann", exchange)
+    await trees.leave_out("ann", SentExchange("", (Message("user", "b"),), ""))
+    await outage(deployment, process)
+    await says(tell, [(LONG, "How nice."), ("b", "x")], "c")
+    assert await said(tell) == ["b", "c"]
+    assert await trees.known("ann", [exchange]) == [True]
+    await trees.erase("ann")
+    assert await trees.known("ann", [exchange]) == [False]
+
+
 async def test_erased_conversations_are_not_filled_in_from_their_beginning(
     deployment: Deployment, process: Process, tell: Teller
 ) -> None:
     await tell("a")
     await process.log.trees.erase("ann")
     await outage(deployment, process)
-    turn_id, _ = await tell("ab")
-    assert [turn.id for turn in await tell.record()] == ["ann-t1", turn_id]
+    await tell("ab")
+    assert await said(tell) == ["a", "b"]
     await tell("abcd")  # a gap in what was said since is filled in
     assert await said(tell) == ["a", "b", "c", "d"]
+
+
+# When nobody recorded
+
+
+async def has_gap(process: Process) -> bool:
+    """Whether a conversation that a new user continues is filled in from its beginning."""
+    tell = Teller(process, user=f"user {next(NUMBERS)}")
+    await tell("ab")
+    return len(await tell.record()) == 2
+
+
+@pytest.mark.parametrize(
+    ("pauses", "missed", "is_gap"),
+    [
+        ((), None, False),  # the first recording of all
+        ((5.0,) * 10, None, False),
+        ((60.0,), None, True),
+        ((3.0,), 2.0, True),  # turns of the last two seconds were lost
+    ],
+)
+async def test_a_long_silence_is_a_gap_and_so_are_lost_turns(
+    deployment: Deployment, process: Process, pauses: Sequence[float], missed: float | None, *, is_gap: bool
+) -> None:
+    await process.log.times.end()  # that of a process that never recorded is nothing
+    deployment.clock.now += 60
+    await process.log.times.beat()
+    for pause in pauses:
+        deployment.clock.now += pause
+        await process.log.times.beat(missed_since=None if missed is None else deployment.clock.now - missed)
+    assert await has_gap(process) is is_gap
+
+
+@pytest.mark.parametrize(("seconds", "is_gap"), [(0.5, False), (4.5, False), (6.0, True)])
+async def test_after_a_restart_there_is_a_gap_if_it_took_long(
+    deployment: Deployment, process: Process, seconds: float, *, is_gap: bool
+) -> None:
+    await process.log.times.beat()
+    await process.log.times.end()
+    deployment.clock.now += seconds
+    assert not await has_gap(process)  # it has not ended
+    async with deployment.start() as second:
+        await second.log.times.beat()
+        assert await has_gap(second) is is_gap
+
+
+async def test_a_process_that_starts_or_ends_while_another_records_is_no_gap(deployment: Deployment) -> None:
+    async with deployment.start() as one, deployment.start() as two:
+        await one.log.times.beat()
+        deployment.clock.now += 5
+        await two.log.times.beat()
+        await one.log.times.end()
+        deployment.clock.now += 5
+        await two.log.times.beat()
+        await one.log.times.beat()
+        assert not await has_gap(two)
+
+
+async def test_a_process_that_died_leaves_a_gap(deployment: Deployment) -> None:
+    async with deployment.start() as one:
+        await one.log.times.beat()
+        async with deployment.start() as two:
+            await two.log.times.beat()
+        deployment.clock.now += 5
+        assert not await has_gap(one)
+        await one.log.times.beat()
+        assert await has_gap(one)

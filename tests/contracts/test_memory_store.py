@@ -21,6 +21,7 @@ from memory.model import (
     statement_key,
 )
 from memory.ports import MemoryFilter, MemoryStore
+from memory.ports.paging import all_pages
 
 FULL = Memory(
     id="full",
@@ -76,10 +77,12 @@ async def test_a_shared_project_owns_memories_as_a_user_does_and_no_user_reaches
     assert await store.count(where) == 1
 
 
-async def test_the_longest_content_fits_in_every_script(store: MemoryStore) -> None:
+async def test_the_longest_content_fits_in_every_script_and_half_a_character_is_replaced(store: MemoryStore) -> None:
     longest = memory("long", content="🐈" * CONTENT_CHARACTERS_MAX)
-    await put(store, longest)
-    assert (await store.get("ann", ["long"]))[0].memory == longest
+    await put(store, longest, memory("half", content="half \ud83d of a cat" + "\udc00" * 7_980))
+    long, half = await store.get("ann", ["long", "half"])
+    assert long.memory == longest
+    assert half.memory.content.startswith("half \ufffd of a cat")
 
 
 async def test_get_keeps_the_order_asked_for_and_leaves_out_what_is_not_there(store: MemoryStore) -> None:
@@ -109,9 +112,9 @@ async def test_ids_are_those_that_a_filter_admits_newest_first(store: MemoryStor
 
 
 async def test_what_is_applied_is_found_at_once_and_applying_twice_changes_nothing(store: MemoryStore) -> None:
-    for i in range(5):
-        await put(store, memory(f"m{i}"))
-        await put(store, memory(f"m{i}"))
+    for i in range(3):
+        for _ in range(2):
+            await put(store, memory(f"m{i}"))
         assert len(await store.search(MemoryFilter("ann"), direction(1.0), limit=50)) == i + 1
         assert await store.count(MemoryFilter("ann")) == i + 1
 
@@ -141,33 +144,13 @@ async def test_a_write_that_is_stopped_right_before_it_is_sent_leaves_no_row(sto
     assert len(await store.get("ann", ["m"])) == len(looks) == 1
 
 
-async def test_of_two_changes_to_one_memory_in_one_call_the_later_stands(store: MemoryStore) -> None:
-    await put(store, memory("m", content="first"), memory("m", content="second"))
-    assert [r.memory.content for r in await store.get("ann", ["m"])] == ["second"]
-    assert await store.count(MemoryFilter("ann")) == 1
-
-
 async def test_load_and_page_go_from_newest_to_oldest_by_time_then_id(store: MemoryStore) -> None:
-    await put(store, *(memory(f"m{i}", at=1_000.0 + i // 2) for i in range(7)))
-    newest_first = ["m6", "m5", "m4", "m3", "m2", "m1", "m0"]
-
+    await put(store, *(memory(f"m{i}", at=1_000.0 + i // 2) for i in range(6)))
+    newest_first = ["m5", "m4", "m3", "m2", "m1", "m0"]
     assert [r.memory.id for r in await store.load(MemoryFilter("ann"), limit=4)] == newest_first[:4]
-    seen, cursor, pages = [], "", 0
-    while True:
-        page = await store.page(MemoryFilter("ann"), limit=3, cursor=cursor)
-        seen += [m.id for m in page.memories]
-        cursor, pages = page.next_cursor, pages + 1
-        if not cursor:
-            break
-    assert (seen, pages) == (newest_first, 3)
-
-
-async def test_the_last_page_has_no_cursor_even_when_it_is_full(store: MemoryStore) -> None:
-    await put(store, *(memory(f"m{i}", at=float(i)) for i in range(4)))
-    first = await store.page(MemoryFilter("ann"), limit=2, cursor="")
-    last = await store.page(MemoryFilter("ann"), limit=2, cursor=first.next_cursor)
-    assert [m.id for m in last.memories] == ["m1", "m0"]
-    assert last.next_cursor == ""
+    pages = all_pages(lambda cursor: store.page(MemoryFilter("ann"), limit=3, cursor=cursor))
+    found = [[one.id for one in page.memories] async for page in pages]
+    assert found == [newest_first[:3], newest_first[3:]]  # the last has no cursor although it is full
 
 
 async def test_a_page_goes_on_where_it_was_although_rows_came_and_went(store: MemoryStore) -> None:
@@ -179,12 +162,10 @@ async def test_a_page_goes_on_where_it_was_although_rows_came_and_went(store: Me
     assert [m.id for m in second.memories] == ["m2", "m1"]
 
 
-@pytest.mark.parametrize(
-    "cursor", ["x", "%%%", "bnVsbA", "WzEsMl0", "WyJhIiwgImIiXQ", "[" * 9_000, "é", "W05hTiwgIm0iXQ"]
-)
-async def test_a_cursor_that_we_did_not_make_is_bad_input(store: MemoryStore, cursor: str) -> None:
-    with pytest.raises(BadInput):
-        await store.page(MemoryFilter("ann"), limit=2, cursor=cursor)
+async def test_a_cursor_that_we_did_not_make_is_bad_input(store: MemoryStore) -> None:
+    for cursor in ("x", "%%%", "bnVsbA", "WzEsMl0", "WyJhIiwgImIiXQ", "[" * 9_000, "é", "W05hTiwgIm0iXQ"):
+        with pytest.raises(BadInput):
+            await store.page(MemoryFilter("ann"), limit=2, cursor=cursor)
 
 
 async def test_what_is_put_away_is_listed_by_its_status_and_left_out_where_nobody_may_recall_it(
@@ -239,16 +220,13 @@ async def test_delete_forgets_for_good_and_only_what_belongs_to_the_user(store: 
     await store.delete("ann", [])
     assert [r.memory.id for r in await store.get("ann", ["a", "b"])] == ["b"]
     assert await store.count(MemoryFilter("ann", status=None)) == 1
+    await store.apply("ann", [], np.zeros((0, DIMENSION), dtype=np.float32))  # nothing to apply is fine
     assert [c.memory.id for c in await store.search(MemoryFilter("ann"), direction(1.0), limit=9)] == ["b"]
     assert [r.memory.id for r in await store.get("bob", ["bob's"])] == ["bob's"]
-
-
-async def test_a_deleted_memory_can_be_written_again(store: MemoryStore) -> None:
-    await put(store, memory("m"))
-    await store.delete("ann", ["m"])
-    await put(store, memory("m", content="again"))
-    assert [r.memory.content for r in await store.get("ann", ["m"])] == ["again"]
-    assert len(await store.search(MemoryFilter("ann"), direction(1.0), limit=9)) == 1
+    await put(store, memory("a", content="first"), memory("a", content="again"))  # the later of two changes stands
+    assert [r.memory.content for r in await store.get("ann", ["a"])] == ["again"]
+    assert len(await store.search(MemoryFilter("ann"), direction(1.0), limit=9)) == 2
+    assert await store.is_ready()
 
 
 async def test_nobody_reads_or_overwrites_the_memory_of_another_user(store: MemoryStore) -> None:
@@ -261,140 +239,64 @@ async def test_nobody_reads_or_overwrites_the_memory_of_another_user(store: Memo
     assert [r.memory.content for r in await store.get("ann", ["m"])] == ["Ann's"]
 
 
-async def test_nothing_to_apply_is_fine(store: MemoryStore) -> None:
-    await store.apply("ann", [], np.zeros((0, DIMENSION), dtype=np.float32))
-    assert await store.count(MemoryFilter("ann")) == 0
-
-
-@pytest.mark.parametrize(
-    "rest",
-    [
-        {"metadata": {"set": {1, 2}}},
-        {"metadata": {"nan": float("nan")}},
-        {"metadata": {"large": "x" * 70_000}},
-        {"subject": "x" * 300},
-        {"created_at": float("inf")},
-    ],
-    ids=["not JSON", "NaN", "too large", "a long subject", "endless time"],
-)
-async def test_a_memory_that_does_not_fit_is_bad_input_and_nothing_is_written(
-    store: MemoryStore, rest: dict[str, object]
-) -> None:
-    with pytest.raises(MemoryRefused) as refused:
-        await put(store, memory("fits"), replace(memory("m"), **rest))  # type: ignore[arg-type]
-    assert refused.value.memory_id == "m"
-    assert await store.count(MemoryFilter("ann")) == 0
-
-
-async def test_content_with_a_lone_surrogate_is_stored_with_a_replacement_character(store: MemoryStore) -> None:
-    await put(store, memory("m", content="half \ud83d of a cat" + "\udc00" * 7_980))
-    assert (await store.get("ann", ["m"]))[0].memory.content.startswith("half \ufffd of a cat")
-
-
-async def test_a_store_that_works_says_so(store: MemoryStore) -> None:
-    await put(store, memory("m"))
-    assert await store.is_ready()
+async def test_a_memory_that_does_not_fit_is_bad_input_and_nothing_is_written(store: MemoryStore) -> None:
+    fields = ({"set": {1, 2}}, {"nan": float("nan")}, {"large": "x" * 70_000})
+    wrong = [replace(memory("m"), metadata=one) for one in fields]
+    for one in (*wrong, replace(memory("m"), subject="x" * 300), replace(memory("m"), created_at=float("inf"))):
+        with pytest.raises(MemoryRefused) as refused:
+            await put(store, memory("fits"), one)
+        assert refused.value.memory_id == "m"
+        assert await store.count(MemoryFilter("ann")) == 0
 
 
 def hostile_ids() -> list[str]:
-    """More than 300 ids that a filter expression, a pattern or a careless comparison would trip over; all are valid."""
+    """A hundred that a filter expression, a pattern or a careless comparison would trip over; all are valid."""
     breakouts = ['"', "'", "\\", '\\"', "\\\\", '" or user_id != "', "' or user_id != '", '" or 1 == 1 or user_id == "']
     breakouts += ['"] or user_id not in ["', '") or (user_id != "', '\\" or user_id != \\"', "%", "_", "%%", "a%", "*"]
     breakouts += ["{user}", "{0}", "$meta", "user_id", "true", "null", "None", "0", "-1", "1e9", "[]", "{}", "//", "--"]
-    breakouts += [
-        "\\n",
-        "\\x22",
-        "\\u0022",
-        "&quot;",
-        "%22",
-        "`",
-        "${x}",
-        "#",
-        ";",
-        "a b",
-        "a  b",
-        "and",
-        "||",
-        "&&",
-        "!",
-    ]
-    lookalikes = [
-        "Ann",
-        "ANN",
-        "аnn",
-        "ann\u0301",
-        "ánn",
-        "ánn",
-        "ａｎｎ",
-        "ann.",
-        "annn",
-        "an",
-        "ﬁ",
-        "fi",
-        "Å",
-        "Å",
-        "ß",
-        "ss",
-    ]
-    lookalikes += [
-        "x\u2028x",
-        "x\u2029x",
-        "🐈",
-        "猫",
-        "مرحبا",
-        "É",
-        "E\u0301",
-        "ǆ",
-        "ǅ",
-        "İ",
-        "i\u0307",
-        "ſ",
-        "s",
-    ]
-    edges = ["x" * 256, "猫" * 85, "🐈" * 64, '"' * 256, "\\" * 256, "\\" * 255 + '"', "'" * 255, "a", "b" * 255]
-    wrapped = [f"ann{b}" for b in breakouts] + [f"{b}ann" for b in breakouts] + [f"{b}{b}" for b in breakouts]
-    numbered = [f'u{i}" or user_id == "u{i + 1}' for i in range(100)]
-    return [i for i in dict.fromkeys([*breakouts, *lookalikes, *edges, *wrapped, *numbered]) if i.strip() == i]
+    breakouts += ["a b", "a  b", *r"\n \x22 \u0022 &quot; %22 ` ${x} # ; and || && !".split(" ")]
+    lookalikes = (
+        "Ann ANN аnn ann\u0301 ánn ánn ａｎｎ ann. annn an ﬁ fi Å Å ß ss É E\u0301 ǆ ǅ İ i\u0307 ſ s 🐈 猫".split(" ")
+    )
+    lookalikes += ["x\u2028x", "x\u2029x", "مرحبا"]
+    edges = ["x" * 256, "猫" * 85, "🐈" * 64, '"' * 256, "\\" * 256, "\\" * 255 + '"', "'" * 255]
+    wrapped = [f"ann{text}" for text in breakouts] + ['u1" or user_id == "u2', 'u2" or user_id == "u3']
+    return [one for one in dict.fromkeys([*breakouts, *lookalikes, *edges, *wrapped]) if one.strip() == one]
 
 
 async def test_hostile_ids_leak_nothing_and_break_nothing(store: MemoryStore) -> None:
     ids = hostile_ids()
-    assert len(ids) >= 300
-    memories = [
-        memory(f"of {index}", user_id=user_id, project_id=user_id, session_id=user_id, agent_id=user_id)
-        for index, user_id in enumerate(ids)
-    ]
+    own = {user_id: f"of {number}" for number, user_id in enumerate(ids)}
     for start in range(0, len(ids), 20):  # a server takes 0.3 s to show a write, however many there are
-        await asyncio.gather(*(put(store, one) for one in memories[start : start + 20]))
-    for index, user_id in enumerate(ids):
-        own = f"of {index}"
+        some = [
+            memory(own[one], user_id=one, project_id=one, session_id=one, agent_id=one)
+            for one in ids[start : start + 20]
+        ]
+        await asyncio.gather(*(put(store, one) for one in some))
+    for user_id in ids:
         everywhere = MemoryFilter(user_id, project_id=user_id, agent_id=user_id, exact_project=True)
         found = await store.search(everywhere, direction(1.0), limit=50)
-        assert [(c.memory.id, c.memory.user_id, c.memory.session_id) for c in found] == [(own, user_id, user_id)]
-        assert [r.memory.id for r in await store.get(user_id, ["of 0", own])] == (["of 0"] if index == 0 else []) + [
-            own
-        ]
+        (only,) = [candidate.memory for candidate in found]
+        assert (only.id, only.user_id, only.session_id) == (own[user_id], user_id, user_id)
+        assert [r.memory.id for r in await store.get(user_id, sorted({"of 0", own[user_id]}))] == [own[user_id]]
 
-    async def forgotten(user_id: str) -> None:
-        own = [f"of {ids.index(user_id)}"]
+    async def forgotten(user_id: str, stranger: str) -> None:
         assert [m.user_id for m in (await store.page(MemoryFilter(user_id), limit=9, cursor="")).memories] == [user_id]
-        stranger = ids[(ids.index(user_id) + 1) % len(ids)]
         of_stranger = MemoryFilter(user_id, project_id=stranger, exact_project=True)
         assert await store.search(of_stranger, direction(1.0), limit=9) == []
-        await store.delete(stranger, own)
+        await store.delete(stranger, [own[user_id]])
         assert await store.count(MemoryFilter(user_id)) == 1
-        await store.delete(user_id, own)
+        await store.delete(user_id, [own[user_id]])
         assert await store.count(MemoryFilter(user_id)) == 0
 
-    for start in range(0, 40, 20):
-        await asyncio.gather(*(forgotten(user_id) for user_id in ids[start : start + 20]))
+    await asyncio.gather(*(forgotten(ids[n], ids[n + 1]) for n in range(20)))
 
 
 async def test_hostile_memory_ids_name_only_themselves(store: MemoryStore) -> None:
     ids = hostile_ids()
     await put(store, *(memory(memory_id) for memory_id in ids), memory("bystander"))
     assert [r.memory.id for r in await store.get("ann", ids)] == ids
-    await asyncio.gather(*(store.delete("ann", [memory_id]) for memory_id in ids[:30]))
-    assert [r.memory.id for r in await store.get("ann", ids)] == ids[30:]
+    await asyncio.gather(*(store.delete("ann", [memory_id]) for memory_id in ids[:20]))
+    assert [r.memory.id for r in await store.get("ann", ids)] == ids[20:]
     await store.delete("ann", ids)
     assert [r.memory.id for r in await store.load(MemoryFilter("ann"), limit=900)] == ["bystander"]

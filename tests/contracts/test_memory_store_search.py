@@ -1,4 +1,4 @@
-"""What every memory store finds, by vector, by words and by filter, and loads of whom: on every adapter."""
+"""What every memory store finds, by vector, by words, by filter and by claim, and loads of whom: on every adapter."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from memory_rows import direction, memory, put
 
+from memory.errors import BadInput
 from memory.model import MemoryStatus
+from memory.model.claim_filters import FILTER_CHARACTERS_MAX, ClaimFilter
 from memory.ports import MemoryFilter, MemoryStore
+from memory.ports.paging import all_pages
 
 
 async def test_search_gives_the_nearest_first_with_their_cosine(store: MemoryStore) -> None:
@@ -121,3 +124,69 @@ async def test_a_thousand_memories_come_whole_flushed_or_not(store: MemoryStore)
     found = await store.load_few(MemoryFilter("ann"), most=1_050)
     assert found is not None
     assert {record.memory.id for record in found} == {f"m{n}" for n in range(1_050)}
+
+
+# By claim
+
+
+OF_ANN = MemoryFilter("ann")
+FIELDS = ("subject", "name", "attribute", "value")
+
+
+async def ids(store: MemoryStore, where: MemoryFilter = OF_ANN, **claim: str) -> list[str]:
+    """All pages of two."""
+    found, wanted = list[str](), ClaimFilter(**claim)
+    async for page in all_pages(lambda cursor: store.page(where, limit=2, cursor=cursor, claim=wanted)):
+        found += [one.id for one in page.memories]
+        assert not page.next_cursor or len(page.memories) == 2
+    return found
+
+
+async def test_each_field_is_compared_whole_and_folded(store: MemoryStore) -> None:
+    await put(
+        store,
+        memory("cat", at=5, subject="pet", name="Tom", attribute="name", values=("Tom",)),
+        memory("dog", at=4, subject="pet", name="Tommy", attribute="food", values=("red meat", "Fish")),
+        memory("self", at=3, attribute="home", values=("Bonn",)),
+        memory("plain", at=2),
+        memory("bobs", at=1, user_id="bob", subject="pet", name="Tom", attribute="name", values=("Tom",)),
+    )
+    assert await ids(store) == ["cat", "dog", "self", "plain"]
+    assert await ids(store, subject="pet") == ["cat", "dog"]
+    assert await ids(store, name="tom") == ["cat"]
+    assert await ids(store, name="ＴＯＭ.") == ["cat"]
+    assert await ids(store, value="fish") == ["dog"]
+    assert await ids(store, value=" Red  Meat!") == ["dog"]
+    assert await ids(store, attribute="none") == ["plain"]
+    assert await ids(store, subject="pet", attribute="food", value="fish", name="tommy") == ["dog"]
+    assert await ids(store, subject="user", value="fish") == []
+    for part in ("To", "Tom%", "T_m", "meat", "red", "?"):
+        assert await ids(store, name=part) == await ids(store, value=part) == []
+
+
+async def test_it_is_combined_with_the_other_filter_and_with_pages(store: MemoryStore) -> None:
+    home = {"attribute": "home", "values": ("Bonn",)}
+    rows = [memory(f"m{n}", at=n, memory_type=("semantic", "episodic")[n % 2], **home) for n in range(9)]
+    old = memory("old", at=20, status=MemoryStatus.SUPERSEDED, **home)
+    await put(store, *rows, old, memory("other", at=30, attribute="work"))
+    assert await ids(store, value="bonn") == [f"m{n}" for n in range(8, -1, -1)]
+    assert await ids(store, MemoryFilter("ann", memory_types=("episodic",)), value="bonn") == ["m7", "m5", "m3", "m1"]
+    assert await ids(store, MemoryFilter("ann", status=MemoryStatus.SUPERSEDED), attribute="home") == ["old"]
+    assert await ids(store, MemoryFilter("bob"), attribute="home") == []
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_text_beyond_the_limit_is_bad_input(field: str) -> None:
+    ClaimFilter(**{field: "x" * FILTER_CHARACTERS_MAX})
+    with pytest.raises(BadInput, match=field):
+        ClaimFilter(**{field: "x" * (FILTER_CHARACTERS_MAX + 1)})
+
+
+async def test_a_field_is_found_by_its_own_text_whatever_that_is(store: MemoryStore) -> None:
+    texts = r'" \ \" % _ %"] ["home" \u0022 {0} none user Tom To T% T_m null true [] ss 猫'.split(" ")
+    texts += ['" or user_id != "', "'", "\n", "\x00", "\u2028"]
+    rows = [memory(f"m{n}", at=n, subject=one, name=one, attribute=one, values=(one,)) for n, one in enumerate(texts)]
+    await put(store, *rows, memory("other", at=99, subject="pet", name="Rex", attribute="food", values=("meat",)))
+    for field in FIELDS:
+        found = [await ids(store, **{field: one}) for one in texts]
+        assert [f"m{n}" in some and "other" not in some for n, some in enumerate(found)] == [True] * len(texts), field

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import pytest
 from turn_logs import START, Deployment, Process
 
 from memory.model import Profile, ProfileLine, ProfileProse, ProfileSentence
@@ -13,12 +10,6 @@ LEEDS = ProfileLine("- I live in Leeds", 5, "m1")
 VEGAN = ProfileLine("- I am vegan", 4, "m2")
 BRIEF = ProfileLine("- Answer briefly", 3)
 PROSE = ProfileProse((ProfileSentence("I am a vegan from Leeds.", 9, ("m1", "m2")),), "m profile-1")
-
-
-@pytest.fixture
-async def process(deployment: Deployment) -> AsyncIterator[Process]:
-    async with deployment.start() as one:
-        yield one
 
 
 async def written(process: Process, user_id: str = "ann") -> int:
@@ -39,6 +30,8 @@ async def test_what_is_put_comes_back_in_every_process_with_a_version(deployment
         assert await own(two) == Profile("ann", "", 1, (), (LEEDS,), updated_at=START)
         assert (await two.profiles.get("ann", ["atlas"]))["atlas"].lines == (VEGAN,)
         assert await two.profiles.get("bob", ["", "atlas"]) == {}
+        assert await one.profiles.put("ann", {"": [LEEDS]}, revision=await written(one), now=START)
+        assert (await two.profiles.get("ann", ["atlas"]))["atlas"].lines == ()  # nothing is left of it
 
 
 async def test_all_profiles_of_a_user_are_found_whoever_made_them(process: Process) -> None:
@@ -73,32 +66,15 @@ async def test_a_lock_under_which_nothing_was_touched_makes_nobody_stale(process
     assert await process.profiles.stale(limit=9) == ["ann"]
 
 
-async def test_a_project_that_has_nothing_left_loses_its_lines(process: Process) -> None:
-    await process.profiles.put("ann", {"": [LEEDS], "atlas": [VEGAN]}, revision=await written(process), now=START)
-    await process.profiles.put("ann", {"": [LEEDS]}, revision=await written(process), now=START)
-    assert (await process.profiles.get("ann", ["atlas"]))["atlas"].lines == ()
-
-
-async def test_lines_built_before_a_write_are_refused(process: Process) -> None:
+async def test_lines_built_before_or_while_somebody_writes_are_refused(process: Process) -> None:
     before = await written(process)
     await written(process)
     assert not await process.profiles.put("ann", {"": [LEEDS]}, revision=before, now=START)
     assert await own(process) is None
     assert await process.profiles.is_stale("ann")
-
-
-async def test_lines_built_while_somebody_writes_are_refused(process: Process) -> None:
     before = await written(process)
     async with process.ledger.write("ann"):
         assert not await process.profiles.put("ann", {"": [LEEDS]}, revision=before, now=START)
-
-
-async def test_shared_projects_have_no_profiles(process: Process) -> None:
-    for owner in (" project/k1", "ann"):
-        async with process.ledger.write(owner) as held:
-            held.touch(["m"])
-    assert await process.profiles.stale(limit=9) == ["ann"]
-    assert not await process.profiles.is_stale(" project/k1")
 
 
 async def test_every_write_makes_its_user_stale_until_the_lines_are_put(deployment: Deployment) -> None:
@@ -106,7 +82,10 @@ async def test_every_write_makes_its_user_stale_until_the_lines_are_put(deployme
         assert await one.profiles.stale(limit=10) == []
         revision = await written(one)
         await written(one, "bob")
+        await written(one, " project/k1")  # has none
+        await two.profiles.follow(is_enabled=True)  # who was queued keeps their place
         assert await two.profiles.stale(limit=10) == ["ann", "bob"]
+        assert not await two.profiles.is_stale(" project/k1")
         assert await two.profiles.stale(limit=1) == ["ann"]
         assert await two.profiles.put("ann", {}, revision=revision, now=START)
         assert await one.profiles.stale(limit=10) == ["bob"]
@@ -167,13 +146,6 @@ async def test_users_do_not_queue_up_where_nobody_builds_profiles(deployment: De
         assert sorted(await later.profiles.stale(limit=10)) == ["ann", "bob"]
         await written(later, "cleo")
         assert "cleo" in await later.profiles.stale(limit=10)
-
-
-async def test_what_was_queued_keeps_its_place_when_another_process_follows_too(process: Process) -> None:
-    for user_id in ("bob", "ann"):
-        await written(process, user_id)
-    await process.profiles.follow(is_enabled=True)
-    assert await process.profiles.stale(limit=10) == ["bob", "ann"]
 
 
 async def with_two_lines(process: Process) -> Profile:

@@ -1,4 +1,6 @@
-"""What every conversation record promises of changes: deleting, trimming, compressing, expiring."""
+"""What every conversation record promises of changes: deleting, trimming, compressing, expiring; whose words left it;
+and that it is the same after it was copied to another system. On every adapter.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from recorded import added, all_of, learn_all, texts
-from turn_logs import START, Deployment, a_turn, lease_at, tell
+from turn_logs import START, Deployment, Process, a_turn, lease_at, tell
 
 from memory.errors import Conflict
 from memory.model import (
@@ -19,6 +21,7 @@ from memory.model import (
     ToolMessage,
     TurnStatus,
 )
+from memory.model.turn_copies import Learning, TurnCopy, copied_turn_id
 from memory.ports import Trimming, TurnLog
 
 
@@ -50,35 +53,35 @@ async def test_a_deleted_message_is_not_learnt(log: TurnLog) -> None:
 
 
 @pytest.mark.parametrize("stage", ["open", "ready", "leased", "learnt"])
-async def test_deleted_turns_are_gone_at_any_stage(deployment: Deployment, stage: str) -> None:
-    async with deployment.start() as process:
-        log = process.log
-        await log.open(replace(a_turn("t1"), receipt_id="r1"))
-        await tell(log, "theirs", user="bob")
-        await log.messages.add_tool_messages("t1", [ToolMessage("f", "secret call", "c1")], at=START)
-        for user in ("ann", "bob"):
-            await log.chains.keep(user, ("resp_1",), ChainLink("s1", "t1"), at=START)
-            process.receipts.keep(Receipt("r1", user, START, RecallStatus.EMPTY, "none", query="asked"))
+async def test_deleted_turns_are_gone_at_any_stage(process: Process, stage: str) -> None:
+    log = process.log
+    await log.open(replace(a_turn("t1"), receipt_id="r1"))
+    await tell(log, "theirs", user="bob")
+    await log.messages.add_tool_messages("t1", [ToolMessage("f", "secret call", "c1")], at=START)
+    for user in ("ann", "bob"):
+        await log.chains.keep(user, ("resp_1",), ChainLink("s1", "t1"), at=START)
+        process.receipts.keep(Receipt("r1", user, START, RecallStatus.EMPTY, "none", query="asked"))
+    async with asyncio.timeout(60):
         while await process.receipts.get("bob", "r1") is None:
             await asyncio.sleep(0.001)
-        if stage != "open":
-            await log.finish("t1", status=TurnStatus.CLOSED, answer="a", answered_at=START)
-        lease = await lease_at(log, START + 1) if stage in ("leased", "learnt") else None
-        if stage == "learnt":
-            await learn_all(log)
-        assert await log.messages.delete_turns("ann", ["t1", "theirs", "nothing"]) == 1
-        assert await log.messages.delete_turns("ann", []) == 0
-        await log.finish("t1", status=TurnStatus.CLOSED, answer="late", answered_at=START)
-        assert await texts(log) == []
-        assert await log.chains.find("ann", "resp_1") is None
-        assert await log.chains.find("bob", "resp_1") is not None
-        assert await process.receipts.get("ann", "r1") is None
-        assert await process.receipts.get("bob", "r1") is not None
-        if lease is not None and lease.user_id == "ann":
-            with pytest.raises(Conflict):
-                await log.acknowledge(lease)
-        assert (await log.backlog("ann", opened_before=START + 9)).pending == 0
-        assert await texts(log, MessageFilter("bob")) == ["words of theirs", "answer to theirs"]
+    if stage != "open":
+        await log.finish("t1", status=TurnStatus.CLOSED, answer="a", answered_at=START)
+    lease = await lease_at(log, START + 1) if stage in ("leased", "learnt") else None
+    if stage == "learnt":
+        await learn_all(log)
+    assert await log.messages.delete_turns("ann", ["t1", "theirs", "nothing"]) == 1
+    assert await log.messages.delete_turns("ann", []) == 0
+    await log.finish("t1", status=TurnStatus.CLOSED, answer="late", answered_at=START)
+    assert await texts(log) == []
+    assert await log.chains.find("ann", "resp_1") is None
+    assert await log.chains.find("bob", "resp_1") is not None
+    assert await process.receipts.get("ann", "r1") is None
+    assert await process.receipts.get("bob", "r1") is not None
+    if lease is not None and lease.user_id == "ann":
+        with pytest.raises(Conflict):
+            await log.acknowledge(lease)
+    assert (await log.backlog("ann", opened_before=START + 9)).pending == 0
+    assert await texts(log, MessageFilter("bob")) == ["words of theirs", "answer to theirs"]
 
 
 async def test_added_messages_are_deleted_with_their_conversation_only(log: TurnLog) -> None:
@@ -89,41 +92,20 @@ async def test_added_messages_are_deleted_with_their_conversation_only(log: Turn
     assert await texts(log, MessageFilter("bob")) == ["text of m1"]
 
 
-async def test_erasing_a_project_or_a_user_reaches_turns_and_messages(deployment: Deployment) -> None:
-    async with deployment.start() as process:
-        log = process.log
-        await tell(log, "red", project="red")
-        await tell(log, "plain")
-        await log.messages.add("ann", [replace(added("m1"), project_id="red"), added("m2")])
-        await tell(log, "theirs", user="bob")
-        deployment.clock.now += 10
-        await tell(log, "later", project="red")
-        assert await log.messages.erase("ann", project_id="red", before=START + 5) == 2
-        left = ["words of plain", "words of later", "answer to plain", "answer to later"]
-        assert sorted(await texts(log)) == sorted([*left, "text of m2"])
-        assert await log.messages.erase("ann", before=START + 99) == 3
-        assert await texts(log) == []
-        assert len(await texts(log, MessageFilter("bob"))) == 2
-
-
-async def test_a_long_record_is_deleted_completely(deployment: Deployment) -> None:
-    """In as many transactions as it takes."""
-    async with deployment.start() as process:
-        log = process.log
-        turn_ids = [f"t{n}" for n in range(250)]
-        for session in ("s1", "s2"):
-            turns = [a_turn(f"{session}-{one}", session=session, status=TurnStatus.CLOSED) for one in turn_ids]
-            await asyncio.gather(*map(log.append, turns))
-            await log.messages.add("ann", [added(f"{session}-{n}", session=session) for n in range(250)])
-        assert await log.messages.delete_turns("ann", [f"s1-{one}" for one in turn_ids]) == 250
-        assert await log.messages.delete_added("ann", "s1") == 250
-        assert (await log.backlog("ann", opened_before=START + 9)).pending == 250
-        assert await log.messages.erase("ann", before=START + 9) == 500
-        assert await texts(log) == []
-        assert (await log.backlog("ann", opened_before=START + 9)).pending == 0
-
-
-# Trimming
+async def test_erasing_a_project_or_a_user_reaches_turns_and_messages(deployment: Deployment, process: Process) -> None:
+    log = process.log
+    await tell(log, "red", project="red")
+    await tell(log, "plain")
+    await log.messages.add("ann", [replace(added("m1"), project_id="red"), added("m2")])
+    await tell(log, "theirs", user="bob")
+    deployment.clock.now += 10
+    await tell(log, "later", project="red")
+    assert await log.messages.erase("ann", project_id="red", before=START + 5) == 2
+    left = ["words of plain", "words of later", "answer to plain", "answer to later"]
+    assert sorted(await texts(log)) == sorted([*left, "text of m2"])
+    assert await log.messages.erase("ann", before=START + 99) == 3
+    assert await texts(log) == []
+    assert len(await texts(log, MessageFilter("bob"))) == 2
 
 
 async def test_trimming_keeps_the_last_messages_and_what_is_not_learnt(log: TurnLog) -> None:
@@ -159,21 +141,146 @@ async def test_compressing_shortens_old_outputs_and_results_for_good(log: TurnLo
     assert await log.messages.compress(trimming, characters_max=100) == 0
 
 
-async def test_expired_turns_and_messages_go_except_what_is_not_learnt(deployment: Deployment) -> None:
-    async with deployment.start() as process:
-        log = process.log
-        await tell(log, "old")
-        await log.messages.add_tool_messages("old", [ToolMessage("f", "x", "c")], at=START)
-        await tell(log, "theirs", user="bob")
-        await learn_all(log)
-        await tell(log, "waits")
-        await log.messages.add("ann", [added("m1", at=START + 1_000)])
-        deployment.clock.now += 100
-        await tell(log, "new")
-        await log.messages.add("ann", [added("m2", at=START - 1_000)])
-        assert await log.messages.expire(before=START + 50, limit=1) == 2  # one turn, one message
-        assert await log.messages.expire(before=START + 50, limit=10) == 1
-        assert await log.messages.expire(before=START + 50, limit=10) == 0
-        assert await texts(log, MessageFilter("bob")) == []
-        left = ["text of m2", "words of waits", "words of new", "answer to waits", "answer to new"]
-        assert await texts(log) == left
+async def test_expired_turns_and_messages_go_except_what_is_not_learnt(
+    deployment: Deployment, process: Process
+) -> None:
+    log = process.log
+    await tell(log, "old")
+    await log.messages.add_tool_messages("old", [ToolMessage("f", "x", "c")], at=START)
+    await tell(log, "theirs", user="bob")
+    await learn_all(log)
+    await tell(log, "waits")
+    await log.messages.add("ann", [added("m1", at=START + 1_000)])
+    deployment.clock.now += 100
+    await tell(log, "new")
+    await log.messages.add("ann", [added("m2", at=START - 1_000)])
+    assert await log.messages.expire(before=START + 50, limit=1) == 2  # one turn, one message
+    assert await log.messages.expire(before=START + 50, limit=10) == 1
+    assert await log.messages.expire(before=START + 50, limit=10) == 0
+    assert await texts(log, MessageFilter("bob")) == []
+    left = ["text of m2", "words of waits", "words of new", "answer to waits", "answer to new"]
+    assert await texts(log) == left
+
+
+async def test_a_long_record_is_deleted_completely(log: TurnLog) -> None:
+    """In as many transactions as it takes."""
+    turn_ids = [f"t{n}" for n in range(250)]
+    await asyncio.gather(*(log.append(a_turn(one, status=TurnStatus.CLOSED)) for one in turn_ids))
+    await log.messages.add("ann", [added(f"m{n}") for n in range(250)])
+    assert await log.messages.delete_added("ann", "s1") == 250
+    assert await log.messages.delete_turns("ann", turn_ids[:120]) == 120
+    assert await log.messages.erase("ann", before=START + 9) == 130
+    assert await texts(log) == []
+    assert (await log.backlog("ann", opened_before=START + 9)).pending == 0
+
+
+# Words that left it
+
+
+async def test_a_deleted_turn_is_named_until_it_is_settled(log: TurnLog) -> None:
+    for turn_id in ("t1", "t2", "t3"):
+        await tell(log, turn_id)
+    await tell(log, "failed", status=TurnStatus.FAILED)
+    await learn_all(log)
+    assert await log.removed_words.next_user() is None
+    await log.messages.delete_turns("ann", ["failed"])  # it taught nothing
+    assert await log.removed_words.next_user() is None
+    await log.messages.delete_turns("ann", ["t1", "t3"])
+    assert await log.removed_words.next_user() == "ann"
+    assert await log.removed_words.next_user(without=["ann"]) is None
+    assert set(await log.removed_words.turn_ids("ann", limit=10)) == {"t1", "t3"}
+    assert len(await log.removed_words.turn_ids("ann", limit=1)) == 1
+    assert await log.removed_words.turn_ids("bob", limit=10) == []
+    await log.removed_words.settle("bob", ["t1", "t3"])
+    assert await log.removed_words.next_user() == "ann"
+    await log.removed_words.settle("ann", ["t1", "t3"])
+    assert await log.removed_words.next_user() is None
+
+
+async def test_erasing_the_record_leaves_no_trace(log: TurnLog) -> None:
+    await tell(log, "t1")
+    await log.messages.erase("ann", before=1e12)
+    assert await log.removed_words.next_user() is None
+
+
+# Copies
+
+
+async def copied(log: TurnLog, user: str = "ann") -> list[TurnCopy]:
+    return [copy async for copy in log.copies.turns(user)]
+
+
+async def test_each_turn_says_what_became_of_it(log: TurnLog) -> None:
+    await tell(log, "t1")
+    await learn_all(log)
+    await tell(log, "t2", status=TurnStatus.FAILED)
+    await tell(log, "t3")
+    await log.open(a_turn("t4"))
+    await tell(log, "other", user="bob")
+    found = await copied(log)
+    assert [(one.turn.id, one.learning) for one in found] == [
+        ("t1", Learning.LEARNT),
+        ("t2", Learning.NEVER),
+        ("t3", Learning.DUE),
+        ("t4", Learning.DUE),
+    ]
+    assert found[0].turn.answer == "answer to t1"
+    assert found[3].turn.status is TurnStatus.UNKNOWN
+
+
+async def test_a_copy_is_recorded_as_it_was_and_only_what_is_due_is_learnt(log: TurnLog) -> None:
+    given = [
+        TurnCopy(a_turn("t1", status=TurnStatus.CLOSED)),
+        TurnCopy(a_turn("t2", status=TurnStatus.CLOSED), Learning.NEVER, in_summaries=False),
+        TurnCopy(a_turn("t3", status=TurnStatus.CLOSED), Learning.DUE),
+    ]
+    assert await log.copies.add_turns("ann", given) == 3
+    here = [replace(one, turn=replace(one.turn, id=copied_turn_id("ann", one.turn.id))) for one in given]
+    assert await copied(log) == here
+    assert await log.copies.add_turns("ann", given) == 0
+    assert await log.copies.add_turns("ann", here) == 0
+    lease = await lease_at(log, START + 100)
+    assert lease is not None
+    assert [turn.id for turn in lease.turns] == [copied_turn_id("ann", "t3")]
+
+
+async def test_nobody_learns_from_a_copy_whether_somebody_else_has_a_turn_of_that_id(log: TurnLog) -> None:
+    await tell(log, "t1")
+    given = await copied(log)
+    given += [replace(one, turn=replace(one.turn, id="t2")) for one in given]
+    assert await log.copies.own_turns("bob", ["t1", "t2"]) == frozenset()
+    assert await log.copies.add_turns("bob", given) == 2
+    theirs = [copied_turn_id("bob", turn_id) for turn_id in ("t1", "t2")]
+    assert [one.turn.id for one in await copied(log, "bob")] == theirs
+    assert await log.copies.own_turns("bob", ["t1", *theirs]) == set(theirs)
+    assert await texts(log) == ["words of t1", "answer to t1"]
+
+
+async def test_tool_traffic_stands_where_it_stood_and_never_without_its_turn(log: TurnLog) -> None:
+    await tell(log, "t1")
+    await log.messages.add_tool_messages("t1", [ToolMessage("clock", "9 o'clock", "c", is_result=True)], at=START)
+    await log.messages.add("ann", [added("m1", "a \ud800 b", at=START + 5)])
+    before, turns = await texts(log), await copied(log)
+    messages = [one async for one in log.copies.messages("ann")]
+    assert [one.content for one in messages] == ["9 o'clock", "a \ufffd b"]
+    await log.messages.erase("ann", before=1e12)
+    assert await log.copies.add_messages("ann", messages) == 1
+    await tell(log, "elsewhere", session="s0")  # takes another position
+    assert await log.copies.add_turns("carl", turns) == 1
+    assert await log.copies.add_messages("carl", messages) == 2
+    assert [one.content for one in (await log.messages.page(MessageFilter("carl"), limit=9)).messages] == [
+        *before[:-1],
+        "a \ufffd b",
+    ]
+    assert await log.copies.add_messages("carl", messages) == 0
+
+
+async def test_what_was_deleted_here_does_not_come_back_neither_a_turn_nor_a_copy(log: TurnLog) -> None:
+    await tell(log, "t1")
+    await learn_all(log)
+    given = await copied(log)
+    assert await log.copies.add_turns("bob", given) == 1
+    for user, turn_id in (("ann", "t1"), ("bob", copied_turn_id("bob", "t1"))):
+        await log.messages.delete_turns(user, [turn_id])
+        assert await log.copies.add_turns(user, given) == 0
+        assert await copied(log, user) == []

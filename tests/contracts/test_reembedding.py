@@ -103,11 +103,8 @@ async def embed_all(store: Reembedding, wanted: VectorOrigin, *, most: int = 1_0
 
 
 async def found(store: MemoryStore) -> list[Memory]:
-    records = [
-        r
-        for user in ("ann", "bob")
-        for r in await store.load(MemoryFilter(user, status=None, with_raw=True), limit=100)
-    ]
+    every = [MemoryFilter(user, status=None, with_raw=True) for user in ("ann", "bob")]
+    records = [record for where in every for record in await store.load(where, limit=100)]
     return sorted((record.memory for record in records), key=lambda one: one.id)
 
 
@@ -118,6 +115,8 @@ async def test_after_the_switch_all_memories_are_as_they_were_with_the_new_vecto
     before = stored()
     await put(world.find(OLD), *before)
     store = world.embed(wanted)
+    remaining = [text async for texts in store.remaining() for text in texts]  # all of them, before it begins
+    assert {(text.id, text.content) for text in remaining} == {(m.id, m.content) for m in before}
     assert world.leftovers() == 0
     await store.begin()
     assert await embed_all(store, wanted) == sorted((m.id for m in before), key=str.encode)
@@ -136,7 +135,7 @@ async def test_after_the_switch_all_memories_are_as_they_were_with_the_new_vecto
     assert (standing.origin, standing.memories, world.leftovers()) == (wanted, len(before), 0)
 
 
-async def test_whoever_comes_after_a_kill_goes_on_where_it_was(world: World) -> None:
+async def test_whoever_comes_after_a_kill_goes_on_and_loses_nothing_that_was_written_or_deleted(world: World) -> None:
     before = stored()
     await put(world.find(OLD), *before)
     first = world.embed(WIDER)
@@ -147,26 +146,24 @@ async def test_whoever_comes_after_a_kill_goes_on_where_it_was(world: World) -> 
     assert (standing.origin, standing.memories, standing.embedded) == (OLD, len(before), 2)
     await second.begin()
     assert set(await embed_all(second, WIDER)) == {m.id for m in before} - set(done)
-
-
-async def test_what_was_written_or_deleted_between_two_attempts_is_not_lost_nor_brought_back(world: World) -> None:
-    await put(world.find(OLD), *stored())
-    first = world.embed(WIDER)
-    await first.begin()
-    await embed_all(first, WIDER)
     changed = memory("of-active", content="something else", updated_at=1_700_000_100.0)
     parts = world.find(OLD)
     await put(parts, changed, memory("new"))
     await parts.delete("ann", ["of-archived"])
-    second = world.embed(WIDER)
-    await second.begin()
-    assert set(await embed_all(second, WIDER)) == {"of-active", "new"}
-    assert await second.remove_deleted()
-    await second.switch()
+    third = world.embed(WIDER)
+    await third.begin()
+    assert set(await embed_all(third, WIDER)) == {"of-active", "new"}
+    assert await third.remove_deleted()
+    await third.switch()
     after = {one.id: one for one in await found(world.find(WIDER))}
     assert after["of-active"] == changed
     assert "new" in after
     assert "of-archived" not in after
+    fourth = world.embed(WIDER)
+    assert ((await fourth.status()).origin, world.leftovers()) == (WIDER, 1)
+    await fourth.clear()  # what is left after the switch
+    assert world.leftovers() == 0
+    assert {one.id: one for one in await found(world.find(WIDER))} == after
 
 
 async def test_an_attempt_with_another_model_is_cleared_away_by_the_next(world: World) -> None:
@@ -181,21 +178,6 @@ async def test_an_attempt_with_another_model_is_cleared_away_by_the_next(world: 
     assert len(await embed_all(second, WIDER)) == len(stored())
 
 
-async def test_what_is_left_after_the_switch_is_cleared_by_whoever_comes_next(world: World) -> None:
-    before = stored()
-    await put(world.find(OLD), *before)
-    first = world.embed(WIDER)
-    await first.begin()
-    await embed_all(first, WIDER)
-    await first.remove_deleted()
-    await first.switch()
-    second = world.embed(WIDER)
-    assert ((await second.status()).origin, world.leftovers()) == (WIDER, 1)
-    await second.clear()
-    assert world.leftovers() == 0
-    assert await found(world.find(WIDER)) == sorted(before, key=lambda one: one.id)
-
-
 async def test_memories_are_embedded_again_any_number_of_times(world: World) -> None:
     await put(world.find(OLD), *stored())
     for wanted in (WIDER, SAME_LENGTH, replace(WIDER, document_prefix="passage: "), OLD):
@@ -208,11 +190,3 @@ async def test_memories_are_embedded_again_any_number_of_times(world: World) -> 
     parts = world.find(OLD)
     await put(parts, memory("later"), vectors=[direction(1.0)])
     assert len(await found(parts)) == len(stored()) + 1
-
-
-async def test_before_anything_is_begun_all_of_them_remain(world: World) -> None:
-    await put(world.find(OLD), *stored())
-    store = world.embed(WIDER)
-    remaining = [text async for texts in store.remaining() for text in texts]
-    assert {(text.id, text.content) for text in remaining} == {(m.id, m.content) for m in stored()}
-    assert world.leftovers() == 0

@@ -1,13 +1,14 @@
-"""Summaries of sessions: due once a session is over, gone with any turn that they stand on. On every adapter."""
+"""Summaries of sessions: due once a session is over, gone with any turn that they stand on, and made again without
+what is left out of them. On every adapter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from summarised_sessions import (
+    IDLE,
     LATER,
     VECTOR,
     due,
@@ -18,16 +19,10 @@ from summarised_sessions import (
     summary_of,
     talk,
 )
-from turn_logs import START, Deployment, Process, a_turn, ids_of, lease_at, tell
+from turn_logs import START, Deployment, Process, a_turn, lease_at, tell
 
 from memory.model import SentConversation, SentExchange, TurnStatus
 from memory.ports import Trimming
-
-
-@pytest.fixture
-async def process(deployment: Deployment) -> AsyncIterator[Process]:
-    async with deployment.start() as one:
-        yield one
 
 
 async def test_a_session_is_due_once_it_is_idle_and_no_longer_when_it_has_a_summary(deployment: Deployment) -> None:
@@ -56,13 +51,6 @@ async def test_an_ended_session_is_due_at_once_until_it_goes_on(process: Process
     assert await sessions_due(process, now=START) == []
 
 
-async def test_imported_history_is_due_like_a_live_session(process: Process) -> None:
-    await process.log.append(a_turn("t1", status=TurnStatus.CLOSED, at=START - 1e7))
-    await process.log.append(a_turn("t1", status=TurnStatus.CLOSED, at=START - 1e7))  # known: ignored
-    await learn_all(process)
-    assert await sessions_due(process) == [("ann", "s1")]
-
-
 async def test_what_is_still_to_be_answered_or_learnt_holds_its_session_back(process: Process) -> None:
     await tell(process.log, "t1")
     assert await due(process) == []  # nobody has read it: it may ask to be forgotten
@@ -70,14 +58,6 @@ async def test_what_is_still_to_be_answered_or_learnt_holds_its_session_back(pro
     await process.log.open(a_turn("t2"))
     assert await due(process) == []
     await process.log.finish("t2", status=TurnStatus.FAILED, answer="", answered_at=START)
-    assert await sessions_due(process) == [("ann", "s1")]
-
-
-async def test_a_dead_letter_does_not_hold_its_session_back_for_ever(process: Process) -> None:
-    await tell(process.log, "t1")
-    lease = await lease_at(process.log, START + 1)
-    assert lease is not None
-    await process.log.move_to_dead_letters(lease, now=START, reason="a test")
     assert await sessions_due(process) == [("ann", "s1")]
 
 
@@ -99,6 +79,9 @@ async def test_a_postponed_session_lets_the_others_through(process: Process, dep
     assert await sessions_due(process, now=LATER + 1) == [("ann", "s2")]
     (again,) = await due(process, now=LATER + 60)
     assert (again.session_id, again.tries) == ("s1", 1)
+    await process.summaries.leave_out("ann", ["t1"])  # it changes
+    (changed,) = [one for one in await due(process, now=LATER + 1) if one.session_id == "s1"]
+    assert changed.tries == 0
 
 
 async def test_its_turns_are_those_that_were_learnt_in_the_order_said(process: Process) -> None:
@@ -124,6 +107,13 @@ async def test_a_session_that_goes_on_keeps_its_summary_until_the_next_version(p
     assert first.id != second.id
     assert [one.summary for one in await process.summaries.of_user("ann", limit=10)] == [second]
     assert await process.summaries.withdrawn(limit=10) == []  # notes with the first may stay
+    assert await process.summaries.get("ann", [first.id, second.id, "unknown"]) == [second]
+    assert await process.summaries.get("bob", [second.id]) == await process.summaries.get("ann", []) == []
+    await process.log.messages.delete_turns("ann", ["t1"])
+    assert await gone_and_due(process, version=2)
+    (withdrawn,) = await process.summaries.withdrawn("ann", limit=10)
+    assert withdrawn.ids() == [first.id, second.id]  # all its versions
+    assert await process.summaries.withdrawn("bob", limit=10) == []
 
 
 async def test_a_summary_of_a_session_that_has_changed_meanwhile_is_refused(process: Process) -> None:
@@ -161,18 +151,6 @@ async def test_the_answer_of_a_tool_loop_that_comes_later_leaves_it(process: Pro
     await process.log.complete("t2", answer="Booked.", answered_at=START + 2)
     assert await process.summaries.of_session("ann", "s1") == made
     assert await process.summaries.withdrawn(limit=10) == []
-
-
-async def test_all_versions_of_a_withdrawn_summary_are_named(process: Process) -> None:
-    await talk(process, "t1")
-    first = await summarised(process, "t1")
-    await talk(process, "t2")
-    second = await summarised(process, "t1", "t2")
-    await process.log.messages.delete_turns("ann", ["t1"])
-    assert await gone_and_due(process, version=2)
-    (withdrawn,) = await process.summaries.withdrawn("ann", limit=10)
-    assert withdrawn.ids() == [first.id, second.id]
-    assert await process.summaries.withdrawn("bob", limit=10) == []
 
 
 async def test_trimming_and_compressing_and_expiry_withdraw_it(process: Process) -> None:
@@ -261,10 +239,97 @@ async def test_erasing_leaves_nothing_of_that_user(process: Process) -> None:
     assert await process.summaries.of_session("bob", "s1") == theirs
 
 
-async def test_deleting_all_turns_of_a_session_leaves_nothing_due(process: Process) -> None:
+# What is left out, and what comes after a withdrawal
+
+
+async def test_a_turn_that_is_left_out_withdraws_it_and_is_in_none_again(process: Process) -> None:
     await talk(process, "t1", "t2")
     await summarised(process, "t1", "t2")
-    await process.log.messages.erase("ann", before=START + 9)
+    await process.summaries.leave_out("ann", ["t1", "unknown"])
+    assert await gone_and_due(process)
+    (session,) = await due(process)
+    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t2"]
+    await summarised(process, "t2")
+    await process.summaries.leave_out("ann", ["t1"])  # again: nothing changes
+    await process.summaries.leave_out("bob", ["t2"])  # not theirs
+    assert await process.summaries.of_session("ann", "s1") is not None
+
+
+async def test_everything_said_before_a_time_is_left_out_in_its_project(process: Process) -> None:
+    await talk(process, "t1", project="atlas")
+    await talk(process, "t2", session="s2")
+    await summarised(process, "t1")
+    other = await summarised(process, "t2", session="s2")
+    await process.summaries.leave_out_until("ann", project_id="atlas", until=START)  # said at START
     assert await process.summaries.of_session("ann", "s1") is None
-    assert await due(process) == []
-    assert ids_of(await lease_at(process.log, START + 9)) == []
+    assert await process.summaries.of_session("ann", "s2") == other
+    await process.summaries.leave_out_until("ann", project_id="", until=START - 1)
+    assert await process.summaries.of_session("ann", "s2") == other
+    await process.summaries.leave_out_until("ann", project_id="", until=START, spare=["t2"])
+    assert await process.summaries.of_session("ann", "s2") == other
+    await process.summaries.leave_out_until("ann", project_id="", until=START)
+    assert await process.summaries.of_user("ann", limit=10) == []
+
+
+async def test_ids_are_not_used_again_after_a_withdrawal(process: Process) -> None:
+    await talk(process, "t1", "t2")
+    ids = {(await summarised(process, "t1", "t2")).id}
+    for number in range(3):
+        await process.log.messages.delete_message("ann", f"turn:t{number % 2 + 1}:{'answer' if number < 2 else '0'}")
+        if number:
+            await process.summaries.settle(await process.summaries.withdrawn(limit=10))
+        made = await summarised(process, "t1", "t2")
+        assert made.version == 1
+        ids.add(made.id)
+    assert len(ids) == 4
+
+
+async def test_only_turns_that_were_learnt_are_part_of_one(process: Process) -> None:
+    await talk(process, "t1")
+    await tell(process.log, "t2")
+    lease = await lease_at(process.log, START + 1)
+    assert lease is not None
+    await process.log.move_to_dead_letters(lease, now=START, reason="a test")
+    (before,) = await due(process)
+    assert [turn.id for turn in await process.summaries.turns(before, limit=10)] == ["t1"]
+    made = await summarised(process, "t1")
+    await process.log.replay([lease.window_id])
+    await learn_all(process)
+    assert not await process.summaries.put(before, summary_of(before, "t1"), VECTOR)
+    assert await process.summaries.of_session("ann", "s1") == made  # until the next version
+    (session,) = await due(process)
+    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t1", "t2"]
+
+
+async def test_what_the_user_said_is_listed_in_pages_without_what_is_in_no_summary(process: Process) -> None:
+    await talk(process, "t1", "t2")
+    await talk(process, "t3", session="s2", project="atlas")
+    await talk(process, "theirs", user="bob")
+    await tell(process.log, "failed", status=TurnStatus.FAILED)
+    await tell(process.log, "waiting")
+    await process.summaries.leave_out("ann", ["t1"])
+
+    async def said(project: str = "", until: float = START, after: int = 0, limit: int = 9) -> list[str]:
+        found = await process.summaries.said("ann", project_id=project, until=until, after=after, limit=limit)
+        return [one.turn_id for one in found]
+
+    assert await said() == ["t2", "t3", "waiting"]
+    assert await said("atlas") == ["t3"]
+    assert await said(until=START - 1) == []
+    (first,) = await process.summaries.said("ann", project_id="", until=START, after=0, limit=1)
+    assert (first.turn_id, first.messages) == ("t2", ("words of t2",))
+    assert await said(after=first.position) == ["t3", "waiting"]
+
+
+async def test_expiry_in_batches_makes_one_new_summary(process: Process, deployment: Deployment) -> None:
+    for number in range(4):
+        deployment.clock.now = START + number
+        await talk(process, f"t{number}")
+    (session,) = await due(process, now=LATER + 9)
+    assert await process.summaries.put(session, summary_of(session, "t0", "t1", "t2", "t3"), VECTOR)
+    for number in range(1, 4):
+        deployment.clock.now = START + 1e6 + 600 * number
+        assert await process.log.messages.expire(before=START + number, limit=1) == 1
+        assert await process.summaries.of_session("ann", "s1") is None
+        assert await due(process, now=deployment.clock.now) == []
+    assert await sessions_due(process, now=deployment.clock.now + IDLE) == [("ann", "s1")]

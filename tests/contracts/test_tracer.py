@@ -17,7 +17,6 @@ from memory.runtime.tracing import NO_TRACER, ServedCall, SpanName, StageTiming,
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
 SAMPLED, NOT_SAMPLED = f"00-{TRACE}-{PARENT}-01", f"00-{TRACE}-{PARENT}-00"
-NOWHERE = "http://127.0.0.1:9"
 
 
 @pytest.fixture(params=["none", "OTLP"])
@@ -53,14 +52,11 @@ async def test_what_is_traced_runs_and_its_errors_pass(tracer: Tracer) -> None:
     assert tracer.trace_id() == ""
 
 
-@pytest.mark.parametrize("parent", ["", "nonsense", f"00-{'0' * 32}-{PARENT}-01", NOT_SAMPLED])
-async def test_every_parent_is_accepted(tracer: Tracer, parent: str) -> None:
+@pytest.mark.parametrize("parent", ["", "nonsense", f"00-{'0' * 32}-{PARENT}-01", SAMPLED, NOT_SAMPLED])
+async def test_every_parent_is_accepted_and_errors_of_a_served_call_pass(tracer: Tracer, parent: str) -> None:
     with tracer.span(SpanName.INJECT, parent=parent), tracer.span(SpanName.RECALL):
         tracer.note(memories=1)
 
-
-@pytest.mark.parametrize("parent", ["", "nonsense", SAMPLED])
-async def test_a_served_call_runs_and_its_errors_pass(tracer: Tracer, parent: str) -> None:
     def answer() -> None:
         with tracer.served(parent=parent) as name:
             name(ServedCall("GET", "/v1/memory", 200))
@@ -125,9 +121,9 @@ async def test_concurrent_tasks_nest_in_what_began_them(collector: TraceCollecto
 
         async def work(turn: str) -> None:
             with tracer.span(SpanName.OBSERVE, parent=SAMPLED, of_turn=turn):
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0)
                 with tracer.span(SpanName.OPEN_TURN):
-                    await asyncio.sleep(0.01)
+                    await asyncio.sleep(0)
 
         await asyncio.gather(*(work(f"t{i}") for i in range(5)))
     opened = [span for span in collector.trace(TRACE) if span.name == "turn.open"]
@@ -165,24 +161,20 @@ async def test_an_error_shows_as_its_type_and_never_as_its_message(collector: Tr
     assert b"secret" not in b"".join(collector.received)
 
 
-async def test_a_collector_that_is_down_costs_one_log_line_and_no_time() -> None:
-    with capture_logs() as logs:
-        async with OtlpTracer(NOWHERE, service="test", sample_ratio=1.0) as tracer:
-            for _ in range(3 * QUEUE_SPANS_MAX):
-                with tracer.span(SpanName.RECALL):
-                    pass
-            await asyncio.sleep(1.5)
-    assert [line["event"] for line in logs] == ["traces cannot be exported: spans are dropped"]
-
-
-async def test_a_collector_that_comes_back_gets_spans_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_collector_that_is_down_costs_one_log_line_and_gets_spans_again_once_it_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("memory.adapters.otlp.SPARED_SECONDS", 0.1)
     with running_collector() as first:
         port = first.port
     with capture_logs() as logs:
-        async with OtlpTracer(f"http://127.0.0.1:{port}", service="test", sample_ratio=1.0) as tracer:
-            with tracer.span(SpanName.RECALL):
-                pass
+        async with (
+            asyncio.timeout(60),
+            OtlpTracer(f"http://127.0.0.1:{port}", service="test", sample_ratio=1.0) as tracer,
+        ):
+            for _ in range(3 * QUEUE_SPANS_MAX):
+                with tracer.span(SpanName.RECALL):
+                    pass
             while not logs:
                 await asyncio.sleep(0.05)
             with running_collector(port) as collector:
@@ -191,7 +183,8 @@ async def test_a_collector_that_comes_back_gets_spans_again(monkeypatch: pytest.
                         await asyncio.sleep(0.1)
                 while len(logs) < 2:
                     await asyncio.sleep(0.05)
-    assert [line["event"] for line in logs][1] == "traces are exported again"
+    dropped, again = "traces cannot be exported: spans are dropped", "traces are exported again"
+    assert [line["event"] for line in logs[:2]] == [dropped, again]  # what comes at the end finds it gone
 
 
 def test_nothing_of_opentelemetry_is_imported_while_traces_are_off() -> None:

@@ -1,4 +1,4 @@
-"""When what was said is due to be learnt, and what is given up when too much of it waits. On every adapter."""
+"""When what was said is due to be learnt, what goes past what waits, and what is given up. On every adapter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from memory.ports import LearnDue, Lease, QueueDepth, TurnLog
 
 PATIENT = LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10)
 EXPLICIT = Urgency(0.9, is_explicit=True)
+ASKS = Urgency(0.9, is_explicit=True, asks_memory=True)
 DRIFT = Urgency(0.5, ends_topic=True)
+RETRY = START + 300
 
 
 async def windows(log: TurnLog, now: float, due: LearnDue = PATIENT) -> list[list[str]]:
@@ -53,13 +55,9 @@ async def test_a_session_with_so_many_tokens_is_due(log: TurnLog) -> None:
     assert await windows(log, START, due) == [["t1", "t2"]]
     await tell(log, "t3")  # what was learnt counts no more
     assert await windows(log, START, due) == []
-
-
-async def test_what_was_withdrawn_fills_no_buffer(log: TurnLog) -> None:
-    due = replace(PATIENT, tokens_at_once=1_000)
-    await log.append(a_turn("t1", project="p", status=TurnStatus.CLOSED, text="word " * 700))
-    await log.append(a_turn("t2", status=TurnStatus.CLOSED, text="word " * 400))
-    await log.withdraw("ann", project_id="p", opened_before=START + 1)
+    await log.append(a_turn("t4", project="p", status=TurnStatus.CLOSED, text="word " * 700))
+    await log.withdraw("ann", project_id="p", opened_before=START + 1)  # nor does what was withdrawn
+    await log.append(a_turn("t5", status=TurnStatus.CLOSED, text="word " * 400))
     assert await windows(log, START, due) == []
 
 
@@ -110,7 +108,11 @@ async def test_what_made_a_turn_urgent_outlives_the_turns_that_come_after_it(log
     await tell(log, "t2")
     await log.mark({"t2": Urgency(0.0)})
     await log.mark({"remember": Urgency(0.0)})  # somebody else looked at it, too: the first look counts
-    assert await windows(log, START) == [["remember"]]
+    lease = await leased(log, START, PATIENT)
+    assert ids_of(lease) == ["remember"]
+    await log.mark({"remember": EXPLICIT})  # after the lease: makes nothing else urgent
+    await log.acknowledge(lease)
+    assert await windows(log, START) == []
 
 
 async def test_a_turn_of_another_topic_makes_due_what_came_before_it(log: TurnLog) -> None:
@@ -119,15 +121,6 @@ async def test_a_turn_of_another_topic_makes_due_what_came_before_it(log: TurnLo
     await log.mark({"t1": Urgency(0.1), "t2": Urgency(0.1), "drift": DRIFT, "t4": Urgency(0.1)})
     assert await windows(log, START) == [["t1", "t2"]]
     assert await windows(log, START + 30) == [["drift", "t4"]]
-
-
-async def test_a_mark_that_comes_after_the_lease_makes_nothing_else_urgent(log: TurnLog) -> None:
-    await tell(log, "remember")
-    lease = await leased(log)
-    await tell(log, "t2")
-    await log.mark({"remember": EXPLICIT})
-    await log.acknowledge(lease)
-    assert await windows(log, START) == []
 
 
 async def test_a_retry_moves_no_watermark_and_is_not_made_urgent(log: TurnLog) -> None:
@@ -146,14 +139,6 @@ async def test_what_is_urgent_goes_before_everybody_elses_work(log: TurnLog) -> 
     await tell(log, "remember", user="ann")
     await log.mark({"remember": EXPLICIT})
     assert await windows(log, START + 99) == [["remember"], ["old"]]
-
-
-async def test_flush_ends_a_session_as_it_stands_and_leaves_what_comes_later_to_wait(log: TurnLog) -> None:
-    await tell(log, "t1")
-    await log.make_due_now("ann", session_id="s1")
-    await tell(log, "t2")
-    assert await windows(log, START) == [["t1"]]
-    assert await windows(log, START + 30) == [["t2"]]
 
 
 async def test_the_context_is_what_was_said_right_before_the_window(log: TurnLog) -> None:
@@ -211,19 +196,13 @@ async def test_orders_are_found_by_what_was_opened_before_them_and_is_learnt_aft
     assert await log.forget_requests_after(await leased(log), limit=9) == []
 
 
-async def test_a_queue_of_sensible_length_sheds_nothing(log: TurnLog) -> None:
-    for number in range(5):
-        await tell(log, f"t{number}", session=f"s{number}")
-        await log.mark({f"t{number}": Urgency(0.0)})
-    assert await log.shed(now=START, keep=5, window_turns=10) == 0
-
-
 async def test_too_long_a_queue_sheds_the_windows_that_promise_least(deployment: Deployment, log: TurnLog) -> None:
     worths = {"thanks": 0.0, "question": 0.1, "fact": 0.8, "older question": 0.1}
     for turn_id, worth in sorted(worths.items(), reverse=True):
         deployment.clock.now = START - 10 if turn_id == "older question" else START
         await tell(log, turn_id, session=turn_id)
         await log.mark({turn_id: Urgency(worth)})
+    assert await log.shed(now=START, keep=4, window_turns=10) == 0
     assert await log.shed(now=START, keep=2, window_turns=10) == 2
     letters = await log.dead_letters(limit=9)
     assert {letter.turn_ids for letter in letters} == {("thanks",), ("older question",)}
@@ -287,14 +266,81 @@ async def test_shed_turns_of_a_deleted_scope_do_not_come_back(log: TurnLog) -> N
 
 async def test_two_processes_that_look_and_shed_at_once_do_it_once(deployment: Deployment) -> None:
     async with deployment.start() as one, deployment.start() as two:
-        for number in range(40):
+        for number in range(20):
             await tell(one.log, f"t{number}", user=f"u{number}")
-        looks = await asyncio.gather(*(log.unexamined(limit=40) for log in (one.log, two.log)))
+        looks = await asyncio.gather(*(log.unexamined(limit=20) for log in (one.log, two.log)))
         marks = [{fresh.turn.id: Urgency(0.2) for fresh in look} for look in looks]
         await asyncio.gather(one.log.mark(marks[0]), two.log.mark(marks[1]))
-        shed = await asyncio.gather(
-            *(log.shed(now=START, keep=15, window_turns=10) for log in (one.log, two.log, one.log, two.log))
-        )
-        assert sum(shed) == 25
-        assert len(await one.log.dead_letters(limit=99)) == 25
-        assert len(await windows(two.log, START + 99)) == 15
+        shed = await asyncio.gather(*((one, two)[n % 2].log.shed(now=START, keep=8, window_turns=10) for n in range(4)))
+        assert sum(shed) == len(await one.log.dead_letters(limit=99)) == 12
+        assert len(await windows(two.log, START + 99)) == 8
+
+
+# What a user asks of memory goes past what its session waits for; nothing else does
+
+
+async def put_off(log: TurnLog, *turns: str) -> None:
+    """A window of these turns, that waits for its retry."""
+    for turn in turns:
+        await tell(log, turn)
+    await log.make_due_now("ann")
+    await log.retry_at(await leased(log, due=PATIENT), due_at=RETRY, reason="the model is down", outage_since=START)
+
+
+async def test_a_request_goes_past_a_window_of_its_session_that_waits_and_takes_the_turns_before_it_along(
+    log: TurnLog,
+) -> None:
+    await put_off(log, "t1", "t2")
+    for turn in ("t3", "forget", "t5"):
+        await tell(log, turn)
+    await log.mark({"t3": Urgency(0.5), "forget": ASKS, "t5": Urgency(0.5)})
+    lease = await leased(log, due=PATIENT)
+    assert ids_of(lease) == ["t3", "forget"]
+    assert [turn.id for turn in await log.context(lease, limit=9)] == ["t1", "t2"]
+    await log.acknowledge(lease)
+    assert await lease_at(log, RETRY - 1, PATIENT) is None  # what came after it waits as it should
+    again = await leased(log, RETRY, PATIENT)
+    assert (ids_of(again), again.outages) == (["t1", "t2"], 1)
+    await log.acknowledge(again)
+    assert ids_of(await leased(log, RETRY, PATIENT)) == ["t5"]
+
+
+async def test_where_the_window_before_it_is_due_too_the_order_is_kept(log: TurnLog) -> None:
+    await put_off(log, "t1")
+    await tell(log, "forget")
+    await log.mark({"forget": ASKS})
+    first = await leased(log, RETRY, PATIENT)
+    assert ids_of(first) == ["t1"]
+    await log.acknowledge(first)
+    assert ids_of(await leased(log, RETRY, PATIENT)) == ["forget"]
+
+
+@pytest.mark.parametrize("urgency", [EXPLICIT, Urgency(0.5), Urgency(0.5, ends_topic=True)])
+async def test_nothing_else_goes_past_it(log: TurnLog, urgency: Urgency) -> None:
+    await put_off(log, "t1")
+    await tell(log, "t2")
+    await log.mark({"t2": urgency})
+    await log.make_due_now("ann")
+    assert await lease_at(log, RETRY - 1, PATIENT) is None
+    assert ids_of(await leased(log, RETRY, PATIENT)) == ["t1"]
+
+
+async def test_while_somebody_works_for_the_user_a_request_waits(log: TurnLog) -> None:
+    await tell(log, "t1")
+    await log.make_due_now("ann")
+    held = await leased(log, due=PATIENT)
+    await tell(log, "forget")
+    await log.mark({"forget": ASKS})
+    assert await lease_at(log, START + 29, PATIENT) is None
+    await log.acknowledge(held)
+    assert ids_of(await leased(log, START + 29, PATIENT)) == ["forget"]
+
+
+async def test_what_waits_behind_a_request_that_was_learnt_is_not_taken_for_one(log: TurnLog) -> None:
+    await tell(log, "forget")
+    await log.mark({"forget": ASKS})
+    await log.acknowledge(await leased(log, due=PATIENT))
+    await put_off(log, "t2")
+    await tell(log, "t3")
+    await log.mark({"t3": EXPLICIT})
+    assert await lease_at(log, RETRY - 1, PATIENT) is None

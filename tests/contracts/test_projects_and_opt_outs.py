@@ -1,24 +1,24 @@
-"""What every adapter of shared projects has to do."""
+"""What users decide: projects that they share, and to opt out. Seen by every process at once. On every adapter."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
-from turn_logs import Deployment
+from turn_logs import START, Deployment, Process
 
 from memory.model.projects import MemoryVisibility, ProjectMember, ProjectRole, SharedMemory, SharedProject
 from memory.ports.projects import Projects
 
 AT = 1_750_000_000.0
 APOLLO = SharedProject("k1", "", "apollo", AT)
+ANN = "ann.lee@example.com"
 
 
 @pytest.fixture
-async def projects(deployment: Deployment) -> AsyncIterator[Projects]:
-    async with deployment.start() as one:
-        yield one.projects
+def projects(process: Process) -> Projects:
+    return process.projects
 
 
 def entry(number: int, *, key: str = "k1", author: str = "ann", at: float = AT) -> SharedMemory:
@@ -78,15 +78,9 @@ async def test_roles_are_set_together_and_a_change_keeps_the_time_of_joining(pro
     ]
     await projects.set_roles("nowhere", {"ann": ProjectRole.OWNER, "dan": None}, at=AT)
     assert await projects.members("nowhere") == []
-
-
-async def test_a_user_finds_the_projects_that_they_joined(projects: Projects) -> None:
-    for number, key in enumerate(("k1", "k2", "k3")):
-        await projects.create(SharedProject(key, "", f"project {number}", AT + number), "ann")
-    await projects.set_roles("k3", {"bob": ProjectRole.EDITOR}, at=AT)
-    await projects.set_roles("k1", {"bob": ProjectRole.VIEWER}, at=AT)
-    joined = await projects.joined("bob")
-    assert [(one.project.key, one.role) for one in joined] == [("k1", ProjectRole.VIEWER), ("k3", ProjectRole.EDITOR)]
+    await projects.create(SharedProject("k2", "", "gemini", AT), "cid")
+    joined = await projects.joined("cid")
+    assert [(one.project.key, one.role) for one in joined] == [("k1", ProjectRole.OWNER), ("k2", ProjectRole.OWNER)]
 
 
 async def test_entries_are_found_by_memory_and_by_author(projects: Projects) -> None:
@@ -145,3 +139,43 @@ async def test_changes_are_seen_by_all_processes_at_once_and_survive_them(deploy
         assert found.role is None
     async with deployment.start() as third:
         assert await third.projects.entries(["k1.1"]) == {"k1.1": entry(1)}
+
+
+# Opting out
+
+
+async def test_a_user_opts_out_and_in_again_and_nobody_else_does(process: Process) -> None:
+    assert await process.opt_outs.since(ANN) is None
+    assert await process.opt_outs.set(ANN, at=START) == START
+    assert await process.opt_outs.since(ANN) == START
+    for other in ("ann", ANN.upper(), ANN + " ", "bob"):
+        assert await process.opt_outs.since(other) is None
+    assert await process.opt_outs.set(ANN, at=START + 60) == START  # a repeated one keeps its time
+    assert await process.opt_outs.set("bob", at=START) == START
+    assert await process.opt_outs.count() == 2
+    for _ in range(2):
+        await process.opt_outs.clear(ANN)
+        assert await process.opt_outs.since(ANN) is None
+        assert await process.opt_outs.count() == 1
+
+
+async def test_it_is_seen_by_all_processes_at_once_and_survives_them(deployment: Deployment) -> None:
+    async with deployment.start() as one, deployment.start() as two:
+        assert await two.opt_outs.since(ANN) is None
+        await one.opt_outs.set(ANN, at=START)
+        assert await two.opt_outs.since(ANN) == START
+    async with deployment.start() as third:
+        assert await third.opt_outs.since(ANN) == START
+
+
+async def test_the_id_of_the_user_is_not_stored(deployment: Deployment) -> None:
+    before = {file: file.stat().st_size for file in files_of(deployment)}
+    async with deployment.start() as process:
+        await process.opt_outs.set(ANN, at=START)
+    stored = b"".join(file.read_bytes()[before.get(file, 0) :] for file in files_of(deployment))
+    assert stored
+    assert ANN.encode() not in stored
+
+
+def files_of(deployment: Deployment) -> list[Path]:
+    return [file for file in deployment.folder.rglob("*") if file.is_file()]

@@ -1,0 +1,156 @@
+"""What one process found out about a model, all know: what its template takes, and how it did in its exam. Nothing
+lasts for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from reading_parts import InMemoryExamResults
+from turn_logs import Deployment, ManualClock, Process, adapters, deployment_on
+
+from memory.adapters import model_traits
+from memory.adapters.redis import exams as redis_exams
+from memory.adapters.redis import model_capabilities as redis_capabilities
+from memory.adapters.sqlite import exams as sqlite_exams
+from memory.adapters.sqlite import model_capabilities as sqlite_capabilities
+from memory.model import Placement
+from memory.ports import ModelCapabilities
+from memory.ports.reading import ExamKey, ExamResult, ExamResults
+
+DAY = 86_400.0
+NAMES = ["Qwen/Qwen3-8B", "模型", "\ud800", "x" * 100_000, "it's"]
+KEY = ExamKey("qwen3", "http://127.0.0.1:8000", "ab12-cd34")
+PASSED = ExamResult(passed=True, score=0.91, failures=("a date",))
+FAILED = ExamResult(passed=False, score=0.4, failures=("a date", '它\'s "two" pets', ""))
+
+
+@pytest.fixture
+def known(process: Process) -> ModelCapabilities:
+    return process.capabilities
+
+
+@pytest.fixture
+async def others(deployment: Deployment) -> AsyncIterator[ModelCapabilities]:
+    """Another process's."""
+    async with deployment.start() as another:
+        yield another.capabilities
+
+
+async def test_what_was_learnt_is_known_at_once_here_and_within_seconds_elsewhere(
+    known: ModelCapabilities, others: ModelCapabilities, deployment: Deployment
+) -> None:
+    assert await known.placement("qwen3") is None
+    assert await others.placement("qwen3") is None
+    assert await known.placement("") is None
+    await known.learn("qwen3", Placement.SYSTEM)
+    assert await known.placement("qwen3") is Placement.SYSTEM
+    deployment.clock.now += 10
+    assert await others.placement("qwen3") is Placement.SYSTEM
+    assert await others.placement("other") is None
+
+
+async def test_lessons_only_become_more_careful_whoever_learns_them(
+    known: ModelCapabilities, others: ModelCapabilities
+) -> None:
+    await known.learn("gemma", Placement.SYSTEM)
+    await others.learn("gemma", Placement.OFF)
+    await known.learn("gemma", Placement.SYSTEM)
+    assert await known.placement("gemma") is Placement.OFF
+
+
+async def test_a_lesson_is_forgotten_in_the_end(known: ModelCapabilities, deployment: Deployment) -> None:
+    await known.learn("qwen3", Placement.OFF)
+    deployment.clock.now += 365 * 86_400
+    assert await known.placement("qwen3") is None
+    await known.learn("qwen3", Placement.SYSTEM)
+    assert await known.placement("qwen3") is Placement.SYSTEM
+
+
+@pytest.mark.parametrize("model", NAMES)
+async def test_any_name_that_a_client_may_send_is_taken(known: ModelCapabilities, model: str) -> None:
+    await known.learn(model, Placement.SYSTEM)
+    assert await known.placement(model) is Placement.SYSTEM
+
+
+async def test_a_flood_of_names_pushes_out_the_oldest_only(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (model_traits, sqlite_capabilities, redis_capabilities):
+        monkeypatch.setattr(module, "MODELS_MAX", 5)
+    async with deployment.start() as process:
+        for n in range(15):
+            deployment.clock.now += 0.001
+            await process.capabilities.learn(f"model-{n}", Placement.SYSTEM)
+        deployment.clock.now += 60
+        assert await process.capabilities.placement("model-0") is None
+        assert await process.capabilities.placement("model-14") is Placement.SYSTEM
+
+
+# Exams
+
+
+@dataclass
+class Exams:
+    """`start` gives one more process on the same results."""
+
+    clock: ManualClock
+    start: Callable[[], AbstractAsyncContextManager[ExamResults]]
+
+
+@pytest.fixture(params=["in memory", *adapters()])
+def exams(request: pytest.FixtureRequest, tmp_path: Path) -> Exams:
+    in_memory = request.param == "in memory"
+    deployment = deployment_on("sqlite" if in_memory else request.param, tmp_path)
+    shared = InMemoryExamResults(deployment.clock, {})
+
+    @asynccontextmanager
+    async def start() -> AsyncIterator[ExamResults]:
+        async with deployment.start() as process:
+            yield shared if in_memory else process.exams
+
+    return Exams(deployment.clock, start)
+
+
+@pytest.mark.parametrize(("result", "days"), [(PASSED, 30), (FAILED, 1)])
+async def test_a_result_is_known_everywhere_as_it_was_and_forgotten_in_the_end_a_failure_sooner(
+    exams: Exams, result: ExamResult, days: int
+) -> None:
+    async with exams.start() as here, exams.start() as there:
+        assert await there.get(KEY) is None
+        await here.put(KEY, result)
+        assert await here.get(KEY) == await there.get(KEY) == result
+    async with exams.start() as later:
+        exams.clock.now += days * DAY - 60
+        assert await later.get(KEY) == result
+        exams.clock.now += 120
+        assert await later.get(KEY) is None
+
+
+async def test_another_model_server_or_version_is_another_exam_and_its_last_result_counts(exams: Exams) -> None:
+    async with exams.start() as results:
+        await results.put(KEY, FAILED)
+        await results.put(KEY, PASSED)
+        assert await results.get(KEY) == PASSED
+        for other in (replace(KEY, model="qwen2"), replace(KEY, server="http://[::1]"), replace(KEY, version="ab12")):
+            assert await results.get(other) is None
+        for name in (*NAMES, ""):
+            await results.put(ExamKey(name, name, name), FAILED)
+            assert await results.get(ExamKey(name, name, name)) == FAILED
+
+
+async def test_a_flood_of_exams_pushes_out_the_oldest_only(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (sqlite_exams, redis_exams):
+        monkeypatch.setattr(module, "RESULTS_MAX", 5)
+    async with deployment.start() as process:
+        for n in range(15):
+            deployment.clock.now += 0.001
+            await process.exams.put(replace(KEY, model=f"model-{n}"), PASSED)
+        assert await process.exams.get(replace(KEY, model="model-0")) is None
+        assert await process.exams.get(replace(KEY, model="model-14")) == PASSED

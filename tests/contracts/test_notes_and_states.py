@@ -1,0 +1,185 @@
+"""What later requests find by the keys of a conversation: the note book's notes, of which none holds what was
+forgotten, and states of long conversations; of their own user alone, and never too many.
+"""
+
+from __future__ import annotations
+
+import pytest
+from turn_logs import START, Deployment, Process
+
+from memory.adapters import retention
+from memory.adapters.redis import compacted_states as redis_states
+from memory.adapters.retention import NoteLimits
+from memory.adapters.sqlite import compacted_states as sqlite_states
+from memory.model import CompactedState, PastNote, StateItem, StateItemKind, Stretch
+from memory.ports import CompactedStates, NoteBook
+
+NOTE = PastNote('<memory>\n- 2025-01-02: I\'m "Ann" 你好 \\ é\n</memory>', ("m1", "it's 你"), 21)
+
+
+def note(*memory_ids: str, text: str = "") -> PastNote:
+    return PastNote(text or f"about {', '.join(memory_ids)}", memory_ids, 7)
+
+
+@pytest.fixture
+def book(process: Process) -> NoteBook:
+    return process.notes
+
+
+@pytest.fixture
+def states(process: Process) -> CompactedStates:
+    return process.states
+
+
+async def test_a_note_comes_back_as_it_was_kept_for_its_key_and_user_in_every_process(deployment: Deployment) -> None:
+    async with deployment.start() as one, deployment.start() as two:
+        await one.notes.keep("ann", "k1", NOTE, made_at=START)
+        assert await two.notes.find("ann", ["k0", "k1", "k2"]) == {"k1": NOTE}
+        assert await two.notes.find("ann", []) == await two.notes.find("bob", ["k1"]) == {}
+        await one.notes.keep("bob", "k1", note("b"), made_at=START)
+        assert await two.notes.find("ann", ["k1"]) == {"k1": NOTE}
+        await one.notes.keep("ann", "k2", note("a"), made_at=START)
+        await two.notes.drop("ann", ["a"], now=START + 1)
+        assert await one.notes.find("ann", ["k1", "k2"]) == {"k1": NOTE}
+    async with deployment.start() as later:
+        assert await later.notes.find("ann", ["k1"]) == {"k1": NOTE}
+        await later.notes.keep("ann", "k1", NOTE, made_at=START + 2.25)  # when the search for it began
+        assert (await later.notes.find("ann", ["k1"]))["k1"].made_at == START + 2.25
+
+
+async def test_many_notes_are_found_in_one_look(book: NoteBook) -> None:
+    kept = {f"k{n}": note(f"m{n}") for n in range(120)}
+    for key, one in kept.items():
+        await book.keep("ann", key, one, made_at=START)
+    assert await book.find("ann", list(kept)) == kept
+
+
+# Forgetting
+
+
+async def test_every_note_that_holds_a_dropped_memory_is_gone_and_no_other(book: NoteBook) -> None:
+    for key, one in {"k1": note("a", "b"), "k2": note("b"), "k3": note("it's 你"), "k4": note("aa")}.items():
+        await book.keep("ann", key, one, made_at=START)
+    await book.keep("bob", "k1", note("a"), made_at=START)
+    await book.drop("ann", ["a", "it's 你", "never was"], now=START + 1)
+    assert set(await book.find("ann", ["k1", "k2", "k3", "k4"])) == {"k2", "k4"}
+    await book.drop("ann", [], now=START + 2)  # all of the user
+    assert await book.find("ann", ["k2", "k4"]) == {}
+    assert set(await book.find("bob", ["k1"])) == {"k1"}
+
+
+@pytest.mark.parametrize("dropped", [["a"], []])
+async def test_a_note_that_was_under_way_during_the_drop_is_not_kept(book: NoteBook, dropped: list[str]) -> None:
+    await book.drop("ann", dropped, now=START + 1)
+    await book.keep("ann", "k1", note("a", "b"), made_at=START + 0.9)
+    assert await book.find("ann", ["k1"]) == {}
+    await book.keep("bob", "k1", note("a"), made_at=START + 0.9)
+    assert set(await book.find("bob", ["k1"])) == {"k1"}
+
+
+async def test_a_note_without_what_was_dropped_or_made_later_is_kept(book: NoteBook) -> None:
+    await book.drop("ann", ["a"], now=START + 1)
+    await book.keep("ann", "k1", note("b"), made_at=START + 0.9)
+    await book.keep("ann", "k2", note("a"), made_at=START + 1.1)  # the memory was changed, not forgotten
+    assert set(await book.find("ann", ["k1", "k2"])) == {"k1", "k2"}
+
+
+async def test_later_drops_do_not_lift_an_earlier_one_within_its_minute(book: NoteBook) -> None:
+    await book.drop("ann", ["a"], now=START)
+    for n in range(50):
+        await book.drop("ann", [f"x{n}"], now=START + 1 + n)
+    await book.keep("ann", "k1", note("a"), made_at=START - 1)
+    assert await book.find("ann", ["k1"]) == {}
+
+
+@pytest.mark.parametrize("is_of_user", [True, False])
+async def test_the_oldest_notes_go_when_the_bytes_of_a_user_or_of_all_are_spent(
+    deployment: Deployment, *, is_of_user: bool
+) -> None:
+    limits = NoteLimits(user_bytes_max=10_000) if is_of_user else NoteLimits(total_bytes_max=10_000)
+    deployment.bounds.notes = limits
+    async with deployment.start() as process:
+        await process.notes.keep("bob", "k", note("b"), made_at=START)
+        users = ["ann" if is_of_user else f"user{n}" for n in range(50)]
+        for n, user in enumerate(users):
+            await process.notes.keep(user, f"k{n}", note(f"m{n}", text="x" * 1_000), made_at=START + n)
+        left = [n for n, user in enumerate(users) if await process.notes.find(user, [f"k{n}"])]
+        assert left == list(range(50 - len(left), 50))
+        assert 9 <= len(left) <= 10  # a little more than 1,000 bytes each; one may lie across the bound
+        assert bool(await process.notes.find("bob", ["k"])) is is_of_user
+
+
+async def test_a_replaced_note_counts_as_new(deployment: Deployment) -> None:
+    deployment.bounds.notes = NoteLimits(user_bytes_max=3_000)
+    async with deployment.start() as process:
+        for n in range(3):
+            await process.notes.keep("ann", f"k{n}", note("m", text="x" * 1_000), made_at=START + n)
+        await process.notes.keep("ann", "k0", note("m", text="y" * 1_000), made_at=START + 4)
+        await process.notes.keep("ann", "k3", note("m", text="x" * 1_000), made_at=START + 5)
+        assert set(await process.notes.find("ann", ["k0", "k1", "k2", "k3"])) == {"k0", "k2", "k3"}
+
+
+async def test_a_note_of_monstrous_size_is_not_kept(book: NoteBook) -> None:
+    await book.keep("ann", "k1", note("m", text="x" * 100_000), made_at=START)
+    assert await book.find("ann", ["k1"]) == {}
+
+
+# States
+
+
+def state(cut: int, text: str = "what was said") -> CompactedState:
+    item = StateItem(StateItemKind.DECISION, "We take the blue one.", 0.75)
+    return CompactedState(cut, (Stretch("colours", (item,)),), text, 12, 300)
+
+
+async def test_the_newest_key_with_a_state_of_that_user_counts_in_every_process(deployment: Deployment) -> None:
+    async with deployment.start() as one, deployment.start() as two:
+        await one.states.keep("ann", "k1", state(3), made_at=START)
+        await one.states.keep("ann", "k7", state(9), made_at=START)
+        assert await two.states.find("ann", ["k1", "k2"]) == ("k1", state(3))
+        assert await two.states.find("ann", ["k1", "k7", "k8"]) == ("k7", state(9))
+        assert await two.states.find("ann", ["k8"]) is await two.states.find("ann", []) is None
+        assert await two.states.find("bob", ["k1"]) is None
+    async with deployment.start() as later:
+        assert await later.states.find("ann", [f"k{number}" for number in (1, *range(20, 500))]) == ("k1", state(3))
+
+
+async def test_the_first_state_of_a_key_stays(states: CompactedStates) -> None:
+    await states.keep("ann", "k1", state(3), made_at=START)
+    await states.keep("ann", "k1", state(3, "in other words"), made_at=START + 1)
+    assert await states.find("ann", ["k1"]) == ("k1", state(3))
+    await states.drop("ann", now=START + 2)
+    await states.keep("ann", "k1", state(3, "in other words"), made_at=START + 3)
+    assert await states.find("ann", ["k1"]) == ("k1", state(3, "in other words"))
+
+
+async def test_dropping_deletes_what_is_there_and_what_is_in_the_making(states: CompactedStates) -> None:
+    await states.keep("ann", "k1", state(3), made_at=START)
+    await states.keep("bob", "k1", state(3), made_at=START)
+    await states.drop("ann", now=START + 5)
+    assert await states.find("ann", ["k1"]) is None
+    assert await states.find("bob", ["k1"]) is not None
+    await states.keep("ann", "k1", state(3), made_at=START + 4)
+    assert await states.find("ann", ["k1"]) is None, "its making began before the states were dropped"
+    await states.keep("ann", "k1", state(3), made_at=START + 6)
+    assert await states.find("ann", ["k1"]) is not None
+
+
+async def test_states_expire_and_one_that_is_too_large_is_not_kept(states: CompactedStates) -> None:
+    await states.keep("ann", "old", state(3), made_at=START)
+    await states.keep("bob", "new", state(3), made_at=START + retention.STATE_SECONDS_MAX + 1)
+    assert await states.find("ann", ["old"]) is None
+    await states.keep("ann", "large", state(3, "x" * retention.STATE_BYTES_MAX), made_at=START)
+    assert await states.find("ann", ["large"]) is None
+
+
+async def test_the_oldest_states_of_a_user_go_first(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (sqlite_states, redis_states):
+        monkeypatch.setattr(module, "USER_STATES_MAX", 3)
+    async with deployment.start() as process:
+        await process.states.keep("bob", "b", state(3), made_at=START)
+        for number in range(5):
+            await process.states.keep("ann", f"k{number}", state(number), made_at=START + number)
+        found = [await process.states.find("ann", [f"k{number}"]) is not None for number in range(5)]
+        assert found == [False, False, True, True, True]
+        assert await process.states.find("bob", ["b"]) is not None
