@@ -200,6 +200,17 @@ async def test_recovery_settles_what_dead_writers_left_unsettled(deployment: Dep
             await lock.__aexit__(None, None, None)
 
 
+async def test_recovery_settles_a_lock_that_was_held_too_long(deployment: Deployment) -> None:
+    async with deployment.start() as survivor, deployment.start() as slow:
+        lock = slow.ledger.write("ann")
+        await lock.__aenter__()
+        deployment.clock.now += 31
+        await survivor.log.recover()
+        assert (await survivor.ledger.revision("ann")).is_settled
+        with pytest.raises(Conflict):
+            await lock.__aexit__(None, None, None)
+
+
 async def test_forgotten_ids_are_remembered_per_user_and_count_as_touched(ledger: UserLedger) -> None:
     before = await touch(ledger, "a")
     async with ledger.write("ann") as held:

@@ -85,7 +85,7 @@ from memory.sessions.summaries.summarizer import KeptSummaries
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
 LEASE_SECONDS = 30.0
-LOCK_WAIT_SECONDS = 5.0  # only a test that waits in vain gets to it, and sets a shorter one
+LOCK_WAIT_SECONDS = 3.0  # only a test that waits in vain gets to it, and sets a shorter one
 
 
 class ManualClock:
