@@ -190,7 +190,7 @@ async def measure(
     users = [f"load-{number}" for number in range(options.users)]
     stages = progress.add_task("filling", total=None)
     async with open_embedder(from_process(None, {})) as embedder:
-        milvus = f"http://127.0.0.1:{rig.product.ports['milvus']}"
+        milvus = rig.product.store_uri
         await fill(milvus, embedder, dict.fromkeys(users, options.memories))
     load = Load(rig, users, failures)
     await load.warm()

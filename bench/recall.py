@@ -261,7 +261,7 @@ def scenarios(seconds: float) -> list[Run]:
 async def measure(rig: Rig, runs: Sequence[Run], failures: Counter[str]) -> dict[str, Measured]:
     found: dict[str, Measured] = {}
     async with open_embedder(from_process(None, {})) as embedder:
-        milvus = f"http://127.0.0.1:{rig.product.ports['milvus']}"
+        milvus = rig.product.store_uri
         await fill(milvus, embedder, {user: count for run in runs for user, count in run.users.items()})
         bench = Bench(rig, embedder, failures)
         for run in runs:

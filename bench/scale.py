@@ -172,7 +172,7 @@ class Scale:
 async def measured(setup: Setup, rig: Rig, options: argparse.Namespace, failures: Counter[str]) -> Point:
     async with open_embedder(from_process(None, {})) as embedder:
         users = [f"scale-{number}" for number in range(setup.users)]
-        milvus = f"http://127.0.0.1:{rig.product.ports['milvus']}"
+        milvus = rig.product.store_uri
         await fill(milvus, embedder, dict.fromkeys(users, setup.memories - 1))
     await save_last(rig.product.api, users, failures)
     scale = Scale(rig, setup, failures)

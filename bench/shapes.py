@@ -137,7 +137,7 @@ async def measure(
     full = long_chats("200 turns", "talker", compact=False)
     compacting = long_chats("200 turns, compacted", "compacted-talker", compact=True)
     async with open_embedder(from_process(None, {})) as embedder:
-        milvus = f"http://127.0.0.1:{rig.product.ports['milvus']}"
+        milvus = rig.product.store_uri
         await fill(milvus, embedder, dict.fromkeys(("asker", full.user, compacting.user), options.memories))
     bench = Bench(rig, failures)
     for kind in (*short, full, compacting):

@@ -330,7 +330,7 @@ def running(options: argparse.Namespace) -> Iterator[Deployment]:
             config = stack.enter_context(milvus.configured(home, settings.collection))
             address = milvus.address(settings.collection, settings.dimension)
         rig = stack.enter_context(running_rig(*parts, config=config))
-        uri = f"http://127.0.0.1:{rig.product.ports['milvus']}"
+        uri = rig.product.store_uri
         yield Deployment(rig, address or MilvusAddress(uri, settings.collection, settings.dimension), servers, redis)
 
 

@@ -61,6 +61,7 @@ STATUS_KEY = "status"
 PLACEMENT_KEY = "placement"  # of a note that a template might refuse
 NOTE_KEYS_KEY = "note_keys"  # of the notes at this request's own messages, separated by spaces; in chains
 BAD_REQUEST = 400  # the answer of model servers if a template refuses the messages
+REFUSALS = frozenset((BAD_REQUEST, 422, 500))  # of servers that say so in words; others are overload, keys and names
 
 _TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -216,7 +217,7 @@ class Observation:
         receipt_id = left.get(RECEIPT_KEY)
         self._receipt_id = receipt_id if isinstance(receipt_id, str) else ""
         self._note_keys = _note_keys(left.get(NOTE_KEYS_KEY))
-        self._is_refused = _status(headers) >= BAD_REQUEST and bool(self._model)
+        self._is_refused = _status(headers) in REFUSALS and bool(self._model)
         outcome = self._note_outcome(left.get(PLACEMENT_KEY), _status(headers))
         if self._is_refused:
             self._refused_note = outcome  # unless the end says that the length was the reason
@@ -280,7 +281,7 @@ class Observation:
 
     def _note_outcome(self, placement: object, status: int) -> NoteOutcome | None:
         is_taken = 200 <= status < 300
-        if placement not in tuple(Placement) or not (is_taken or status >= BAD_REQUEST):
+        if placement not in tuple(Placement) or not (is_taken or status in REFUSALS):
             return None
         return NoteOutcome(self._model, Placement(str(placement)), is_refused=not is_taken)
 

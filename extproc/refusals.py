@@ -17,7 +17,7 @@ DIGITS_MAX = 9
 _OPENING = "this model's maximum context length is "
 _TOO_LARGE = "'max_tokens' or 'max_completion_tokens' is too large: "  # vLLM: then the limit asked for, and the opening
 _LLAMA_CPP = "exceed_context_size_error"
-_OF_TEMPLATES = ("template", "jinja", "system message", "system role", "conversation roles")
+_OF_TEMPLATES = ("chat template", "jinja", "system message", "system role", "roles")
 
 
 class _Error(msgspec.Struct):
@@ -41,6 +41,8 @@ def refuses_roles(body: bytes) -> bool:
     """
     error = _error(body)
     message = error.message.casefold() if error is not None else ""
+    if "role" in message and "system" in message:
+        return True
     return any(word in message for word in _OF_TEMPLATES)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 PATIENCE_SECONDS = 1.0  # bodies of usual chats arrive with their headers
 BYTES_PER_SECOND_MIN = 1 << 20  # of a body whose length is known: pasted documents and pictures take longer
+MORE_SECONDS_MAX = 4.0  # for its length: a client may announce what it never sends
 CROWD_SHARE = 0.75  # of the places
 LOOK_SECONDS = 0.25  # as long as there is a crowd
 
@@ -27,7 +28,8 @@ class Upload:
 
     def wait(self, length: int = 0) -> None:
         """From now on its body is waited for. `length`: its bytes; 0 where nobody knows."""
-        self.late_at = asyncio.get_running_loop().time() + PATIENCE_SECONDS + length / BYTES_PER_SECOND_MIN
+        self.late_at = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        self.late_at += min(length / BYTES_PER_SECOND_MIN, MORE_SECONDS_MAX)
 
     @property
     def has_given_up(self) -> bool:

@@ -45,6 +45,19 @@ async def accepts_connections(host: str, port: int) -> bool:
     return True
 
 
+async def refuses_connections(host: str, port: int) -> bool:
+    """Whether nobody listens there: a busy listener lets others wait, and refuses nobody."""
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            _, writer = await asyncio.open_connection(host, port)
+    except ConnectionRefusedError:
+        return True
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return False
+
+
 async def milvus_answers(uri: str) -> bool:
     """Whether Milvus or Milvus Lite answers a call; a refusal for a missing password counts as an answer."""
     host, port = address_of(uri)

@@ -254,7 +254,10 @@ def bootstrap_values(
 
 def _admin_of(settings: Settings) -> int | Path:
     if settings.envoy_admin_port is None and not settings.run_dir:
-        raise BadSetting("envoy_admin_port is needed for an Envoy that `memproxy up` does not start, such as 9901")
+        raise BadSetting(
+            "envoy_admin_port is needed for an Envoy that `memproxy up` does not start: set MEMPROXY_ENVOY_ADMIN_PORT, "
+            "such as to 9901"
+        )
     return settings.envoy_admin_socket if settings.envoy_admin_port is None else settings.envoy_admin_port
 
 

@@ -325,7 +325,7 @@ class Supervisor:
     async def _envoy_is_deaf(self) -> bool:
         """Whether it answers on its admin page, and nobody listens where clients come in."""
         settings = self._run.settings
-        if await probes.accepts_connections(*proxy_address(settings)):
+        if not await probes.refuses_connections(*proxy_address(settings)):
             return False
         return await probes.answers_http(envoy_admin(settings), "/ready")
 

@@ -39,8 +39,8 @@ class TrustedPages:
 
     def is_known_host(self, sent: PageHeaders) -> bool:
         """Whether we were called by a name of this machine, or of a trusted page."""
-        named = {origin.partition("://")[2] for origin in self.origins}
-        return bool(sent.hosts) and all(_HOST.fullmatch(one) or one.lower() in named for one in sent.hosts)
+        named = {urlsplit(origin).hostname for origin in self.origins}
+        return bool(sent.hosts) and all(_HOST.fullmatch(one) or _name_of(one) in named for one in sent.hosts)
 
     def is_trusted_origin(self, sent: PageHeaders, *, may_be_host: bool = False) -> bool:
         """Whether no page sent this, or a trusted one. `may_be_host`: also a page of the host that was called."""
@@ -62,6 +62,14 @@ class TrustedPages:
         if not sent.origins and not _OF_OURS.issuperset(one.lower() for one in sent.fetch_sites):
             return True
         return any(one.partition(";")[0].strip().lower() in _OF_FORMS for one in sent.content_types)
+
+
+def _name_of(host: str) -> str:
+    """Without its port, in lower case; "" for what is no host."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
 
 
 LOOPBACK_PAGES = TrustedPages()

@@ -42,12 +42,18 @@ def test_a_bad_request_with_a_note_is_a_refusal_and_a_good_one_is_none() -> None
     assert note_outcome(b"200", "system") == NoteOutcome("m", Placement.SYSTEM, is_refused=False)
 
 
-@pytest.mark.parametrize("status", [b"500", b"422", b"503"])
+@pytest.mark.parametrize("status", [b"500", b"422"])
 @pytest.mark.parametrize(
-    "said", ["System message must be at the beginning.", "Jinja Exception: no", "Conversation roles must alternate"]
+    "said",
+    ["System message must be at the beginning.", "Jinja Exception: no", "Unexpected role 'system' after role 'user'"],
 )
-def test_a_refusal_in_words_counts_whatever_its_status(status: bytes, said: str) -> None:
+def test_a_refusal_in_words_counts_as_one_that_says_400(status: bytes, said: str) -> None:
     assert note_outcome(status, said=said) == NoteOutcome("m", Placement.BEFORE_LAST_USER, is_refused=True)
+
+
+@pytest.mark.parametrize("status", [b"401", b"429", b"503"])
+def test_overload_and_keys_are_no_refusal_of_messages_whatever_they_name(status: bytes) -> None:
+    assert note_outcome(status, said="Rate limit reached for the chat template project") is None
 
 
 TOO_LONG = b"""{"error": {"message": "This model's maximum context length is 4096 tokens. However, you requested 5000

@@ -53,6 +53,14 @@ async def test_a_long_body_has_the_time_of_its_bytes_and_no_more() -> None:
     assert {one.result() for one in short} == {"given up"}
 
 
+async def test_what_a_client_announces_and_never_sends_keeps_no_place_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("extproc.uploads.MORE_SECONDS_MAX", LOOK_SECONDS)
+    uploads = Uploads(4)
+    async with asyncio.TaskGroup() as tasks:
+        slow = [tasks.create_task(upload(uploads, length=1 << 25)) for _ in range(3)]
+    assert {one.result() for one in slow} == {"given up"}
+
+
 async def test_a_crowd_of_slow_ones_thins_out_even_if_nobody_else_comes() -> None:
     uploads = Uploads(4)
     began = asyncio.get_running_loop().time()

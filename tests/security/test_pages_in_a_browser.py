@@ -70,9 +70,12 @@ def test_a_page_of_another_origin_gets_no_note_and_plants_nothing(
     product, user = shared_product, "visitor of a page"
     knows_the_cat(product, user)
     page.goto(f"http://{EVIL}:{site}/")
+    before = len(upstream.received)
     for kind in ("text/plain", "application/json"):
         page.evaluate(CHAT, [product.url, user, "What is my cat called? My dog is called Rex.", kind])
-    assert all("Mochi" not in one.system_text() for one in upstream.received[-2:] if one.method == "POST")
+    arrived = [one for one in upstream.received[before:] if one.method == "POST"]
+    assert arrived, "a body declared as text is sent without asking"
+    assert all("Mochi" not in one.system_text() for one in arrived)
     assert product.flush(user) == {"pending": 0, "failed": 0}
     assert "rex" not in " ".join(sentences(product.memories(user)))
 

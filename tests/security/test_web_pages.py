@@ -70,10 +70,14 @@ def test_a_browser_that_names_no_origin_says_by_its_site_that_it_is_foreign(mode
     assert answered(mode, sec_fetch_site=b"same-origin") == Scope("ann")
 
 
-@pytest.mark.parametrize("host", [b"evil.example:8080", b"127.0.0.1.evil.example", b"10.0.0.7"])
+@pytest.mark.parametrize("host", [b"evil.example:8080", b"127.0.0.1.evil.example", b"10.0.0.8:3000", b"[x"])
 def test_a_page_that_points_its_own_name_at_this_machine_is_foreign(host: bytes) -> None:
     assert answered(IdentityMode.DEVELOPMENT, host) == FOREIGN
     assert answered(IdentityMode.DEVELOPMENT, host, origin=b"http://" + host, sec_fetch_site=b"same-origin") == FOREIGN
+
+
+def test_a_trusted_page_may_call_us_by_its_own_name_on_our_port() -> None:
+    assert answered(IdentityMode.DEVELOPMENT, b"App.example:8080", origin=b"https://app.example") == Scope("ann")
 
 
 def test_in_mode_header_the_gateway_knows_its_names_and_pages_of_the_host_itself_chat() -> None:

@@ -121,6 +121,11 @@ class Product:
         assert self.process.stdout is not None
         self.process.stdout.close()
 
+    @property
+    def store_uri(self) -> str:
+        """Of its own Milvus Lite."""
+        return (self.data_dir / "milvus.uri").read_text(encoding="ascii").strip()
+
     def admin(self) -> httpx.Client:
         """Of Envoy's admin page."""
         transport = httpx.HTTPTransport(uds=str(self.run_folder / "envoy-admin.sock"))

@@ -27,8 +27,7 @@ REMEMBERED_SECONDS = 60.0  # a refused chat asks again: the model behind a name 
 MODELS_MAX = 1_000  # cached; clients choose the names
 MODEL_CHARACTERS_MAX = 256  # no server has longer names
 MODELS_NAMED_MAX = 16  # probed before the first chat; a server with hundreds loads most of them on demand
-REFUSED = (400, 500)
-RENDERING = ("/tokenize", "/apply-template")
+REFUSED: Final = {"/tokenize": (400,), "/apply-template": (400, 500)}  # where conversations are rendered
 IN_FLIGHT_MAX = 4  # concurrent probes: many model names must not become many requests
 WAITING_MAX = 100  # waiting probes; further models are not probed
 
@@ -126,7 +125,7 @@ class TemplateProbe(UpstreamSession):
             return None
 
     async def _found_out(self, model: str) -> Placement | None:
-        for path in RENDERING:
+        for path in REFUSED:
             placement = await self._rendered(model, path)
             if placement is not None:
                 return placement
@@ -151,7 +150,7 @@ class TemplateProbe(UpstreamSession):
         except (aiohttp.ClientError, OSError):
             return None
         if status != OK:
-            return False if status in REFUSED else None
+            return False if status in REFUSED[path] else None
         return True if answer is not None and answer.is_rendered else None
 
 
