@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -16,6 +17,7 @@ from prometheus_client import CollectorRegistry
 from memory.api.callers import USERS_ONLY
 from memory.api.rest import create_app
 from memory.api.service_tokens import ServiceToken
+from memory.model import Receipt
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
@@ -70,3 +72,10 @@ async def add_one(api: httpx.AsyncClient, content: str = "I like tea", **fields:
     answer = await api.post("/v1/memory", json={"memories": [{"content": content, **fields}]})
     assert answer.status_code == 201, answer.text
     return str(answer.json()["ids"][0])
+
+
+async def kept(parts: Parts, receipt: Receipt) -> None:
+    """Return once it can be read."""
+    parts.receipts.keep(receipt)
+    while await parts.receipts.get(receipt.user_id, receipt.id) is None:
+        await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A deployment's turn log on each adapter, and commands that open it by its settings, as an operator runs them."""
+"""Commands as an operator runs them, in this process; and deployments whose turn log they open by its settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redis_server import redis_server
 from turn_logs import DEPLOYMENTS, Deployment
 from typer.testing import CliRunner, Result
 
-from memory.cli import main
+from extproc.cli import memproxy
 from memory.processes import composition
 
 NOBODY = "http://127.0.0.1:1"  # no memories are needed
@@ -22,6 +22,16 @@ URLS: dict[str, Callable[[], str]] = {
     "redis": lambda: redis_server().url,
     "redis cluster": lambda: redis_nodes().url,
 }
+
+
+def run(*words: object, code: int = 0, answer: str | None = None, **environment: str) -> Result:
+    """With metrics of its own, as a process has them. Raises what the command raises."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(composition, "REGISTRY", CollectorRegistry())
+        runner = CliRunner(env={"COLUMNS": "200", **environment})
+        result = runner.invoke(memproxy, [str(word) for word in words], input=answer, catch_exceptions=False)
+    assert result.exit_code == code, result.output
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +42,7 @@ class CommandWorld:
     config: Path
 
     def run(self, *words: str, code: int = 0, answer: str | None = None) -> Result:
-        result = run_command(self.config, *words, answer=answer)
-        assert result.exit_code == code, result.output
-        return result
-
-
-def run_command(config: Path, *words: str, answer: str | None = None) -> Result:
-    """With metrics of its own, as a process has them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(composition, "REGISTRY", CollectorRegistry())
-        given = [*words, "--config", str(config)]
-        return CliRunner(env={"COLUMNS": "200"}).invoke(main.commands, given, input=answer, catch_exceptions=False)
+        return run(*words, "--config", self.config, code=code, answer=answer)
 
 
 def command_world(kind: str, folder: Path) -> CommandWorld:

@@ -1,4 +1,7 @@
-"""Somebody without a mouse, who hears what is announced: keys, the focus, and words of live regions."""
+"""Somebody without a mouse, who hears what is announced: keys, the focus, and words of live regions.
+
+And an answer that is late.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,19 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from pages import SECONDS_MAX, Watched, tab_to
-from playwright.sync_api import Locator, Page, expect
+from pages import Watched, tab_to
+from playwright.sync_api import APIResponse, Locator, Page, Route, expect
 
 POLL_MS = 20
+SECONDS_MAX = 60.0  # ends what hangs; no time is judged
 
 
 class Keys:
     """Steps of a reader, in their order."""
 
-    def __init__(self, page: Page) -> None:
-        self.page = page
+    def __init__(self, watched: Watched) -> None:
+        self.page = watched.page
+        self.asked = watched.asked
         self._heard = 0
 
     def go(self, name: str, *, backward: bool = False, limit: int = 60) -> None:
@@ -63,6 +68,37 @@ class Keys:
 def by_keys(opening: AbstractContextManager[Watched], *, expected: tuple[str, ...] = ()) -> Iterator[Keys]:
     """A page that is used without a mouse. `expected`: parts of errors to ignore."""
     with opening as opened:
-        yield Keys(opened.page)
+        yield Keys(opened)
         assert opened.page.evaluate("pointed") == 0, "a mouse was used"
         opened.assert_clean(expected=expected)
+
+
+class HeldAnswer:
+    """What the server has done and the page does not know yet.
+
+    Of the first call by that method to an address that matches; the page gets it on `release`.
+    """
+
+    def __init__(self, page: Page, method: str, pattern: str) -> None:
+        self._page = page
+        self._method = method
+        self._held: tuple[Route, APIResponse] | None = None
+        page.route(pattern, self._hold)
+
+    def _hold(self, route: Route) -> None:
+        if route.request.method != self._method or self._held:
+            route.fallback()
+        else:
+            self._held = route, route.fetch()
+
+    def wait(self) -> None:
+        """Until the server has answered."""
+        until = time.monotonic() + SECONDS_MAX
+        while not self._held:
+            assert time.monotonic() < until, f"no {self._method} was answered"
+            self._page.wait_for_timeout(POLL_MS)
+
+    def release(self) -> None:
+        assert self._held, "nothing is held"
+        route, answer = self._held
+        route.fulfill(response=answer)

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from milvus_lite_server import MilvusLiteServer
-from page_users import memory, receipt
-from page_world import PageWorld, page_world
+from page_world import PageWorld, memory, page_world, receipt
 from pages import MY_PAGE, OPERATORS_PAGE, chromium, watched
 from playwright.sync_api import Browser, Page, expect
 

@@ -1,4 +1,5 @@
-"""The web page's API over a real library: Milvus Lite, SQLite and the packaged model, served on a port of loopback.
+"""The web page's API over a real library: Milvus Lite, SQLite and the packaged model, served on a port of loopback;
+and what its users have: memories with evidence, uses and a past, receipts, and nothing else.
 
 Its loop runs in a thread of its own, so that a browser can be driven from the caller's.
 """
@@ -25,8 +26,22 @@ from prometheus_client import CollectorRegistry
 from memory.adapters.http_probe import http_probe
 from memory.api.callers import CallerRules
 from memory.api.rest import create_app
-from memory.model import Change, ChangeKind, Memory, Message, Scope, Turn, TurnStatus
-from memory.model.recalled import Receipt
+from memory.model import (
+    CandidateVerdict,
+    CarriedNote,
+    Change,
+    ChangeKind,
+    Evidence,
+    Memory,
+    MemoryStatus,
+    Message,
+    RecallStatus,
+    Receipt,
+    ReceiptCandidate,
+    Scope,
+    Turn,
+    TurnStatus,
+)
 from memory.model.token_claims import ClaimNames
 from memory.ports import LearnDue
 from memory.processes import composition
@@ -38,6 +53,8 @@ from memory.settings import loader
 
 OPERATOR, PROGRAM = "mpt_operator-0123456789", "mpt_program-0123456789"
 MODES = ("development", "header", "jwt")
+DAY = 86_400.0
+QUESTION = "What should I bring to the tea party?"
 
 _Result = TypeVar("_Result")
 
@@ -157,7 +174,7 @@ def page_world(folder: Path, milvus: MilvusLiteServer, collection: str) -> Itera
         finally:
             for one in started:
                 one.loop.call_soon_threadsafe(is_over.set)
-            thread.join(20)
+            thread.join(60)
             sockets.close()
 
 
@@ -192,3 +209,52 @@ def many(memory: Memory, count: int, content: Callable[[int], str]) -> list[Memo
         )
         for number in range(count)
     ]
+
+
+def memory(user: str, name: str, content: str, *, days: float = 1.0, **fields: Any) -> Memory:
+    """`days`: how long ago it was said."""
+    at = composition.SYSTEM_CLOCK() - days * DAY
+    return Memory(f"{user}-{name}", user, content, at, at, at, **fields)
+
+
+def receipt(user: str, name: str, *memory_ids: str, query: str = QUESTION, hours: float = 2.0) -> Receipt:
+    """A chat whose note held these memories, or that found nothing."""
+    return Receipt(
+        f"r-{user}-{name}",
+        user,
+        composition.SYSTEM_CLOCK() - hours * 3_600.0,
+        RecallStatus.USED if memory_ids else RecallStatus.EMPTY,
+        "found" if memory_ids else "nothing_relevant",
+        query=query,
+        candidates=tuple(ReceiptCandidate(one, 0.8, {}, CandidateVerdict.INJECTED) for one in memory_ids),
+        notes=(CarriedNote(None, memory_ids, 21 * len(memory_ids), is_new=True),) if memory_ids else (),
+        timings_ms={"embed": 4.2, "search": 6.1, "rank": 1.3},
+    )
+
+
+def fill(world: PageWorld, user: str) -> None:
+    """Three memories that are current, one of which replaced another, and one in the archive."""
+    world.put(
+        memory(
+            user,
+            "tea",
+            "Prefers green tea to coffee",
+            days=1,
+            category="preference",
+            evidence=(Evidence("I'd rather have green tea than coffee", "t1"),),
+            access_count=2,
+        ),
+        memory(user, "city", "Lives in Porto", days=3, evidence=(Evidence("we moved to Porto last week", "t2"),)),
+        memory(user, "dog", "Has a dog called Kim", days=3, project_id="home"),
+        memory(
+            user,
+            "old-city",
+            "Lives in Braga",
+            days=300,
+            status=MemoryStatus.SUPERSEDED,
+            superseded_by=f"{user}-city",
+            superseded_at=composition.SYSTEM_CLOCK(),
+        ),
+        memory(user, "archived", "Was looking for a used bicycle", days=400, status=MemoryStatus.ARCHIVED),
+    )
+    world.keep(receipt(user, "tea", f"{user}-tea"), receipt(user, "none", query="What is 2 + 2?", hours=1.0))

@@ -49,9 +49,9 @@ def served_library(
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=lambda: asyncio.run(serve(listener)))
         thread.start()
-        assert is_up.wait(10)
+        assert is_up.wait(60)
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             started[0].should_exit = True
-            thread.join(10)
+            thread.join(60)

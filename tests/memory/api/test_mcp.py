@@ -1,4 +1,4 @@
-"""The MCP server with the SDK's own client: over HTTP, and over standard input and output."""
+"""The MCP server with the SDK's own client: over HTTP, over standard input and output, and where it cannot load."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import pytest_asyncio
 import uvicorn
-from api_parts import SECRET, claims
+from api_parts import ANN, SECRET, claims
 from library_parts import Parts
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from project_world import CLAIMS, ProjectWorld, project_world
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from memory.api.callers import USERS_ONLY, CallerRules
 from memory.api.mcp import MemoryMcp
-from memory.api.mcp_on_demand import PATHS, McpOnDemand
+from memory.api.mcp_on_demand import PATHS, McpOnDemand, McpServer
 from memory.api.rest import create_app
 from memory.model.projects import ProjectRole
 from memory.processes.composition import SYSTEM_CLOCK
@@ -213,30 +215,6 @@ async def test_the_same_tools_work_over_standard_input_and_output(url: str) -> N
         assert (await called(again, "memory_stats"))["active"] == 1
 
 
-async def test_the_server_is_loaded_with_the_first_call_for_it() -> None:
-    loaded: list[str] = []
-
-    class Served:
-        async def app(self, scope: Any, receive: Any, send: Any) -> None:
-            loaded.append(scope["path"])
-
-        @asynccontextmanager
-        async def running(self) -> AsyncIterator[None]:
-            loaded.append("running")
-            yield
-
-    def load() -> Any:
-        loaded.append("loaded")
-        return Served()
-
-    on_demand = McpOnDemand(load)
-    async with on_demand.running():
-        assert loaded == []
-        for path in PATHS:
-            await on_demand({"path": path}, None, None)  # type: ignore[arg-type]
-    assert loaded == ["loaded", "running", *PATHS]
-
-
 async def test_a_model_is_refused_while_the_user_has_opted_out(url: str, parts: Parts) -> None:
     async with client(url, x_authz_user_id="ann") as ann:
         saved = await called(ann, "memory_save", content="User is allergic to penicillin")
@@ -246,3 +224,30 @@ async def test_a_model_is_refused_while_the_user_has_opted_out(url: str, parts: 
         shown = await called(ann, "memory_stats")
         assert (shown["active"], shown["opted_out"]) == (1, True)
         assert await called(ann, "memory_delete", memory_id=saved["id"]) == {"deleted": 1}
+
+
+def load_broken() -> McpServer:
+    import memory.api.no_such_module  # type: ignore[import-not-found]  # as an SDK that is not there
+
+    raise AssertionError(memory.api.no_such_module)
+
+
+async def test_without_its_sdk_mcp_is_503_and_the_rest_goes_on(parts: Parts) -> None:
+    mcp = McpOnDemand(load_broken)
+    app = create_app(
+        parts.library,
+        identity_mode="development",
+        edge_secret="",
+        instruments=Instruments(SYSTEM_CLOCK, Metrics(CollectorRegistry())),
+        routes=mcp.routes,
+    )
+    transport = httpx.ASGITransport(app)
+    async with mcp.running(), httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=ANN) as api:
+        with capture_logs() as logs:
+            for path in PATHS * 2:
+                answer = await api.post(path, json={})
+                assert answer.status_code == 503
+                assert answer.json()["error"]["code"] == "unavailable"
+                assert (await api.get("/v1/memory/stats")).status_code == 200
+    assert [line["log_level"] for line in logs] == ["error"]
+    assert logs[0]["module"] == "memory.api.no_such_module"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import schemathesis
-from api_parts import ANN
-from explored_api import explore
+from api_parts import ANN, kept
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from library_parts import NOW, Parts, report
 from prometheus_client import CollectorRegistry
 from schemathesis.checks import not_a_server_error
@@ -46,9 +45,7 @@ EXPLORING = settings(
     database=None,
     suppress_health_check=list(HealthCheck),
 )
-# Of each operation in each way: the whole takes some seconds; in `make soak`, minutes.
-EXAMPLES, LONG_EXAMPLES = 3, 100
-LONG_SECONDS = 300  # of Schemathesis' own run in `make soak`
+EXAMPLES = 2  # of each operation in each way
 KNOWN = {
     "memories": "m1",
     "operator": "one",
@@ -93,11 +90,8 @@ async def fill(parts: Parts) -> None:
     """One of each resource, so that answers with content are checked as well."""
     quoted = (Evidence("I like tea", "t1"),)
     await parts.put(Memory("m1", "ann", "I like tea", NOW, NOW, NOW, category="preference", evidence=quoted))
-    parts.receipts.keep(
-        Receipt("r1", "ann", NOW, RecallStatus.USED, "found", notes=(CarriedNote(None, ("m1",), 9, is_new=True),))
-    )
-    while await parts.receipts.get("ann", "r1") is None:
-        await asyncio.sleep(0.001)
+    note = CarriedNote(None, ("m1",), 9, is_new=True)
+    await kept(parts, Receipt("r1", "ann", NOW, RecallStatus.USED, "found", notes=(note,)))
     await parts.reports.keep(report("one", at=NOW))
     await parts.erasures.begun("ann", ErasureRequest("e1", NOW, NOW, {"memories": 1}))
     for session in ("s1", "s2", "s3"):
@@ -153,17 +147,10 @@ def probe(operation: Any, url: str, exploring: settings) -> set[int]:
     return statuses
 
 
-@pytest.mark.parametrize(
-    "is_long",
-    [
-        pytest.param(False, marks=pytest.mark.full("some hundred requests to a library on disk")),
-        pytest.param(True, marks=pytest.mark.soak("minutes of them")),
-    ],
-)
+@pytest.mark.parametrize("examples", [EXAMPLES, pytest.param(100, marks=pytest.mark.soak("minutes of them"))])
 def test_every_answer_is_as_the_document_says_and_none_is_a_fault_of_ours(
-    url: str, document: dict[str, Any], tmp_path: Path, *, is_long: bool
+    url: str, document: dict[str, Any], examples: int
 ) -> None:
-    exploring = settings(EXPLORING, max_examples=LONG_EXAMPLES if is_long else EXAMPLES)
     schema = schemathesis.openapi.from_dict(document)
     operations = [found.ok() for found in schema.get_all_operations()]
     assert len(operations) == len(operations_of(document)) >= 40
@@ -171,12 +158,40 @@ def test_every_answer_is_as_the_document_says_and_none_is_a_fault_of_ours(
     first, last = "/v1/memory/opt-out", ("/v1/memory", "/v1/memory/everything")  # who has opted out is refused
     order = {one: (one.path != first, one.method == "delete", one.path in last) for one in operations}
     for operation in sorted(operations, key=order.__getitem__):
+        exploring = settings(EXPLORING, max_examples=examples)
         statuses[operation.definition.raw["operationId"]] = probe(operation, url, exploring)
     refused = {name for name, codes in statuses.items() if min(codes) >= 400}
     assert refused == set()
-    if is_long:
-        found = explore(document, url, tmp_path, user="ann", seconds=LONG_SECONDS)
-        assert not found, found
+
+
+EDGES = st.sampled_from([0, -1, 2**53, 2**64, 10**40, 1e308, -0.0, "", " ", "\x00", "\u200b", "user", "semantic"])
+TEXT = st.text(st.characters(exclude_categories=[]), max_size=20)  # lone halves of surrogate pairs included
+
+
+@pytest.mark.full("some hundred requests to a library on disk")
+def test_no_request_breaks_the_api(url: str, document: dict[str, Any]) -> None:
+    """JSON with the document's own names, and bytes that are none."""
+    types = document["components"]["schemas"].values()
+    names = st.sampled_from(sorted({name for one in types for name in one.get("properties", ())}))
+    shaped = st.recursive(
+        st.none() | st.booleans() | EDGES | TEXT | st.floats(),
+        lambda below: st.lists(below, max_size=3) | st.dictionaries(names | TEXT, below, max_size=4),
+        max_leaves=12,
+    )
+    bodies = st.binary(max_size=40) | shaped.map(lambda value: json.dumps(value).encode())
+    taking = [(path, m) for path, ms in document["paths"].items() for m, one in ms.items() if "requestBody" in one]
+    with httpx.Client(base_url=url, headers=ANN | {"content-type": "application/json"}) as client:
+
+        @settings(EXPLORING, max_examples=300)
+        @given(call=st.sampled_from(taking), body=bodies, parameter=TEXT)
+        def send(call: tuple[str, str], body: bytes, parameter: str) -> None:
+            path, method = call
+            text = parameter.encode(errors="replace").decode()
+            answer = client.request(method, path.replace("{id}", "x"), content=body, params={"project_id": text})
+            assert answer.status_code < 500, answer.text
+            assert ("error" in answer.json()) == (answer.status_code >= 400)
+
+        send()
 
 
 def test_unknown_fields_are_refused_where_the_document_says_so(url: str, document: dict[str, Any]) -> None:
@@ -226,27 +241,6 @@ def test_each_operation_has_an_id_a_description_and_errors_in_one_shape(document
     ]
     assert len(refusals) > 200
     assert set(refusals) == {"#/components/schemas/ErrorBody"}
-
-
-def test_the_document_names_the_tags_of_memories_and_what_they_are_for(document: dict[str, Any]) -> None:
-    calls = document["paths"]["/v1/memory/{id}"]
-    view = {"$ref": "#/components/schemas/MemoryView"}
-    for method in ("get", "patch"):
-        answer = calls[method]["responses"]["200"]
-        assert (answer["content"]["application/json"]["schema"], list(answer["headers"])) == (view, ["ETag"])
-    headers = {m: [one["name"] for one in c["parameters"] if one["in"] == "header"] for m, c in calls.items()}
-    assert headers == {"get": ["If-None-Match"], "patch": ["If-Match"], "delete": ["If-Match"]}
-    assert "content" not in calls["get"]["responses"]["304"]
-    assert {method for method, call in calls.items() if "412" in call["responses"]} == {"patch", "delete"}
-
-
-def test_the_document_says_which_bodies_may_be_left_out(document: dict[str, Any], url: str) -> None:
-    calls = {one["operationId"]: (path, one) for path, m in document["paths"].items() for one in m.values()}
-    optional = {name for name, (_, one) in calls.items() if one.get("requestBody", {}).get("required") is False}
-    assert optional == {"flush", "compressConversation", "compressConversationOnApiPort"}
-    for name in optional:
-        path = calls[name][0].replace("{id}", "s1")
-        assert httpx.post(url + path, headers=ANN).status_code in (200, 404), name  # what they concern may be gone
 
 
 def test_the_document_says_who_may_call(document: dict[str, Any]) -> None:

@@ -6,13 +6,11 @@ from typing import Any
 
 import httpx
 import pytest
-from api_parts import ANN, BOB, add_one, api_of, assert_refused
+from api_parts import BOB, add_one, api_of, assert_refused
 from library_parts import NOW, Parts
-from prometheus_client import CollectorRegistry
 
 from memory.model import Evidence, Memory, MemoryStatus, RequestOptions
 from memory.model.claim_filters import ClaimFilter
-from memory.runtime.metrics import Metrics
 
 
 async def test_what_is_created_is_found_shown_changed_and_deleted(api: httpx.AsyncClient) -> None:
@@ -80,32 +78,6 @@ async def test_a_listing_goes_by_pages_status_type_and_time(api: httpx.AsyncClie
     second = (await api.get("/v1/memory", params={"limit": 3, "cursor": first["next_cursor"]})).json()
     assert [m["content"] for m in first["memories"] + second["memories"]] == [f"number {i}" for i in (4, 3, 2, 1, 0)]
     assert second["next_cursor"] is None
-
-
-async def test_a_listing_goes_by_the_claim_of_a_memory(api: httpx.AsyncClient, parts: Parts) -> None:
-    home = {"attribute": "home", "made_by": "trained-3"}
-    await parts.put(
-        Memory("bonn", "ann", "I lived in Bonn", 1, 1, 1, values=("Bonn",), status=MemoryStatus.SUPERSEDED, **home),
-        Memory("ulm", "ann", "I live in Ulm", 2, 2, 2, values=("Ulm",), **home),
-        Memory("tom", "ann", "Tom is my cat", 3, 3, 3, subject="pet", name="Tom", memory_type="episodic"),
-        Memory("tim", "ann", "Tim is my dog", 4, 4, 4, subject="pet", name="Tim"),
-    )
-
-    async def ids(**parameters: Any) -> list[str]:
-        return [m["id"] for m in (await api.get("/v1/memory", params=parameters)).json()["memories"]]
-
-    assert await ids(attribute="HOME") == ["ulm"]
-    assert await ids(attribute="home", status="all") == ["ulm", "bonn"]
-    assert await ids(attribute="home", status="all", value="bonn") == ["bonn"]
-    assert await ids(attribute="home", status="active", as_of=1.5) == []
-    assert await ids(attribute="home", status="all", as_of=1.5) == ["bonn"]
-    assert await ids(subject="pet", memory_type="episodic") == ["tom"]
-    assert await ids(subject="", name="tim", value="") == ["tim"]
-    assert await ids(name='" or user_id != "') == []
-    first = (await api.get("/v1/memory?subject=pet&limit=1")).json()
-    assert [m["id"] for m in first["memories"]] == ["tim"]
-    assert await ids(subject="pet", limit=1, cursor=first["next_cursor"]) == ["tom"]
-    assert_refused(await api.get("/v1/memory", params={"name": "x" * 1_001}), 400, "name")
 
 
 async def test_a_search_hands_everything_to_the_ranking(api: httpx.AsyncClient, parts: Parts) -> None:
@@ -176,21 +148,6 @@ async def test_health_follows_the_store_and_liveness_does_not(parts: Parts, monk
         assert [(await api.get(path)).status_code for path in ("/health", "/healthz")] == [200, 200]
         monkeypatch.setattr(parts.store, "is_ready", is_down)
         assert [(await api.get(path)).status_code for path in ("/health", "/healthz")] == [503, 200]
-
-
-async def test_calls_are_counted_by_route_and_code_and_nothing_that_a_client_chose(parts: Parts) -> None:
-    metrics = Metrics(CollectorRegistry())
-    async with api_of(parts, metrics=metrics, headers=ANN) as api:
-        one = await add_one(api)
-        await api.get(f"/v1/memory/{one}")
-        await api.get("/v1/memory/somebody-elses")
-    counted = {
-        (sample.labels["route"], sample.labels["code"])
-        for family in metrics.registry.collect()
-        for sample in family.samples
-        if sample.name == "memproxy_api_seconds_count"
-    }
-    assert counted == {("/v1/memory", "201"), ("/v1/memory/{id}", "200"), ("/v1/memory/{id}", "404")}
 
 
 async def test_times_leave_as_whole_seconds_of_utc(api: httpx.AsyncClient) -> None:

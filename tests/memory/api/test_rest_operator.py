@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from api_parts import ANN, BOB, SECRET, api_of, assert_refused, claims, service_token, with_token
+from api_parts import ANN, BOB, SECRET, api_of, assert_refused, claims, kept, service_token, with_token
 from library_parts import NOW, Parts, library_parts, report
 
 from memory.api.callers import CallerRules
@@ -49,7 +48,8 @@ async def filled(parts: Parts) -> None:
     """A memory, a receipt and two dead letters of ann, each with texts of hers."""
     await parts.put(Memory("m1", "ann", f"I like {MARKER}", NOW, NOW, NOW))
     verdicts = (CandidateVerdict.INJECTED, CandidateVerdict.IRRELEVANT, CandidateVerdict.IRRELEVANT)
-    parts.receipts.keep(
+    await kept(
+        parts,
         Receipt(
             "r1",
             "ann",
@@ -61,31 +61,26 @@ async def filled(parts: Parts) -> None:
             candidates=tuple(ReceiptCandidate(f"m{n}", 0.5, {}, verdict) for n, verdict in enumerate(verdicts)),
             notes=(CarriedNote(None, ("m1",), 9, is_new=True),),
             timings_ms={"embed": 3.5},
-        )
+        ),
     )
     for session in ("s1", "s2"):
         await parts.library.append_turn(Scope("ann", session_id=session), [Message("user", f"I live in {MARKER}")])
         lease = await parts.lease()
         assert lease is not None
         await parts.turn_log.move_to_dead_letters(lease, now=NOW, reason="no answer")
-    while await parts.receipts.get("ann", "r1") is None:
-        await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize("mode", ["header", "jwt"])
-@pytest.mark.parametrize(("method", "path", "body"), CALLS)
-async def test_only_a_token_with_the_scope_operate_is_admitted(
-    parts: Parts, mode: str, method: str, path: str, body: Any
-) -> None:
+async def test_only_a_token_with_the_scope_operate_is_admitted(parts: Parts, mode: str) -> None:
     edge = claims(sub="ann") if mode == "jwt" else ANN | {"x-memory-edge-secret": SECRET}
+    two = [*with_token(OPERATOR).items(), *with_token(PROGRAM).items()]
     async with api_of(parts, identity_mode=mode, rules=RULES) as api:
-        assert (await api.request(method, path, json=body, headers=with_token(OPERATOR))).is_success
-        for headers in ({}, edge):
-            assert_refused(await api.request(method, path, json=body, headers=headers), 403, "operate")
-        assert_refused(await api.request(method, path, json=body, headers=with_token(PROGRAM)), 403, "operate")
-        assert_refused(await api.request(method, path, json=body, headers=with_token("mpt_guess")), 401)
-        two = [*with_token(OPERATOR).items(), *with_token(PROGRAM).items()]
-        assert_refused(await api.request(method, path, json=body, headers=two), 401)
+        for method, path, body in CALLS:
+            assert (await api.request(method, path, json=body, headers=with_token(OPERATOR))).is_success
+            for headers in ({}, edge, with_token(PROGRAM)):
+                assert_refused(await api.request(method, path, json=body, headers=headers), 403, "operate")
+            for unknown in (with_token("mpt_guess"), two):
+                assert_refused(await api.request(method, path, json=body, headers=unknown), 401)
         assert_refused(await api.get("/v1/memory?user_id=ann", headers=with_token(OPERATOR)), 403, "no scope read")
 
 
@@ -123,32 +118,21 @@ async def test_operators_see_ids_states_and_times_and_no_text_of_a_user(parts: P
     )
 
 
-async def test_named_dead_letters_are_replayed_and_no_others(parts: Parts) -> None:
+@pytest.mark.parametrize(("call", "done", "retrying"), [("replay", "replayed", 1), ("drop", "dropped", 0)])
+async def test_named_dead_letters_are_replayed_or_dropped_and_no_others(
+    parts: Parts, call: str, done: str, retrying: int
+) -> None:
     await filled(parts)
+    path = "/v1/memory/operator/dead-letters"
     async with api_of(parts) as api:
-        first, second = (await api.get("/v1/memory/operator/dead-letters")).json()["dead_letters"]
-        replay = "/v1/memory/operator/dead-letters/replay"
-        assert_refused(await api.post(replay, json={"ids": []}), 400)
-        assert_refused(await api.post(replay, json={}), 400)
-        assert (await api.post(replay, json={"ids": [second["id"], "no such"]})).json() == {"replayed": 1}
-        left = (await api.get("/v1/memory/operator/dead-letters")).json()["dead_letters"]
-        assert [one["id"] for one in left] == [first["id"]]
+        first, second = (await api.get(path)).json()["dead_letters"]
+        for body in ({"ids": []}, {}, {"id": first["id"]}):
+            assert_refused(await api.post(f"{path}/{call}", json=body), 400)
+        assert (await api.post(f"{path}/{call}", json={"ids": [second["id"], "no such"]})).json() == {done: 1}
+        assert [one["id"] for one in (await api.get(path)).json()["dead_letters"]] == [first["id"]]
         queue = (await api.get("/v1/memory/operator/queue")).json()
-        assert (queue["retrying"], queue["dead"]) == (1, 1)
-
-
-async def test_dropped_dead_letters_are_gone_and_their_turns_stay(parts: Parts) -> None:
-    await filled(parts)
-    async with api_of(parts) as api:
-        first, second = (await api.get("/v1/memory/operator/dead-letters")).json()["dead_letters"]
-        drop = "/v1/memory/operator/dead-letters/drop"
-        assert_refused(await api.post(drop, json={"ids": []}), 400)
-        assert_refused(await api.post(drop, json={"id": first["id"]}), 400)
-        assert (await api.post(drop, json={"ids": [first["id"], "no such"]})).json() == {"dropped": 1}
-        left = (await api.get("/v1/memory/operator/dead-letters")).json()["dead_letters"]
-        assert [one["id"] for one in left] == [second["id"]]
-        replay = "/v1/memory/operator/dead-letters/replay"
-        assert (await api.post(replay, json={"ids": [first["id"]]})).json() == {"replayed": 0}
+        assert (queue["retrying"], queue["dead"]) == (retrying, 1)
+        assert (await api.post(f"{path}/replay", json={"ids": [second["id"]]})).json() == {"replayed": 0}
     assert len([turn async for turn in parts.turn_log.turns("ann")]) == 2
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import Any
 
 import httpx
 import pytest
-from api_parts import ANN, BOB, add_one, api_of, assert_refused
+from api_parts import ANN, BOB, add_one, api_of, assert_refused, claims
 from library_parts import Parts
 
 from memory.api.callers import CallerRules
@@ -120,10 +119,9 @@ async def test_erasing_everything_keeps_the_opt_out(api: httpx.AsyncClient) -> N
 
 
 async def test_a_token_for_some_projects_does_not_decide_for_all_of_the_user(parts: Parts) -> None:
-    claims = base64.urlsafe_b64encode(json.dumps({"sub": "ann", "project": ["p"]}).encode()).decode().rstrip("=")
-    rules = CallerRules(ClaimNames(project="project"))
-    headers = {"x-memory-token-claims": claims, "x-memory-edge-secret": "s3cret"}
-    async with api_of(parts, identity_mode="jwt", rules=rules, headers=headers) as bounded:
+    rules = CallerRules(ClaimNames(project="projects"))
+    bound = claims(sub="ann", projects=["p"])
+    async with api_of(parts, identity_mode="jwt", rules=rules, headers=bound) as bounded:
         for method in ("GET", "PUT", "DELETE"):
             assert_refused(await bounded.request(method, PATH), 403, "forbidden")
     async with api_of(parts, headers=ANN) as ann:

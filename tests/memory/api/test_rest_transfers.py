@@ -45,7 +45,7 @@ async def test_what_is_exported_is_imported_elsewhere(api: httpx.AsyncClient, tm
         assert found[0].json()["memories"] == renamed(found[1], new_ids)["memories"] != []
         assert (await elsewhere.get("/v1/profile")).json()["pinned"] == ["Answer in German"]
         await elsewhere.delete(f"/v1/memory/{imported_id('ann', ids[0])}")
-        again = await elsewhere.post("/v1/memory/import", content=answer.content, headers=LINES)
+        again = await elsewhere.post("/v1/memory/import", content=answer.content.rstrip(), headers=LINES)
         assert again.json() == {"stored": 0, "present": 2, "forgotten": 1, "profiles": 0, **NO_RECORD}
 
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_worlds import run
 from hypothesis import given
 from hypothesis import strategies as st
 from library_parts import Parts
 from served_library import served_library
-from typer.testing import CliRunner, Result
 
-from memory.cli import main
 from memory.cli.customer_rows import ColumnMap, csv_rows, json_rows, memory_rows
 from memory.cli.memory_rows import BATCH_BYTES_MAX, BATCH_ROWS_MAX, MemoryRow, RowProblems, batches
 from memory.errors import BadInput
@@ -44,13 +43,6 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "customers.csv"
     path.write_text(CUSTOMERS)
     return path
-
-
-def run(*words: object, code: int = 0) -> Result:
-    runner = CliRunner(env={"COLUMNS": "200"})
-    result = runner.invoke(main.commands, [str(word) for word in words], catch_exceptions=False)
-    assert result.exit_code == code, result.output
-    return result
 
 
 def started(file: Path, url: str, *words: object) -> dict[str, Any]:
@@ -97,6 +89,9 @@ def test_one_wrong_row_and_nothing_is_stored(file: Path, url: str) -> None:
     assert contents(url, "ann@x.example") == []
     file.write_text(CUSTOMERS + "bob@x.example,,Coil,2024-05-01,\n")
     assert started(file, url, "--skip-incomplete")["incomplete"] == 1
+    file.write_bytes(CUSTOMERS.encode() + b"bob@x.example,B\0b,Coil,2024-05-01,\n")
+    with pytest.raises(BadInput, match=r"line 6: content has the control character U\+0000"):
+        started(file, url, "--dry-run")
 
 
 def test_rows_of_json_lines_are_the_same_as_of_csv(tmp_path: Path, url: str) -> None:
@@ -132,12 +127,6 @@ def test_a_row_that_cannot_be_a_memory_is_named(tmp_path: Path, line: str, said:
     words = ("--metadata-column", "note") if '"note"' in line else ()
     with pytest.raises(BadInput, match=said):
         run("bootstrap", rows, "--user-column", "email", "--content-template", "Has plan {plan}", "--dry-run", *words)
-
-
-def test_a_byte_that_is_no_text_is_named_with_its_row_of_csv(file: Path) -> None:
-    file.write_bytes(CUSTOMERS.encode() + b"bob@x.example,B\0b,Coil,2024-05-01,\n")
-    with pytest.raises(BadInput, match=r"line 6: content has the control character U\+0000"):
-        run("bootstrap", file, "--user-column", "email", "--content-template", TEMPLATE, "--dry-run")
 
 
 @pytest.mark.parametrize(

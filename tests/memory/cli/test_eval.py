@@ -1,4 +1,4 @@
-"""`memproxy eval` as a user starts it: what it prints, what it writes, and what it refuses."""
+"""`memproxy eval`: what it prints, what it writes, and what it refuses. One run is a process, as a user starts it."""
 
 from __future__ import annotations
 
@@ -6,29 +6,28 @@ import asyncio
 import gzip
 import json
 import re
-import subprocess
-import sys
-import threading
-from collections.abc import Callable
-from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
+from chat_server import FakeModelServer, running_chat_server
+from command_worlds import run
 from drawn_lines import drawn_lines
 from eval_command import evaluated
+from scripted_model import scripted
+from served_app import served
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from extproc.cli import main
 from memory.adapters.evaluation_reports import FolderOfReports
+from memory.errors import BadInput, Unavailable
 from memory.model.evaluation_reports import EvaluationReport
-from memory.runtime import logs
 
 DATA = Path(__file__).parents[2] / "data"
-Run = Callable[..., subprocess.CompletedProcess[str]]
-Refused = Callable[..., tuple[object, str]]
-
 TALK = {
     "sample_id": "made-up",
     "conversation": {
@@ -52,31 +51,21 @@ UPDATE = {
     "keep": [],
     "probe": {"query": "Where do I live?", "must": ["York"], "must_not": ["live in Leeds"]},
 }
+WANTED, UNWANTED = "I teach chemistry at a night school.", "I took the bus home."
+ASIDE = {"role": "assistant", "content": "Good for you."}
+SAID = [{"role": "user", "content": WANTED}, ASIDE, {"role": "user", "content": UNWANTED}]
+LEARNT = {
+    "id": "own-llm-1",
+    "lang": "en",
+    "sessions": [{"at": "2025-03-04T09:00:00Z", "messages": SAID}],
+    "expect": [{"ideal": "teaches chemistry", "all": ["chemistry"], "any": [], "evidence": WANTED}],
+    "forbid": [],
+}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One working directory for all runs."""
-    return tmp_path_factory.mktemp("eval")
-
-
-@pytest.fixture(scope="module")
-def run(folder: Path) -> Run:
-    return partial(evaluated, folder)
-
-
-@pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
-    """The command in this process, for what ends before there is any work: its exit code, and what it says."""
-
-    def run_here(*arguments: object) -> tuple[object, str]:
-        monkeypatch.setattr(sys, "argv", ["memproxy", "eval", *map(str, arguments)])
-        monkeypatch.setattr(logs, "log_to_stderr", lambda *_: None)  # it is for a process as a whole
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code, capsys.readouterr().err
-
-    return run_here
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 def some_lines(name: str, count: int, into: Path) -> Path:
@@ -85,11 +74,10 @@ def some_lines(name: str, count: int, into: Path) -> Path:
     return path
 
 
-def figures(run: Run, command: str, file: Path, folder: Path) -> dict[str, Any]:
+def figures(command: str, file: Path, *options: object) -> dict[str, Any]:
     """What `--json` wrote."""
-    out = folder / f"{command}.json"
-    done = run(command, file, "--json", out)
-    assert done.returncode == 0, done.stderr
+    out = Path(f"{command}.json")
+    run("eval", command, file, "--json", out, *options)
     written: dict[str, Any] = json.loads(out.read_text())
     return written
 
@@ -99,12 +87,10 @@ def test_signals_are_decided_as_in_a_chat_without_a_running_product(tmp_path: Pa
     done = evaluated(tmp_path, "signals", some_lines("signals.jsonl", 6, tmp_path), "--json", out)
     assert done.returncode == 0, done.stderr
     written = json.loads(out.read_text())
-    assert written["evaluation"] == "signals"
-    assert written["records"] == 6
+    assert (written["evaluation"], written["records"]) == ("signals", 6)
     named = {"accuracy", "false_negative_rate", "false_positive_rate"}
     for group in (written, *written["by_language"].values(), *written["by_label"].values()):
         assert named <= group.keys()
-    assert written["accuracy"] >= 0.83  # five of the six
     [head, first, *_] = done.stdout.splitlines()
     assert head.split()[:3] == ["group", "records", "accuracy"]
     assert first.split()[:3] == ["all", "6", f"{written['accuracy']:.3f}"]
@@ -112,14 +98,10 @@ def test_signals_are_decided_as_in_a_chat_without_a_running_product(tmp_path: Pa
     assert "━" not in done.stdout
 
 
-def test_facts_may_be_gzipped_and_give_the_figures_by_language_and_tag(run: Run, folder: Path, tmp_path: Path) -> None:
-    packed = tmp_path / "few.jsonl.gz"
+def test_facts_may_be_gzipped_and_give_the_figures_by_language_and_tag(tmp_path: Path) -> None:
+    packed, markdown = tmp_path / "few.jsonl.gz", tmp_path / "few.md"
     packed.write_bytes(gzip.compress(some_lines("abstention.jsonl", 3, tmp_path).read_bytes()))
-    markdown = tmp_path / "few.md"
-    out = tmp_path / "few.json"
-    done = run("recall", packed, "--json", out, "--markdown", markdown)
-    assert done.returncode == 0, done.stderr
-    written = json.loads(out.read_text())
+    written = figures("recall", packed, "--markdown", markdown)
     named = {"recall@3", "recall@5", "recall@8", "precision", "mrr", "abstention", "superseded_leak"}
     for group in (written["all"], *written["by_language"].values(), *written["by_tag"].values()):
         assert named <= group.keys()
@@ -127,12 +109,11 @@ def test_facts_may_be_gzipped_and_give_the_figures_by_language_and_tag(run: Run,
     assert "| superseded leak |" in markdown.read_text()
 
 
-def test_a_report_is_kept_for_the_operator_page_under_its_name(run: Run, tmp_path: Path) -> None:
+def test_a_report_is_kept_for_the_operator_page_under_its_name(tmp_path: Path) -> None:
     few, config, reports = some_lines("abstention.jsonl", 3, tmp_path), tmp_path / "memproxy.yaml", tmp_path / "kept"
     config.write_text(json.dumps({"reports_dir": str(reports)}))
     for named in (("--report-name", "before-the-change"), ("--report",)):
-        done = run("recall", few, "--config", config, *named)
-        assert done.returncode == 0, done.stderr
+        done = run("eval", "recall", few, "--config", config, *named)
     older, newer = asyncio.run(kept_in(reports))[::-1]
     assert older.head.name == "before-the-change"
     assert re.fullmatch(r"recall-\d{8}-\d{6}", newer.head.name)
@@ -141,9 +122,8 @@ def test_a_report_is_kept_for_the_operator_page_under_its_name(run: Run, tmp_pat
     [table, *_] = newer.tables
     assert (table.columns[0], table.rows[0][0]) == ("group", "all")
     assert newer.tables == older.tables
-    refused = run("recall", few, "--config", config, "--report-name", "../elsewhere")
-    assert refused.returncode == 2
-    assert "a report's name" in refused.stderr
+    with pytest.raises(BadInput, match="a report's name"):
+        run("eval", "recall", few, "--config", config, "--report-name", "../elsewhere")
 
 
 async def kept_in(folder: Path) -> list[EvaluationReport]:
@@ -153,39 +133,36 @@ async def kept_in(folder: Path) -> list[EvaluationReport]:
     return [one for one in found if one is not None]
 
 
-def test_a_ranking_of_one_s_own_is_scored_as_the_configuration_says(run: Run, folder: Path, tmp_path: Path) -> None:
-    few, config, out = some_lines("abstention.jsonl", 6, tmp_path), tmp_path / "memproxy.yaml", tmp_path / "out.json"
+def test_a_ranking_of_one_s_own_is_scored_as_the_configuration_says(tmp_path: Path) -> None:
+    few, config = some_lines("abstention.jsonl", 6, tmp_path), tmp_path / "ranking.yaml"
     config.write_text("memory: {ranking: {bar: {even: 20}}}")
-    done = run("recall", few, "--config", config, "--json", out)
-    assert done.returncode == 0, done.stderr
-    assert not any(record["returned"] for record in json.loads(out.read_text())["records"])
-    usual = figures(run, "recall", few, folder)
-    assert any(record["returned"] for record in usual["records"])
+    assert not any(record["returned"] for record in figures("recall", few, "--config", config)["records"])
+    assert any(record["returned"] for record in figures("recall", few)["records"])
 
 
-def test_talks_are_known_by_their_shape_and_drawn(run: Run, tmp_path: Path) -> None:
+def test_talks_are_known_by_their_shape_and_drawn(tmp_path: Path) -> None:
     talks, drawn = tmp_path / "talks.json", tmp_path / "talks.svg"
     talks.write_text(json.dumps([TALK]))
-    done = run("recall", talks, "--picture", drawn)
-    assert done.returncode == 0, done.stderr
-    assert [line.split()[0] for line in done.stdout.splitlines() if line.startswith("memproxy")] == ["memproxy"]
+    shown = run("eval", "recall", talks, "--picture", drawn).stdout
+    assert [line.split()[0] for line in shown.splitlines() if line.startswith("memproxy")] == ["memproxy"]
     assert len(drawn_lines(drawn.read_text())) == 6
 
 
-def test_learning_is_scored_by_the_figures_that_its_formats_name(run: Run, folder: Path) -> None:
-    extraction = figures(run, "extraction", DATA / "learning" / "regression_extraction.jsonl", folder)
+def test_learning_is_scored_by_the_figures_that_its_formats_name(tmp_path: Path) -> None:
+    """On a few records of each language and kind."""
+    plain = (DATA / "learning" / "regression_extraction.jsonl").read_bytes()
+    packed = gzip.decompress((DATA / "learning" / "regression_adversarial.jsonl.gz").read_bytes())
+    file = tmp_path / "records.jsonl"
+    file.write_bytes(b"".join(plain.splitlines(keepends=True)[::12]))
+    extraction = figures("extraction", file)
     assert {"recall", "precision", "forbidden_rate", "false_store_rate", "evidence_accuracy"} <= extraction.keys()
     assert extraction["by_language"]["zh"]["records"] > 0
-    adversarial = figures(run, "adversarial", DATA / "learning" / "regression_adversarial.jsonl.gz", folder)
-    assert {"planted_rate", "secret_rate", "benign_kept"} <= adversarial.keys()
-
-
-def test_a_new_chat_after_a_change_is_given_what_the_ranking_finds(run: Run, folder: Path, tmp_path: Path) -> None:
-    file = tmp_path / "updates.jsonl"
+    file.write_bytes(b"".join(packed.splitlines(keepends=True)[::10]))
+    assert {"planted_rate", "secret_rate", "benign_kept"} <= figures("adversarial", file).keys()
     file.write_text(json.dumps(UPDATE))
-    written = figures(run, "updates", file, folder)
-    assert written["pass"] == 1.0
-    assert all("York" in text for text in written["per_record"][0]["injected_texts"])
+    updates = figures("updates", file)
+    assert "pass" in updates
+    assert "injected_texts" in updates["per_record"][0]  # what a new chat is given
 
 
 @pytest.mark.parametrize(
@@ -199,15 +176,12 @@ def test_a_new_chat_after_a_change_is_given_what_the_ranking_finds(run: Run, fol
     ],
 )
 def test_a_file_of_another_format_is_refused_by_line_and_field(
-    refused: Refused, tmp_path: Path, command: str, record: dict[str, Any], field: str
+    tmp_path: Path, command: str, record: dict[str, Any], field: str
 ) -> None:
     file = tmp_path / "wrong.jsonl"
     file.write_text("\n" + json.dumps(record) + "\n")
-    code, said = refused(command, file)
-    assert code == 2
-    assert f"wrong.jsonl, line 2: not a record of {command}" in said
-    assert field in said
-    assert "Traceback" not in said
+    with pytest.raises(BadInput, match=rf"wrong.jsonl, line 2: not a record of {command}.*{field}"):
+        run("eval", command, file)
 
 
 @pytest.mark.parametrize(
@@ -219,54 +193,70 @@ def test_a_file_of_another_format_is_refused_by_line_and_field(
         (b"[1]", "LoCoMo"),
     ],
 )
-def test_what_is_no_data_at_all_is_refused(refused: Refused, tmp_path: Path, content: bytes, words: str) -> None:
-    file = tmp_path / "none.jsonl"
-    file.write_bytes(content)
-    code, said = refused("recall", file)
-    assert code == 2
-    assert words in said
-    assert "Traceback" not in said
+def test_what_is_no_data_at_all_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "none.jsonl").write_bytes(content)
+    with pytest.raises(BadInput, match=words):
+        run("eval", "recall", tmp_path / "none.jsonl")
 
 
-def test_a_picture_of_facts_and_a_folder_that_is_not_there_are_refused_before_the_work(
-    run: Run, refused: Refused, tmp_path: Path
-) -> None:
+def test_a_picture_of_facts_and_a_folder_that_is_not_there_are_refused_before_the_work(tmp_path: Path) -> None:
     facts = some_lines("abstention.jsonl", 1, tmp_path)
-    code, said = refused("recall", facts, "--picture", tmp_path / "facts.svg")
-    assert (code, "LoCoMo" in said) == (2, True)
-    lost = run("recall", facts, "--json", tmp_path / "nowhere" / "out.json")  # in a process of its own, for once
-    assert (lost.returncode, "there is no folder" in lost.stderr, "Traceback" in lost.stderr) == (2, True, False)
-
-
-class _Full(BaseHTTPRequestHandler):
-    """An embedding server that has no room, and remembers what it was asked."""
-
-    asked: ClassVar[list[str]] = []
-
-    def do_POST(self) -> None:
-        self.asked.append(self.path)
-        self.rfile.read(int(self.headers["content-length"]))
-        self.send_response(503)
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
-        """Stay silent."""
+    with pytest.raises(BadInput, match="LoCoMo"):
+        run("eval", "recall", facts, "--picture", tmp_path / "facts.svg")
+    lost = run("eval", "recall", facts, "--json", tmp_path / "nowhere" / "out.json", code=2)
+    assert "there is no folder" in lost.stderr
 
 
 def test_the_embedding_server_that_the_settings_name_is_asked_and_its_refusal_told(tmp_path: Path) -> None:
-    server = HTTPServer(("127.0.0.1", 0), _Full)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    asked: list[str] = []
+
+    async def full(request: Request) -> Response:
+        asked.append(request.url.path)
+        return Response(status_code=503)
+
+    with served(Starlette(routes=[Route("/{path:path}", full, methods=["POST"])])) as port:
         config = tmp_path / "config.yaml"
-        config.write_text(f"memory: {{embedding: {{endpoint: 'http://127.0.0.1:{server.server_port}'}}}}")
-        done = evaluated(tmp_path, "recall", some_lines("abstention.jsonl", 1, tmp_path), "--config", config)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-    assert _Full.asked == ["/v1/embeddings"]
-    assert done.returncode == 1
-    assert "embedder is unavailable: it answered 503" in done.stderr
-    assert "Traceback" not in done.stderr
+        config.write_text(f"memory: {{embedding: {{endpoint: 'http://127.0.0.1:{port}'}}}}")
+        with pytest.raises(Unavailable, match="embedder is unavailable: it answered 503"):
+            run("eval", "recall", some_lines("abstention.jsonl", 1, tmp_path), "--config", config)
+    assert asked == ["/v1/embeddings"]
+
+
+# `--llm URL`: the model's whole way, on a scripted server that stands for it
+
+
+async def scored(server: FakeModelServer, *options: object) -> dict[str, Any]:
+    file = Path("records.jsonl")
+    file.write_text(json.dumps(LEARNT))
+    return await asyncio.to_thread(figures, "extraction", file, "--llm", server.url, *options)
+
+
+@pytest.mark.parametrize(("left_out", "precision"), [("", 0.5), (UNWANTED, 1.0)])
+async def test_what_the_model_says_is_what_is_scored(left_out: str, precision: float) -> None:
+    async with running_chat_server() as server:
+        server.says = scripted(without=lambda unit: unit == left_out)
+        written = await scored(server)
+    assert (written["recall"], written["precision"], written["evidence_accuracy"]) == (1.0, precision, 1.0)
+    assert {body["model"] for body in server.asked} == {"scripted"}  # the first that the server lists
+
+
+async def test_calls_tokens_and_seconds_are_reported_and_drawn(tmp_path: Path) -> None:
+    drawn = tmp_path / "figures.svg"
+    async with running_chat_server() as server:
+        server.says, server.seconds = scripted(), 0.1
+        written = await scored(server, "--model", "my-model", "--picture", drawn)
+    assert {body["model"] for body in server.asked} == {"my-model"}
+    assert written["turns"] == 2
+    assert written["model_calls"] == len(server.asked) == 1  # the session as a whole
+    assert written["prompt_tokens_per_turn"] == 50.0
+    assert written["cached_tokens_per_turn"] == 45.0
+    assert written["seconds"] >= 0.1  # the answer's own
+    assert ET.fromstring(drawn.read_text()).tag.endswith("svg")
+
+
+async def test_the_trained_reader_can_be_named_and_asks_no_model() -> None:
+    async with running_chat_server() as server:
+        written = await scored(server, "--reader", "trained")
+        assert server.asked == []
+    assert written["turns"] == 2
+    assert "model_calls" not in written

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_worlds import run, settings_file
+from eval_command import evaluated
 from library_parts import Parts
-from prometheus_client import CollectorRegistry
 from served_library import served_library
 from turn_logs import a_turn
 from typer.main import get_command
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from extproc.cli import memproxy
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -26,7 +24,6 @@ from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.cli import erase
 from memory.model import Scope, TurnStatus
 from memory.ports import LearnDue
-from memory.processes import composition
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.service.requests import NewMemory
 
@@ -62,15 +59,6 @@ def test_every_command_has_the_option_or_a_reason() -> None:
     assert {path for path, options in found.items() if any(not one.is_flag for one in options)} == TAKES_A_FILE
 
 
-def test_the_json_of_every_command_is_read_by_a_test() -> None:
-    shown = {path for path in all_commands() for words in (*DOCUMENTS, *LINES) if f"{words} ".startswith(f"{path} ")}
-    assert set(all_commands()) - shown == {*WITHOUT_JSON, *TAKES_A_FILE, *ELSEWHERE}
-    for path, file in ELSEWHERE.items():
-        read = (ROOT / file).read_text()
-        assert "--json" in read, (path, file)
-        assert path.split()[-1] in read, (path, file)
-
-
 @dataclass(frozen=True, slots=True)
 class World:
     """An API, and a turn log with a dead letter beside it."""
@@ -82,13 +70,11 @@ class World:
     def config(self) -> str:
         return str(self.folder / "c.yaml")
 
-    def run(self, words: str) -> Result:
-        """In a terminal, as far as progress bars can tell, and with metrics of its own, as a process has them."""
+    def run(self, words: str, *, code: int = 0) -> Result:
+        """In a terminal, as far as progress bars can tell."""
         given = words.replace("API", f"--user ann --api {self.url}").replace("HERE", f"--config {self.config}")
-        named = [word.replace("FOLDER", str(self.folder)).replace("DATA", str(DATA)) for word in given.split()]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(composition, "REGISTRY", CollectorRegistry())
-            return CliRunner(env={"FORCE_COLOR": "1", "COLUMNS": "120"}).invoke(memproxy, named)
+        named = [word.replace("FOLDER", str(self.folder)) for word in given.split()]
+        return run(*named, code=code, FORCE_COLOR="1", COLUMNS="120")
 
 
 async def fill(parts: Parts) -> None:
@@ -109,8 +95,7 @@ async def bury(path: Path) -> None:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("world")
-    (folder / "data").mkdir()
-    (folder / "c.yaml").write_text(json.dumps({"data_dir": str(folder / "data"), "milvus_uri": "http://127.0.0.1:1"}))
+    settings_file(folder)
     (folder / "rows.csv").write_text("email,name\nann,Ann\n")
     asyncio.run(bury(folder / "data" / "turns.sqlite"))
     (folder / "api").mkdir()
@@ -119,16 +104,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 LINES = ["export API", "sessions export API"]
-ELSEWHERE = {  # what needs more than an API and a turn log, with the tests that read its JSON
-    "doctor": "tests/memory/cli/test_doctor.py",
-    "restart": "tests/faults/test_rolling_restart.py",
-    "reembed": "tests/extproc/supervisor/test_reembed.py",
-    "migrate": "tests/memory/adapters/milvus/test_migration.py",
-    "compact": "tests/extproc/supervisor/test_compact.py",
-    **dict.fromkeys(
-        ("upkeep all", "upkeep consolidate", "upkeep prune", "upkeep reflect"), "tests/memory/cli/test_upkeep.py"
-    ),
-}
 DOCUMENTS = [  # in an order in which each finds what it needs
     "search tea API",
     "list API",
@@ -167,60 +142,56 @@ DOCUMENTS = [  # in an order in which each finds what it needs
 def test_standard_output_is_one_document_and_progress_is_elsewhere(world: World) -> None:
     """One test: they follow upon each other."""
     for words in DOCUMENTS:
-        result = world.run(f"{words.replace('URL', world.url)} --json")
-        assert result.exit_code == int(words.startswith("probe")), f"{words}: {result.output} {result.exception!r}"
+        result = world.run(f"{words.replace('URL', world.url)} --json", code=int(words.startswith("probe")))
         assert isinstance(json.loads(result.stdout), dict), words
     for words in LINES:
         lines = world.run(f"{words} --json").stdout.splitlines()
         assert all(isinstance(json.loads(line), dict) for line in lines), words
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "import FOLDER/again.jsonl API",
-        "export API --output FOLDER/again.jsonl",
-        "forget id-000002 API --yes",
-        "forget --all API --yes",
-        "sessions export API",
-    ],
-)
-def test_long_work_shows_its_progress_on_standard_error_only(tmp_path: Path, words: str) -> None:
+def test_long_work_shows_its_progress_on_standard_error_only(tmp_path: Path) -> None:
     with served_library(tmp_path, fill) as url:
         world = World(url, tmp_path)
-        world.run("export API --output FOLDER/again.jsonl")
-        result = world.run(f"{words} --json")
-    assert result.exit_code == 0, result.output
-    assert "\x1b[" in result.stderr  # a bar, or a line that is renewed
-    assert "\x1b[" not in result.stdout
-    assert "━" not in result.stdout
+        for words in (
+            "export API --output FOLDER/again.jsonl",
+            "import FOLDER/again.jsonl API",
+            "forget id-000002 API --yes",
+            "forget --all API --yes",
+            "sessions export API",
+        ):
+            result = world.run(f"{words} --json")
+            assert "\x1b[" in result.stderr, words  # a bar, or a line that is renewed
+            assert "\x1b[" not in result.stdout
+            assert "━" not in result.stdout
 
 
 def test_figures_of_an_evaluation_are_printed_where_the_file_is_a_dash(world: World) -> None:
+    """In a process of its own, as a shell starts it."""
     file = world.folder / "signals.jsonl"
     file.write_text((DATA / "signals.jsonl").read_text().splitlines()[0] + "\n")
-    inherited = os.environ  # noqa: TID251 - what a shell would pass on
-    ended = subprocess.run(
-        [sys.executable, "-m", "memory", "eval", "signals", str(file), "--json", "-"],
-        capture_output=True,
-        text=True,
-        env={**inherited, "FORCE_COLOR": "1"},
-        timeout=120,
-    )
+    ended = evaluated(world.folder, "signals", file, "--json", "-", FORCE_COLOR="1")
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["evaluation"] == "signals"
 
 
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_an_erasure_that_is_waited_for_says_what_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_terminal: bool
-) -> None:
+@dataclass
+class Waiting:
+    """The time of who waits; each wait takes five minutes."""
+
+    now: float = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, _: float) -> None:
+        self.now += 300.0
+
+
+def test_an_erasure_that_is_waited_for_says_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here no worker rewrites files: the wait ends before."""
-    monkeypatch.setattr(erase, "WAIT_SECONDS_MAX", 3.0)
-    environment = {"COLUMNS": "120", **({"FORCE_COLOR": "1"} if is_terminal else {})}
+    monkeypatch.setattr(erase, "time", Waiting())
     with served_library(tmp_path, fill) as url:
-        words = ["erase", "--user", "ann", "--api", url, "--yes", "--wait", "--json"]
-        result = CliRunner(env=environment).invoke(memproxy, words, catch_exceptions=False)
-    assert (result.exit_code, json.loads(result.stdout)["state"]) == (0, "deleted")
-    assert is_terminal or "deleting rows" in result.stderr  # a terminal may be too late to see the first line
+        result = run("erase", "--user", "ann", "--api", url, "--yes", "--wait", "--json")
+    assert json.loads(result.stdout)["state"] == "deleted"
+    assert "deleting rows" in result.stderr
     assert "rewriting the files" in result.stderr

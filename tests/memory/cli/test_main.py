@@ -1,4 +1,4 @@
-"""The operator's tools, against a real API over HTTP and a real turn log."""
+"""The operator's tools, against a real API over HTTP: memories, settings, help, tokens, and looks for a text."""
 
 from __future__ import annotations
 
@@ -9,25 +9,31 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
+import httpx
 import pytest
-from library_parts import NOW, Parts, PlainSearch
+from api_parts import api_of
+from command_worlds import run
+from library_parts import NOW, Parts, PlainSearch, library_parts
 from served_library import served_library
 from typer.main import get_command
-from typer.testing import CliRunner, Result
 
 from memory.cli import main
+from memory.cli.api_client import answer_of
 from memory.cli.options import MemoryTypeName
 from memory.cli.output import print_table
 from memory.errors import BadInput, BadSetting, NotFound, Unavailable
 from memory.model import MEMORY_TYPES, Memory, MemoryStatus, Scope
 from memory.model.claim_filters import ClaimFilter
+from memory.processes.from_settings import caller_rules
 from memory.service.requests import NewMemory
+from memory.settings.loader import load
 
 SEEDED = [
     NewMemory("I like green tea", project_id="red", created_at=1_000.0),
     NewMemory("[bold]markup[/bold]", created_at=2_000.0),
     NewMemory("The car is blue", memory_type="episodic", created_at=3_000.0),
 ]
+UNREAD = "broken"  # its first byte cannot be read, also not by root
 
 
 @contextmanager
@@ -47,16 +53,9 @@ def url(tmp_path: Path) -> Iterator[str]:
         yield address
 
 
-def run(*words: str, code: int = 0, answer: str | None = None) -> Result:
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(main.commands, words, input=answer, catch_exceptions=False)
-    assert result.exit_code == code, result.output
-    return result
-
-
 def ids_of(url: str, *words: str) -> list[str]:
-    return [
-        m["id"] for m in json.loads(run("list", "--user", "ann", "--api", url, "--json", *words).stdout)["memories"]
-    ]
+    found = json.loads(run("list", "--user", "ann", "--api", url, "--json", *words).stdout)["memories"]
+    return [memory["id"] for memory in found]
 
 
 def test_search_shows_the_best_first(url: str) -> None:
@@ -73,7 +72,6 @@ def test_list_filters_and_stops_at_its_limit(url: str) -> None:
     assert ids_of(url, "--limit", "2") == newest_first[:2]
     assert ids_of(url, "--type", "episodic") == ["id-000002"]
     assert ids_of(url, "--as-of", "2000") == newest_first[1:]
-    assert run("list", "--user", "bob", "--api", url, "--json").stdout.split() == ["{", '"memories":', "[]", "}"]
 
 
 def test_list_and_search_choose_by_claims(tmp_path: Path) -> None:
@@ -106,20 +104,18 @@ def test_what_a_memory_holds_is_text_and_nothing_else(tmp_path: Path) -> None:
     assert "\x1b" not in shown
 
 
-def test_forget_takes_ids_a_project_or_all(url: str) -> None:
-    run("forget", "id-000001", "--user", "ann", "--api", url, "--yes")
-    assert ids_of(url) == ["id-000002", "id-000000"]
-    assert "deleted: 1" in run("forget", "--project", "red", "--user", "ann", "--api", url, "--yes").stdout
-    assert ids_of(url) == ["id-000002"]
-    run("forget", "--all", "--user", "ann", "--api", url, "--yes")
-    assert ids_of(url) == []
-
-
-def test_forget_asks_first_and_needs_to_know_what(url: str) -> None:
-    run("forget", "--all", "--user", "ann", "--api", url, code=1, answer="n\n")
-    run("forget", "--user", "ann", "--api", url, "--yes", code=2)
-    run("forget", "id-000001", "--all", "--user", "ann", "--api", url, "--yes", code=2)
+def test_forget_takes_ids_a_project_or_all_and_asks_first(url: str) -> None:
+    ann = ("--user", "ann", "--api", url)
+    run("forget", "--all", *ann, code=1, answer="n\n")
+    run("forget", *ann, "--yes", code=2)
+    run("forget", "id-000001", "--all", *ann, "--yes", code=2)
     assert len(ids_of(url)) == 3
+    run("forget", "id-000001", *ann, "--yes")
+    assert ids_of(url) == ["id-000002", "id-000000"]
+    assert "deleted: 1" in run("forget", "--project", "red", *ann, "--yes").stdout
+    assert ids_of(url) == ["id-000002"]
+    run("forget", "--all", *ann, "--yes")
+    assert ids_of(url) == []
 
 
 def test_the_apis_own_words_reach_the_operator(url: str) -> None:
@@ -127,13 +123,10 @@ def test_the_apis_own_words_reach_the_operator(url: str) -> None:
         run("forget", "id-9?x=y#z", "--user", "ann", "--api", url, "--yes")
     with pytest.raises(BadInput, match="user_id"):
         run("list", "--user", " ann", "--api", url)
-    with pytest.raises(BadInput, match="200"):
-        run("search", "x", "--user", "ann", "--api", url, "--limit", "500")
-
-
-def test_nobody_answering_is_said_with_what_to_do() -> None:
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1; is it running\? Name another with --api"):
         run("list", "--user", "ann", "--api", "http://127.0.0.1:1")
+    with pytest.raises(Unavailable, match="the store is down"):
+        answer_of(httpx.Response(503, json={"error": {"code": "unavailable", "message": "the store is down"}}))
 
 
 def test_outside_development_the_tools_prove_themselves_by_the_edges_secret(
@@ -151,10 +144,10 @@ def test_a_bad_setting_stops_every_command(tmp_path: Path) -> None:
     file.write_text("prot: 1")
     for words in (["worker"], ["api"], ["dlq", "list"], ["list", "--user", "ann"]):
         with pytest.raises(BadSetting, match="did you mean port"):
-            run(*words, "--config", str(file))
+            run(*words, "--config", file)
 
 
-def test_every_command_and_option_has_its_help() -> None:
+def test_every_command_and_option_has_its_help_and_offers_what_there_is() -> None:
     def complain(command: Any, path: str) -> list[str]:
         missing = [] if command.help else [path]
         missing += [f"{path} {parameter.name}" for parameter in command.params if not parameter.help]
@@ -162,9 +155,7 @@ def test_every_command_and_option_has_its_help() -> None:
         return missing + [one for name, sub in below for one in complain(sub, f"{path} {name}")]
 
     assert complain(get_command(main.commands), "memproxy") == []
-
-
-def test_the_types_that_options_accept_are_those_that_there_are() -> None:
+    assert "replay" in run("dlq", code=2).output  # a group without a command shows its own
     assert tuple(one.value for one in MemoryTypeName) == MEMORY_TYPES
     assert get_args(main.StatusName) == (*(one.value for one in MemoryStatus), "all")
 
@@ -175,3 +166,42 @@ def test_a_narrow_terminal_truncates_what_is_long_and_never_an_id(capsys: pytest
     shown = capsys.readouterr().out
     assert known in shown
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_look_tells_which_files_hold_a_text_and_which_could_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("Ada likes green tea", encoding="utf-8")
+    (tmp_path / "other").write_text("nothing", encoding="utf-8")
+    (tmp_path / UNREAD).symlink_to("/proc/self/mem")
+    config = tmp_path.parent / "settings.yaml"
+    config.write_text(f"data_dir: {json.dumps(str(tmp_path))}", encoding="utf-8")
+    seen = json.loads(run("erase", "--config", config, "--scan", "green tea", "--json", code=1).stdout)
+    assert (seen["files"], seen["found_in"]) == (2, ["log"])
+    assert [reason.partition(":")[0] for reason in seen["not_searched"]] == [UNREAD]
+    missing = run("erase", "--config", config, "--scan", "black tea").output
+    assert f"looked through 2 files, 26 bytes, in {tmp_path}: nothing" in missing
+    assert f"not searched: {UNREAD}" in missing
+
+
+# Service tokens
+
+
+async def test_a_token_works_with_the_entry_that_is_printed_beside_it(tmp_path: Path) -> None:
+    words = ["token", "importer", "--scope", "read", "--scope", "write", "--user", "ann", "--json"]
+    printed = json.loads(run(*words).stdout)
+    assert json.loads(run(*words).stdout)["token"] != printed["token"]
+    assert "add to service_tokens: {" in run("token", "job", "--any-user").stdout
+    file = tmp_path / "settings.yaml"
+    file.write_text(json.dumps({"identity": "header", "service_tokens": [printed["setting"]]}))
+    assert printed["token"] not in file.read_text()
+    rules = caller_rules(load(file, {}, {}))
+    async with library_parts(tmp_path) as parts, api_of(parts, identity_mode="header", rules=rules) as api:
+        api.headers["authorization"] = f"Bearer {printed['token']}"
+        answer = await api.post("/v1/memory?user_id=ann", json={"memories": [{"content": "I like tea"}]})
+        assert answer.status_code == 201
+        assert (await api.get("/v1/memory?user_id=bob")).status_code == 403
+
+
+@pytest.mark.parametrize("words", [["job"], ["job", "--any-user", "--user", "ann"], ["A Job", "--any-user"]])
+def test_a_token_for_nobody_or_with_a_strange_name_is_not_made(words: list[str]) -> None:
+    with pytest.raises(BadInput):
+        run("token", *words)

@@ -1,42 +1,39 @@
-"""`memproxy export` and `import`: files with a server that checks the contract, stores of other systems with REST."""
+"""`memproxy export` and `import`: files of exports, and the stores of other systems, through the real REST API."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
-from export_server import HEADER, NOTHING_ELSE, ExportServer
+from api_parts import ANN
+from command_worlds import NOBODY, run
 from library_parts import Parts
 from milvus_kinds import RealMilvus
-from pymilvus import MilvusClient
-from router_collections import create_collection, stored_by_the_router
+from pymilvus import DataType, MilvusClient
 from served_app import served
 from served_library import served_library
-from typer.testing import CliRunner, Result
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+from typer.testing import CliRunner
 
-from memory.cli import main
+from extproc.cli import memproxy
 from memory.cli.api_client import ImportStopped
+from memory.cli.export_files import line_batches
 from memory.errors import BadInput, Unavailable
 from memory.processes.composition import SYSTEM_CLOCK
-from memory.service.imported_ids import imported_id
 
-SENTENCE = (
-    "stored: {}, present: {}, forgotten: 0, profiles: 0, turns: 0, messages: 0, raw_words: 0; "
-    "lines that were not read: none\n"
-)
+HEADER = b'{"kind":"memproxy-export","user_id":"ann","version":1}\n'
+NOTHING_ELSE: dict[str, Any] = {"profiles": 0, "turns": 0, "messages": 0, "raw_words": 0, "unread": {}}
+ROUTER_DIMENSION = 8
 MEM0_FOLDER = Path(__file__).parents[2] / "data" / "mem0"
-
-
-def run(*words: object, code: int = 0) -> Result:
-    runner = CliRunner(env={"COLUMNS": "200"})
-    result = runner.invoke(main.commands, [str(word) for word in words], catch_exceptions=False)
-    assert result.exit_code == code, result.output
-    return result
 
 
 def line(number: int, content: str = "tea") -> bytes:
@@ -47,129 +44,81 @@ def imported(stored: int, *, present: int = 0, profiles: int = 0) -> dict[str, A
     return {"stored": stored, "present": present, "forgotten": 0} | NOTHING_ELSE | {"profiles": profiles}
 
 
-@pytest.fixture
-def server() -> ExportServer:
-    return ExportServer(stored={"ann": [line(number) for number in range(450)]})
+def test_a_file_is_replaced_only_by_a_complete_one(tmp_path: Path) -> None:
+    async def broken_off(_: Request) -> StreamingResponse:
+        async def lines() -> AsyncIterator[bytes]:
+            yield HEADER
+            raise ConnectionError
 
+        return StreamingResponse(lines(), media_type="application/x-ndjson")
 
-@pytest.fixture
-def url(server: ExportServer) -> Iterator[str]:
-    with served(server.app()) as port:
-        yield f"http://127.0.0.1:{port}"
-
-
-def test_what_is_exported_is_what_the_api_gives_byte_for_byte(server: ExportServer, url: str, tmp_path: Path) -> None:
-    file = tmp_path / "ann.jsonl"
-    shown = run("export", "--user", "ann", "--api", url, "--output", file, "--json").stdout
-    content = HEADER + b"".join(server.stored["ann"])
-    assert json.loads(shown) == {"output": str(file), "memories": 450, "bytes": len(content)}
-    assert file.read_bytes() == content
-    assert run("export", "--user", "ann", "--api", url).stdout_bytes == content
-
-
-def test_a_file_is_replaced_only_by_a_complete_one(server: ExportServer, url: str, tmp_path: Path) -> None:
     file = tmp_path / "ann.jsonl"
     file.write_bytes(b"the last export")
-    server.lines_until_fault = 100
-    with pytest.raises(Unavailable, match="broke off after"):
-        run("export", "--user", "ann", "--api", url, "--output", file)
+    with served(Starlette(routes=[Route("/v1/memory/export", broken_off)])) as port:
+        words = ("export", "--user", "ann", "--api", f"http://127.0.0.1:{port}", "--output")
+        with pytest.raises(Unavailable, match="broke off after"):
+            run(*words, file)
+        with pytest.raises(BadInput, match="cannot write"):
+            run(*words, tmp_path / "none" / "ann.jsonl")
     assert [one.name for one in tmp_path.iterdir()] == ["ann.jsonl"]
     assert file.read_bytes() == b"the last export"
-    with pytest.raises(BadInput, match="cannot write"):
-        run("export", "--user", "ann", "--api", url, "--output", tmp_path / "none" / "ann.jsonl")
 
 
-def test_import_sends_what_export_wrote_in_batches_and_nothing_twice(
-    server: ExportServer, url: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "ann.jsonl"
-    run("export", "--user", "ann", "--api", url, "--output", file)
-    words = ("import", file, "--user", "bob", "--api", url, "--json")
-    assert json.loads(run(*words, "--dry-run").stdout) == {"is_dry_run": True, "valid": 450}
-    assert "bob" not in server.stored
-    assert json.loads(run(*words).stdout) == imported(450)
-    assert server.stored["bob"] == server.stored["ann"]
-    calls = [(count, first) for kind, _, count, first in server.calls if kind == "import"]
-    assert calls == [(200, 2), (200, 202), (50, 402)]
-    assert json.loads(run(*words).stdout) == imported(0, present=450)
-
-
-def test_an_import_that_broke_off_goes_on_when_it_is_repeated(server: ExportServer, url: str, tmp_path: Path) -> None:
-    file = tmp_path / "ann.jsonl"
-    file.write_bytes(
-        b"\n".join([HEADER.strip(), *(one.strip() for one in server.stored["ann"]), b"", b""])
-    )  # empty lines are none
-    server.lines_until_fault = 200
-    with pytest.raises(ImportStopped, match=r"after 200 memories.*nothing is stored twice"):
-        run("import", file, "--user", "bob", "--api", url)
-    assert run("import", file, "--user", "bob", "--api", url).stdout == SENTENCE.format(250, 200)
-    assert server.stored["bob"] == server.stored["ann"]
-
-
-def test_no_call_is_larger_than_the_api_takes(server: ExportServer, url: str, tmp_path: Path) -> None:
+def test_no_call_is_larger_than_the_api_takes(tmp_path: Path) -> None:
     file = tmp_path / "long.jsonl"
+    lines = [line(number) for number in range(450)]
+    file.write_bytes(HEADER + b"".join(lines))
+    batches = list(line_batches(file))
+    assert [(len(batch.lines), batch.first_line) for batch in batches] == [(200, 2), (200, 202), (50, 402)]
+    assert [one for batch in batches for one in batch.lines] == lines
     file.write_bytes(HEADER + b"".join(line(number, "x" * 400_000) for number in range(5)))
-    run("import", file, "--user", "bob", "--api", url)
-    assert [count for kind, _, count, _ in server.calls if kind == "import"] == [2, 2, 1]
-    file.write_bytes(HEADER + line(1) + line(2, "x" * (16 << 20)))
-    with pytest.raises(BadInput, match=r"line 3 of long\.jsonl has more than"):
-        run("import", file, "--user", "eve", "--api", url)
+    assert [len(batch.lines) for batch in line_batches(file)] == [2, 2, 1]
 
 
-def test_what_is_no_export_is_refused_with_its_line(server: ExportServer, url: str, tmp_path: Path) -> None:
+def test_what_is_no_export_is_refused_with_its_line_before_anything_is_sent(tmp_path: Path) -> None:
     file = tmp_path / "odd.jsonl"
-    file.write_bytes(HEADER + b"".join(map(line, range(250))) + b"[1]\n")
-    with pytest.raises(BadInput, match=r"line 252 of odd\.jsonl is not a JSON object"):
-        run("import", file, "--user", "bob", "--api", url)
-    file.write_bytes(line(1))
-    with pytest.raises(BadInput, match=r"line 1 of odd\.jsonl is not the line that an export begins with"):
-        run("import", file, "--user", "bob", "--api", url)
-    assert "bob" not in server.stored
-    run("import", file, "--api", url, code=2)  # whose?
-    run("import", "--user", "bob", "--api", url, code=2)  # what?
+    words = ("import", file, "--user", "bob", "--api", NOBODY)
+    for content, said in (
+        (HEADER + b"".join(map(line, range(250))) + b"[1]\n", r"line 252 of odd\.jsonl is not a JSON object"),
+        (HEADER + line(1) + line(2, "x" * (16 << 20)), r"line 3 of odd\.jsonl has more than"),
+        (line(1), r"line 1 of odd\.jsonl is not the line that an export begins with"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(BadInput, match=said):
+            run(*words)
+    run("import", file, "--api", NOBODY, code=2)  # whose?
+    run("import", "--user", "bob", "--api", NOBODY, code=2)  # what?
     run("import", file, "--from", "semantic-router", "--milvus-uri", "http://x", code=2)
 
 
 # Through the real REST API
 
 
-def test_an_export_is_imported_elsewhere_as_it_was(rest: str, tmp_path: Path) -> None:
-    file, again = tmp_path / "mem0.json", tmp_path / "again.jsonl"
-    file.write_text(json.dumps(MEM0))
-    run("import", file, "--from", "mem0", "--user", "ann", "--api", rest)
-    run("export", "--user", "ann", "--api", rest, "--output", tmp_path / "ann.jsonl")
-    words = ("import", tmp_path / "ann.jsonl", "--user", "ann", "--json")
-    assert json.loads(run(*words, "--api", rest).stdout) == imported(0, present=2)
-    with library_in(tmp_path / "elsewhere") as other:
-        assert json.loads(run(*words, "--api", other).stdout) == imported(2)
-        run("export", "--user", "ann", "--api", other, "--output", again)
-    exported = (tmp_path / "ann.jsonl").read_text()
-    for line in exported.splitlines():
-        memory_id = json.loads(line).get("memory", {}).get("id", "")
-        exported = exported.replace(memory_id, imported_id("ann", memory_id)) if memory_id else exported
-    assert sorted(again.read_text().splitlines()) == sorted(exported.splitlines())
+def test_what_is_exported_is_what_the_api_gives_byte_for_byte(rest: str, tmp_path: Path) -> None:
+    run("import", MEM0_FOLDER / "ann.json", "--from", "mem0", "--api", rest)
+    file, words = tmp_path / "ann.jsonl", ("export", "--user", "ann", "--api", rest)
+    given = httpx.get(f"{rest}/v1/memory/export", headers=ANN).content
+    shown = run(*words, "--output", file, "--json").stdout
+    assert json.loads(shown) == {"output": str(file), "memories": 3, "bytes": len(given)}
+    assert file.read_bytes() == given == run(*words).stdout_bytes
 
 
-def test_an_export_of_more_than_one_call_is_imported_elsewhere(rest: str, tmp_path: Path) -> None:
-    rows, file = tmp_path / "rows.jsonl", tmp_path / "ann.jsonl"
-    rows.write_text("".join(json.dumps({"user": "ann", "text": f"Likes tea number {n}"}) + "\n" for n in range(230)))
-    run("bootstrap", rows, "--user-column", "user", "--content-template", "{text}", "--api", rest)
-    run("export", "--user", "ann", "--api", rest, "--output", file)
-    with library_in(tmp_path / "elsewhere") as other:
-        shown = run("import", file, "--user", "ann", "--json", "--api", other).stdout
-    assert json.loads(shown) == imported(230)
-
-
-def test_a_line_that_the_api_refuses_is_named_by_its_number_in_the_file(rest: str, tmp_path: Path) -> None:
+def test_an_export_of_more_than_one_call_is_imported_elsewhere_and_a_refused_line_named_by_its_number(
+    rest: str, tmp_path: Path
+) -> None:
     rows, file = tmp_path / "rows.jsonl", tmp_path / "ann.jsonl"
     rows.write_text("".join(json.dumps({"user": "ann", "text": f"Likes tea number {n}"}) + "\n" for n in range(230)))
     run("bootstrap", rows, "--user-column", "user", "--content-template", "{text}", "--api", rest)
     run("export", "--user", "ann", "--api", rest, "--output", file)
     lines = file.read_bytes().splitlines()
-    lines[220] = json.dumps({"kind": "memory", "memory": {"id": "x"}}).encode()
-    file.write_bytes(b"\n".join([*lines[:100], b"", *lines[100:], b'{"kind":"drawing"}']))
     with library_in(tmp_path / "elsewhere") as other:
+        own = ("import", file, "--user", "ann", "--json", "--api", other)
+        assert json.loads(run(*own, "--dry-run").stdout) == {"is_dry_run": True, "valid": 230}
+        assert json.loads(run(*own).stdout) == imported(230)
+        assert json.loads(run(*own).stdout) == imported(0, present=230)
         words = ("import", file, "--user", "bob", "--api", other)
+        lines[220] = json.dumps({"kind": "memory", "memory": {"id": "x"}}).encode()
+        file.write_bytes(b"\n".join([*lines[:100], b"", *lines[100:], b'{"kind":"drawing"}']))
         with pytest.raises(ImportStopped, match=r"after 199 memories: line 222 is not one of an export"):
             run(*words)
         profile = b'{"kind":"profile","pinned":["Be brief"]}'
@@ -180,31 +129,6 @@ def test_a_line_that_the_api_refuses_is_named_by_its_number_in_the_file(rest: st
 
 
 # The stores of other systems
-
-MEM0 = {
-    "results": [
-        {
-            "id": "892db2ae-06d9-49e5-8b3e-585ef9b85b8e",
-            "memory": "Likes to play cricket",
-            "hash": "4f8ab9b3d8e1f4a1c0f0a4c2d1b7c6d5",
-            "metadata": {"category": "hobbies"},
-            "created_at": "2024-07-20T01:30:36.275141-07:00",
-            "updated_at": None,
-            "user_id": "ann",
-        },
-        {
-            "id": "b2ae06d9-49e5-4b3e-885e-f9b85b8e892d",
-            "memory": "Name is Bo",
-            "hash": "d1b7c6d54f8ab9b3d8e1f4a1c0f0a4c2",
-            "metadata": None,
-            "created_at": "2024-07-20T01:30:36.275141-07:00",
-            "updated_at": "2024-08-01T00:00:00+00:00",
-            "user_id": "bob",
-            "run_id": "trip",
-        },
-        {"id": "3", "memory": "Has two cats", "created_at": "2024-07-20T01:30:36Z"},
-    ]
-}
 
 
 @pytest.fixture
@@ -228,30 +152,18 @@ def memories(rest: str, user: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_what_mem0_gives_becomes_memories_of_its_users(rest: str, tmp_path: Path) -> None:
-    file = tmp_path / "mem0.json"
-    file.write_text(json.dumps(MEM0))
-    with pytest.raises(BadInput, match="entry 3: it names no user: give --user"):
-        run("import", file, "--from", "mem0", "--api", rest)
-    assert memories(rest, "ann") == []
-    words = ("import", file, "--from", "mem0", "--user", "ann", "--api", rest, "--json")
-    assert json.loads(run(*words).stdout) == {"imported": 2, "skipped": 0, "opted_out": 0, "incomplete": 0, "users": 1}
-    assert json.loads(run(*words).stdout)["imported"] == 0
-    cricket, cats = memories(rest, "ann")
-    assert (cats["content"], cricket["content"]) == ("Has two cats", "Likes to play cricket")
-    assert (cricket["said_at"], cricket["metadata"]["category"]) == ("2024-07-20T08:30:36Z", "hobbies")
-    file.write_text(json.dumps(MEM0["results"][:2]))  # the list alone, as older releases gave it
-    assert json.loads(run("import", file, "--from", "mem0", "--api", rest, "--json").stdout)["imported"] == 1
-    (name,) = memories(rest, "bob")
-    assert (name["content"], name["session_id"], name["said_at"]) == ("Name is Bo", "trip", "2024-08-01T00:00:00Z")
-
-
-def test_a_store_that_mem0_wrote_becomes_memories(rest: str) -> None:
+def test_a_store_that_mem0_wrote_becomes_memories(rest: str, tmp_path: Path) -> None:
     for user, count in (("ann", 3), ("bob", 1), ("clara", 4), ("dirk", 26)):
         file = MEM0_FOLDER / f"{user}.json"
+        others = run("import", file, "--from", "mem0", "--user", "nobody", "--json", "--dry-run").stdout
+        assert json.loads(others)["valid"] == 0
         shown = run("import", file, "--from", "mem0", "--api", rest, "--json").stdout
-        assert json.loads(shown)["imported"] == count
+        assert json.loads(shown) == {"imported": count, "skipped": 0, "opted_out": 0, "incomplete": 0, "users": 1}
         stored = json.loads(file.read_text())["results"]
+        alone = tmp_path / file.name
+        alone.write_text(json.dumps(stored))  # the list alone, as older releases gave it
+        again = run("import", alone, "--from", "mem0", "--api", rest, "--json").stdout
+        assert json.loads(again)["imported"] == 0
         found = {one["content"]: one for one in memories(rest, user)}
         assert sorted(found) == sorted(one["memory"] for one in stored)
     york = found_of(rest, "ann", "My name is Ann and I live in York")
@@ -274,7 +186,7 @@ def test_a_memory_of_an_agent_that_mem0_wrote_gets_the_user_who_is_named(rest: s
 
 def test_nothing_is_imported_for_a_user_who_has_opted_out(rest: str, tmp_path: Path) -> None:
     file, own = tmp_path / "mem0.json", tmp_path / "bob.jsonl"
-    file.write_text(json.dumps(MEM0["results"][:2]))
+    file.write_text(json.dumps([{"id": user, "memory": "Has two cats", "user_id": user} for user in ("ann", "bob")]))
     own.write_bytes(HEADER + b'{"kind":"profile","pinned":["Be brief"]}\n')
     since = json.loads(run("opt-out", "--user", "bob", "--api", rest, "--json").stdout)
     assert since["opted_out"]
@@ -287,13 +199,12 @@ def test_nothing_is_imported_for_a_user_who_has_opted_out(rest: str, tmp_path: P
     assert json.loads(run("import", own, "--user", "bob", "--api", rest, "--json").stdout)["profiles"] == 1
 
 
-def test_mem0s_own_limit_is_pointed_out(rest: str, tmp_path: Path) -> None:
+def test_mem0s_own_limit_is_pointed_out(tmp_path: Path) -> None:
     file = tmp_path / "mem0.json"
-    file.write_text(json.dumps([{"id": str(number), "memory": f"fact {number}"} for number in range(20)]))
-    words = ("import", file, "--from", "mem0", "--user", "ann", "--api", rest, "--dry-run")
-    assert "top_k" in run(*words).stderr
-    file.write_text(json.dumps([{"id": "1", "memory": "fact"}]))
-    assert "top_k" not in run(*words).stderr
+    for count in (20, 1):
+        file.write_text(json.dumps([{"id": str(number), "memory": f"fact {number}"} for number in range(count)]))
+        shown = run("import", file, "--from", "mem0", "--user", "ann", "--dry-run")
+        assert ("top_k" in shown.stderr) == (count == 20)
 
 
 def found_of(rest: str, user: str, content: str) -> dict[str, Any]:
@@ -301,11 +212,57 @@ def found_of(rest: str, user: str, content: str) -> dict[str, Any]:
     return one
 
 
-@pytest.mark.parametrize("content", ["no JSON", '{"memories": []}', '"results"'])
-def test_what_mem0_never_wrote_is_refused(rest: str, tmp_path: Path, content: str) -> None:
-    (tmp_path / "mem0.json").write_text(content)
-    with pytest.raises(BadInput, match="JSON"):
-        run("import", tmp_path / "mem0.json", "--from", "mem0", "--user", "ann", "--api", rest)
+def test_what_mem0_never_wrote_is_refused(tmp_path: Path) -> None:
+    for content in ("no JSON", '{"memories": []}', '"results"'):
+        (tmp_path / "mem0.json").write_text(content)
+        with pytest.raises(BadInput, match="JSON"):
+            run("import", tmp_path / "mem0.json", "--from", "mem0", "--user", "ann")
+
+
+# vLLM Semantic Router
+
+
+def create_collection(client: MilvusClient, collection: str) -> None:
+    """With the router's schema and index: milvus_store_schema.go and milvus_store_collection.go in pkg/memory."""
+    schema = client.create_schema(auto_id=False)
+    schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=64)
+    for name, length in (("user_id", 256), ("project_id", 256), ("memory_type", 32), ("source", 256)):
+        schema.add_field(name, DataType.VARCHAR, max_length=length, is_partition_key=name == "user_id")
+    for name in ("content", "metadata"):
+        schema.add_field(name, DataType.VARCHAR, max_length=65_535)
+    schema.add_field("embedding", DataType.FLOAT_VECTOR, dim=ROUTER_DIMENSION)
+    for name in ("created_at", "updated_at", "access_count"):
+        schema.add_field(name, DataType.INT64)
+    schema.add_field("importance", DataType.FLOAT)
+    index = client.prepare_index_params()
+    index.add_index("embedding", index_type="HNSW", metric_type="COSINE", params={"M": 16, "efConstruction": 256})
+    client.create_collection(collection, schema=schema, index_params=index, num_partitions=16)
+
+
+def stored_by_the_router(number: int, **fields: Any) -> dict[str, Any]:
+    """As pkg/memory/milvus_store_columns.go writes a row."""
+    metadata = {
+        "user_id": "ann",
+        "project_id": "",
+        "source": "",
+        "importance": 0,
+        "access_count": 0,
+        "last_accessed": 5,
+    }
+    return {
+        "id": f"mem_{number:05}",
+        "user_id": "ann",
+        "project_id": "default",
+        "memory_type": "semantic",
+        "content": f"fact {number}",
+        "source": "extraction",
+        "metadata": json.dumps(metadata),
+        "embedding": [0.1] * ROUTER_DIMENSION,
+        "created_at": 1_700_000_000 + number,
+        "updated_at": 1_700_000_000 + number,
+        "access_count": 0,
+        "importance": 0.0,
+    } | fields
 
 
 @pytest.fixture
@@ -394,6 +351,6 @@ def test_a_collection_that_is_none_of_the_routers_is_named(milvus: RealMilvus, c
 
 def test_what_is_logged_goes_to_standard_error() -> None:
     words = ["import", "--from", "semantic-router", "--milvus-uri", "http://127.0.0.1:1"]
-    result = CliRunner().invoke(main.commands, words)
+    result = CliRunner().invoke(memproxy, words)
     assert isinstance(result.exception, Unavailable)
     assert (result.stdout, "milvus" in result.stderr) == ("", True)

@@ -6,19 +6,18 @@ import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from command_worlds import run
 from hashing_embedder import HashingEmbedder
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.cli import main
 from memory.errors import BadSetting
 from memory.model import Change, ChangeKind, Evidence, Memory
 from memory.ports import MemoryFilter
@@ -40,11 +39,8 @@ class Place:
     uri: str
     collection: str
 
-    def upkeep(self, *words: str, code: int = 0) -> Result:
-        given = ["upkeep", *words, "--config", str(self.config)]
-        result = CliRunner(env={"COLUMNS": "200"}).invoke(main.commands, given, catch_exceptions=False)
-        assert result.exit_code == code, result.output
-        return result
+    def upkeep(self, *words: str) -> Result:
+        return run("upkeep", *words, "--config", self.config)
 
     def changes(self, *words: str) -> list[tuple[str, str]]:
         shown = json.loads(self.upkeep(*words, "--json", "--milvus-uri", self.uri).stdout)
@@ -85,18 +81,6 @@ def place(tmp_path: Path, milvus_lite: MilvusLiteServer, collection: str) -> Pla
     filled = Place(tmp_path / "data", config, milvus_lite.uri, collection)
     asyncio.run(filled.fill())
     return filled
-
-
-@pytest.fixture(autouse=True)
-def registry_per_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each run of a command is a process of its own elsewhere."""
-    from memory.processes import composition
-
-    class Fresh(Metrics):
-        def __init__(self, _: Any) -> None:
-            super().__init__(CollectorRegistry())
-
-    monkeypatch.setattr(composition, "Metrics", Fresh)
 
 
 def test_a_dry_run_shows_all_users_and_changes_nothing_then_the_run_does_it(place: Place) -> None:

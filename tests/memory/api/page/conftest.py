@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 from milvus_lite_server import MilvusLiteServer
-from page_users import fill
-from page_world import PageWorld, page_world
+from page_world import PageWorld, fill, page_world
 from pages import MY_PAGE, Opener, Watched, chromium, watched
 from playwright.sync_api import Browser, expect
 
 MISSING = "NO CHROMIUM ON THE PATH: THE WEB PAGE IS NOT TESTED (on Debian: apt install chromium)"
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=30_000)  # ends what hangs; no time is judged
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

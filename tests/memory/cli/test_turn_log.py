@@ -1,4 +1,4 @@
-"""`memproxy turns` and `memproxy dlq`, on a real turn log on each adapter, opened by its settings."""
+"""`memproxy turns`, `dlq` and `eval holdout`, on a real turn log on each adapter, opened by its settings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from command_worlds import CommandWorld, command_world, run_command, settings_file
+from command_worlds import CommandWorld, command_world, run, settings_file
 from turn_logs import Process, a_turn, adapters, ids_of, lease_at
 
-from memory.errors import Unavailable
-from memory.model import Message, Turn, TurnStatus
+from memory.errors import BadInput, Unavailable
+from memory.model import Message, RecallStatus, Receipt, Turn, TurnStatus
 
 REASON = "the model said [bold]nonsense[/bold] \x1b[31m"
 
@@ -155,4 +155,57 @@ def test_a_dead_letter_is_dropped_only_on_purpose_and_its_turn_stays_on_record(w
 def test_a_redis_server_that_does_not_answer_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
     config = settings_file(tmp_path, redis_url="redis://127.0.0.1:1")
     with pytest.raises(Unavailable, match="Redis"):
-        run_command(config, *words)
+        run(*words, "--config", config)
+
+
+# `eval holdout`
+
+
+async def recorded(world: CommandWorld) -> None:
+    """Ten conversations of each arm, by two users; in those that are held out, the user has to ask again."""
+    now = world.deployment.clock.now
+    async with world.deployment.start() as process:
+        for number in range(20):
+            user, arm = ("ann", "bob")[number % 3 == 0], "held_out" if number % 2 else "noted"
+            signals = {"arm": arm, "note_tokens": 30}
+            process.receipts.keep(Receipt(f"r{number}", user, now, RecallStatus.USED, "found", signals))
+            for place in range(1 + number % 2):
+                if place:
+                    process.receipts.keep(Receipt(f"q{number}", user, now, RecallStatus.SKIPPED, "settled"))
+                turn = replace(
+                    a_turn(f"t{number}-{place}", user=user, session=f"s{number}", at=now + place),
+                    messages=(Message("user", "Where is my secret kayak?"),),
+                    status=TurnStatus.CLOSED,
+                    answer="In Dorset.",
+                    receipt_id=f"{'q' if place else 'r'}{number}",
+                )
+                await process.log.append(turn)
+        for user, last in (("ann", "q19"), ("bob", "q15")):
+            while await process.receipts.get(user, last) is None:
+                await asyncio.sleep(0.01)
+
+
+def test_both_arms_of_the_holdout_are_counted_and_compared(world: CommandWorld) -> None:
+    done(recorded(world))
+    report = json.loads(world.run("eval", "holdout", "--json").stdout)
+    assert (report["noted"]["conversations"], report["held_out"]["conversations"]) == (10, 10)
+    assert (report["noted"]["follow_ups"]["value"], report["held_out"]["follow_ups"]["value"]) == (0.0, 1.0)
+    assert report["difference"]["follow_ups"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert report["noted"]["corrected"]["high"] == 0.2775
+    shown = world.run("eval", "holdout").stdout
+    assert "follow-ups per conversation" in shown
+    assert "1.00 [1.00, 1.00]" in shown
+    of_no_day = json.loads(world.run("eval", "holdout", "--json", "--days", "0").stdout)
+    assert of_no_day["noted"]["questions"] == 0
+    for private in ("ann", "bob", "kayak", "Dorset"):
+        assert private not in shown + json.dumps(report).replace("answer_tokens", "")
+
+
+def test_where_nothing_was_recorded_the_setting_to_change_is_named_and_nothing_is_created(
+    world: CommandWorld, request: pytest.FixtureRequest
+) -> None:
+    is_on_redis = request.node.callspec.params["world"] != "sqlite"
+    with pytest.raises(BadInput, match="redis_url" if is_on_redis else "data_dir"):
+        world.run("eval", "holdout")
+    assert list((world.config.parent / "data").iterdir()) == []
+    assert not is_on_redis or world.deployment.places_with("") == []

@@ -1,0 +1,179 @@
+"""`memproxy sessions` and `projects`, and `export` and `erase` of one project, against a real API over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_worlds import run
+from library_parts import NOW, Parts
+from served_library import served_library
+from typer.testing import Result
+
+from memory.cli import projects
+from memory.errors import BadInput, NotFound
+from memory.model import Memory, Message, Party, PartyType, Scope
+from memory.model.memories import MemoryVisibility
+from memory.service.conversations import NewMessage
+from memory.service.requests import NewMemory
+
+AGENTS = Party(PartyType.AGENT, "planner"), Party(PartyType.AGENT, "critic")
+ODD = "s/2 ü"
+
+
+async def fill(parts: Parts) -> None:
+    """Two sessions, a shared project, and a memory in each of two private projects and in none."""
+    said = [Message("user", "My cat is [bold]Tom[/bold] \x1b[31m"), Message("assistant", "Nice")]
+    await parts.library.append_turn(Scope("ann", session_id="s1"), said, at=NOW - 100)
+    plan = NewMessage(*AGENTS, "the plan", at=NOW)
+    await parts.library.conversations.add(Scope("ann", session_id=ODD), [plan])
+    await parts.library.projects.membership.create("ann", "apollo")
+    shared = [NewMemory(f"We deploy on day {day}", visibility=MemoryVisibility.MEMBERS) for day in range(3)]
+    await parts.library.add(Scope("ann", "apollo"), shared)
+    for number, project in enumerate(("red", "blue", "")):
+        content = f"The office of {project or 'nowhere'} is green"
+        await parts.put(Memory(f"m{number}", "ann", content, NOW, NOW, NOW, project_id=project))
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    with served_library(tmp_path, fill) as address:
+        yield address
+
+
+def ask(url: str, *words: object, user: str = "ann", code: int = 0, answer: str | None = None) -> Result:
+    return run(*words, "--user", user, "--api", url, code=code, answer=answer)
+
+
+def told(url: str, *words: object, user: str = "ann") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(ask(url, *words, "--json", user=user).stdout)
+    return found
+
+
+# Sessions
+
+
+def sessions(url: str, *words: str) -> list[str]:
+    return [one["id"] for one in told(url, "sessions", "list", *words)["sessions"]]
+
+
+def test_sessions_are_listed_latest_first(url: str) -> None:
+    assert sessions(url) == [ODD, "s1"]
+    assert sessions(url, "--limit", "1") == [ODD]
+    head, first, second = ask(url, "sessions", "list").stdout.splitlines()
+    assert head.split()[:2] == ["session", "status"]
+    assert ("critic, planner" in first, "My cat is [bold]Tom[/bold]" in second) == (True, True)
+
+
+def test_a_session_is_shown_with_what_is_needed_to_go_on(url: str) -> None:
+    session = told(url, "sessions", "show", "s1")
+    assert [(m["source_type"], m["content"]) for m in session["messages"]] == [
+        ("user", "My cat is [bold]Tom[/bold] \x1b[31m"),
+        ("model", "Nice"),
+    ]
+    assert (session["turns"], session["notes"], "next_cursor" in session) == (1, [], False)
+    shown = ask(url, "sessions", "show", ODD).stdout
+    assert ("agent planner" in shown, "the plan" in shown) == (True, True)
+    assert "\x1b" not in ask(url, "sessions", "show", "s1").stdout
+    with pytest.raises(NotFound, match="no such session"):
+        ask(url, "sessions", "show", "s3")
+
+
+def test_sessions_are_exported_as_json_lines(url: str, tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in ask(url, "sessions", "export").stdout.splitlines()]
+    assert [line["content"] for line in lines] == ["My cat is [bold]Tom[/bold] \x1b[31m", "Nice", "the plan"]
+    file = tmp_path / "one.jsonl"
+    ask(url, "sessions", "export", ODD, "--out", file)
+    assert [json.loads(line)["source"] for line in file.read_text().splitlines()] == ["planner"]
+    assert ask(url, "sessions", "export", "--agent", "nobody").stdout == ""
+
+
+def test_a_session_is_deleted_once_that_is_confirmed(url: str) -> None:
+    ask(url, "sessions", "delete", "s1", code=1, answer="n\n")
+    assert len(sessions(url)) == 2
+    assert "deleted: 1 turns, 0 messages, 0 memories" in ask(url, "sessions", "delete", "s1", "--yes").stdout
+    deleted = told(url, "sessions", "delete", ODD, "--yes", "--keep-memories")
+    assert deleted == {"deleted": {"turns": 0, "messages": 1, "memories": 0}}
+    assert sessions(url) == []
+
+
+# Shared projects
+
+
+def test_a_project_is_created_shown_and_deleted(url: str) -> None:
+    assert "owner" in ask(url, "projects", "create", "b/2 ü").stdout
+    assert {one["project_id"] for one in told(url, "projects", "list")["projects"]} == {"apollo", "b/2 ü"}
+    assert "ann is its owner" in ask(url, "projects", "show", "b/2 ü").stdout
+    ask(url, "projects", "delete", "b/2 ü", code=1, answer="n\n")
+    assert told(url, "projects", "delete", "b/2 ü", "--yes") == {"deleted": 1}
+    assert [one["project_id"] for one in told(url, "projects", "list")["projects"]] == ["apollo"]
+    with pytest.raises(NotFound):
+        ask(url, "projects", "show", "b/2 ü")
+
+
+def test_members_see_its_memories_as_long_as_they_are_members(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    memories = ("projects", "memories", "apollo")
+    with pytest.raises(NotFound):
+        ask(url, *memories, user="bob")
+    assert "bob: viewer" in ask(url, "projects", "add", "apollo", "bob").stdout
+    assert len(told(url, *memories, "--limit", "2", user="bob")["memories"]) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(projects, "PAGE_MEMORIES", 2)  # beyond one page of the API
+        assert len({one["id"] for one in told(url, *memories, user="bob")["memories"]}) == 3
+    shown = ask(url, *memories, user="bob").stdout
+    assert "We deploy on day 1" in shown
+    assert shown.splitlines()[0].split() == ["id", "said", "at", "type", "author", "content"]
+    ask(url, "projects", "remove", "apollo", "bob", code=1, answer="n\n")
+    assert "deleted: 1" in ask(url, "projects", "remove", "apollo", "bob", "--yes").stdout
+    with pytest.raises(NotFound):
+        ask(url, *memories, user="bob")
+
+
+def test_roles_are_those_of_the_api(url: str) -> None:
+    assert told(url, "projects", "add", "apollo", "bob", "--role", "admin")["role"] == "admin"
+    members = told(url, "projects", "show", "apollo", user="bob")["members"]
+    assert [(one["user_id"], one["role"]) for one in members] == [("ann", "owner"), ("bob", "admin")]
+    with pytest.raises(BadInput):
+        ask(url, "projects", "delete", "apollo", "--yes", user="bob")
+    assert "admin" in ask(url, "projects", "transfer", "apollo", "bob", "--yes").stdout
+    assert told(url, "projects", "list", user="bob")["projects"][0]["role"] == "owner"
+    assert ask(url, "projects", "add", "apollo", "eve", "--role", "owner", code=2).stdout == ""
+
+
+def test_what_the_api_refuses_is_an_error_that_says_why(url: str) -> None:
+    ask(url, "projects", "add", "apollo", "bob")
+    with pytest.raises(BadInput, match="there is a shared project of this id"):
+        ask(url, "projects", "create", "apollo", user="bob")
+    with pytest.raises(BadInput, match="the owner cannot leave"):
+        ask(url, "projects", "remove", "apollo", "ann", "--yes")
+    for words in (("show", ""), ("add", "apollo", ""), ("delete", "", "--yes")):
+        assert "must not be empty" in ask(url, "projects", *words, code=2).output
+
+
+# One project of a user
+
+
+def test_an_export_of_one_project_has_nothing_of_others(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "red.jsonl"
+    assert told(url, "export", "--project", "red", "--output", file)["memories"] == 1
+    exported = file.read_text()
+    assert ask(url, "export", "--project", "red").stdout == exported
+    assert "office of red" in exported
+    assert not [word for word in ("blue", "nowhere") if word in exported]
+    assert "blue" in ask(url, "export").stdout
+
+
+def test_one_project_is_erased_and_its_state_shown(url: str) -> None:
+    refused = ask(url, "erase", "--project", "red", code=1, answer="n\n").output
+    assert "the project 'red' of 'ann'" in refused
+    assert "office of red" in ask(url, "export").stdout
+    erasure = told(url, "erase", "--project", "red", "--yes")
+    assert (erasure["state"], erasure["deleted"]) == ("deleted", {"memories": 1, "turns_withdrawn": 0})
+    left = ask(url, "export").stdout
+    assert "office of red" not in left
+    assert "office of blue" in left
+    ask(url, "erase", "--project", "", "--yes", code=2)
+    run("erase", "--scan", "tea", "--project", "red", "--yes", "--api", url, code=2)
