@@ -6,7 +6,7 @@ Ledgers are real ones on one file, each with connections of its own as another p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,9 @@ from memory.recall.ranking.corpus import Corpus
 from memory.runtime.metrics import Metrics
 
 DIMENSION = 8
+HANG_SECONDS = 30.0
+PATIENCE = 2 * HANG_SECONDS
+IMPATIENT = 0.01  # seconds: of a chat where the store, or the user who is written to, does not get ready
 LOCK_WAIT_SECONDS = 60.0  # each of several writes under one lock takes a busy Milvus server a second
 
 
@@ -92,7 +95,8 @@ class World:
 
     async def seen(self, user_id: str = "ann", *, waits: bool = True) -> dict[str, str] | None:
         """What a request would search: content by id."""
-        corpus = await self.sets.corpus(user_id, waits=waits)
+        async with asyncio.timeout(HANG_SECONDS):
+            corpus = await self.sets.corpus(user_id, waits=waits)
         return None if corpus is None else contents(corpus)
 
 
@@ -112,10 +116,18 @@ def memory(memory_id: str, content: str = "", *, user: str = "ann") -> Memory:
     )
 
 
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(HANG_SECONDS):
+        while not holds():
+            await asyncio.sleep(0.001)
+
+
 @asynccontextmanager
 async def world(
-    folder: Path, store: MemoryStore, *, limits: WorkingSetLimits | None = None, dimension: int = DIMENSION
+    folder: Path, store: MemoryStore, *, patience: float = PATIENCE, dimension: int = DIMENSION, **bounds: Any
 ) -> AsyncIterator[World]:
+    """Chats wait for sets as if time were nothing, unless they have less `patience`. `bounds`: further limits."""
+    limits = WorkingSetLimits(patience=patience, search_patience=PATIENCE, **bounds)
     async with AsyncExitStack() as stack:
         own, worker, api = [await stack.enter_async_context(process(folder)) for _ in range(3)]
         sets = WorkingSets(store=store, ledger=own, shape=CorpusShape(dimension), limits=limits)

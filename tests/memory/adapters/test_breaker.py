@@ -31,13 +31,6 @@ def test_calls_that_are_slow_together_count_as_one() -> None:
         breaker.admit(11.2)
 
 
-def test_a_refused_connection_needs_no_second_opinion() -> None:
-    breaker = Breaker("part", rest_seconds=1.0)
-    breaker.failed(10.0, reason="refused", is_certain=True)
-    with pytest.raises(Unavailable):
-        breaker.admit(10.5)
-
-
 def test_while_it_rests_one_call_in_a_while_may_try_and_the_others_fail_at_once() -> None:
     breaker = Breaker("part", rest_seconds=1.0)
     breaker.failed(10.0, reason="refused", is_certain=True)

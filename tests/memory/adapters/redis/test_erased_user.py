@@ -1,41 +1,33 @@
-"""A user who was erased is named by no key, and by no file of the server once its files are rewritten."""
+"""What a server holds of a user is found under every name, and once the user is erased no key names them, nor any file
+of the server after its files were rewritten.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
-from redis_server import redis_server
+from redis.asyncio.cluster import RedisCluster
+from redis_nodes import redis_nodes
+from redis_server import RedisServer, own_redis_server, redis_server, valkey_server
 from summarised_sessions import LATER, due, summarised, talk
-from turn_logs import START, Deployment, Process, redis_deployment
+from turn_logs import START, Deployment, Process
 
 from memory.adapters.file_scan import scanned
+from memory.adapters.redis import key_scan
 from memory.adapters.redis.deleted_keys import RedisDeletedKeys
-from memory.adapters.redis.log_client import LogClient
-from memory.errors import Conflict
+from memory.adapters.redis.key_scan import FOREIGN, RedisKeyScan
+from memory.adapters.redis.log_client import KEYS_IN_A_PAGE, Command, LogClient
+from memory.adapters.redis.log_keys import UserKeys, user_of_turn
+from memory.errors import Conflict, Unavailable
 from memory.model import PastNote, ProfileLine, RecallStatus, Receipt, WithdrawnSummary
 from memory.model.projects import MemoryVisibility, ProjectRole, SharedMemory, SharedProject
 
-
-@pytest.fixture
-def deployment(tmp_path: Path) -> Deployment:
-    return redis_deployment(tmp_path)
-
-
-@pytest.fixture
-async def process(deployment: Deployment) -> AsyncIterator[Process]:
-    async with deployment.start() as one:
-        yield one
-
-
-@pytest.fixture
-async def client(process: Process) -> AsyncIterator[LogClient]:
-    async with Redis(port=redis_server().port) as connected:
-        yield LogClient(connected)
+pytestmark = pytest.mark.full("what the adapter of Redis alone has; the contracts run there, too")
 
 
 @pytest.fixture
@@ -168,8 +160,172 @@ async def test_a_project_that_they_join_while_they_are_erased_is_one_of_their_ne
     assert [one.project for one in await process.projects.joined(user)] == [project]
 
 
-async def test_an_untouched_lock_of_a_user_with_turns_keeps_their_name(process: Process, user: str) -> None:
-    await talk(process, "t1", user=user)
-    async with process.ledger.write(user):
-        pass
-    assert [one.user_id for one in await due(process)] == [user]
+async def told(client: LogClient, words: str) -> None:
+    await client.calls([("SET", f"kept:{number}", f"{words} {number}") for number in range(50)])
+
+
+async def delete(client: LogClient) -> None:
+    await client.calls([("DEL", f"kept:{number}") for number in range(50)])
+
+
+async def test_what_was_deleted_is_in_no_file_and_the_rest_survives(server: RedisServer, own_client: LogClient) -> None:
+    await told(own_client, "Quetzalbimxford")
+    await own_client.call("SET", "other", "Xylophonquist")
+    await delete(own_client)
+    assert scanned([server.folder], ["Quetzalbimxford"])[2] != []
+    await RedisDeletedKeys(own_client).rewrite()
+    assert scanned([server.folder], ["Quetzalbimxford"])[2] == []
+    assert scanned([server.folder], ["Xylophonquist"])[2] != []
+    server.kill()
+    server.start()
+    assert await own_client.call("GET", "other") == b"Xylophonquist"
+
+
+async def test_a_rewriting_that_began_before_is_followed_by_another(server: RedisServer, own_client: LogClient) -> None:
+    for number in range(5):
+        await told(own_client, f"Quetzalbimxford{number}")
+        await own_client.call("BGREWRITEAOF")
+        await delete(own_client)
+        await RedisDeletedKeys(own_client).rewrite()
+        assert scanned([server.folder], ["Quetzalbimxford"])[2] == []
+
+
+async def test_a_snapshot_is_made_again_where_the_server_makes_some(server: RedisServer, own_client: LogClient) -> None:
+    await own_client.call("CONFIG", "SET", "save", "3600 1")
+    await told(own_client, "Quetzalbimxford")
+    await own_client.call("SAVE")
+    await delete(own_client)
+    assert "dump.rdb" in scanned([server.folder], ["Quetzalbimxford"])[2]
+    await RedisDeletedKeys(own_client).rewrite()
+    assert scanned([server.folder], ["Quetzalbimxford"])[2] == []
+
+
+async def test_a_server_that_refuses_leaves_the_erasure_waiting(server: RedisServer, own_client: LogClient) -> None:
+    await own_client.call("ACL", "SETUSER", "hosted", "on", ">word", "~*", "+@all", "-bgrewriteaof")
+    async with Redis(port=server.port, username="hosted", password="word") as hosted:
+        with pytest.raises(Unavailable, match="refuses BGREWRITEAOF"):
+            await RedisDeletedKeys(LogClient(hosted)).rewrite()
+
+
+async def test_all_servers_of_a_cluster_rewrite_their_files() -> None:
+    server, words = redis_nodes(), f"Quetzal{uuid.uuid4().hex}"
+    async with RedisCluster("127.0.0.1", server.port) as cluster:
+        client = LogClient(cluster)
+        await told(client, words)
+        await delete(client)
+        assert scanned([server.folder], [words])[2] != []
+        await asyncio.gather(*(RedisDeletedKeys(client).rewrite() for _ in range(2)), return_exceptions=True)
+        await RedisDeletedKeys(client).rewrite()
+        assert scanned([server.folder], [words])[2] == []
+
+
+USER = "zoë-7f3a@example.com"
+MANY = 700  # more than a page of keys, or than a reply has members
+HOLDING: dict[str, Command] = {
+    "string": ("SET", "k", f"to {USER}"),
+    "long string": ("SET", "k", "x" * (key_scan.FIRST_BYTES + key_scan.PIECE_BYTES - 9) + USER + "y" * 99),
+    "JSON": ("SET", "k", json.dumps({"user": USER})),
+    "field of a hash": ("HSET", "k", f"of {USER}", "v"),
+    "value of a hash": ("HSET", "k", *(word for n in range(MANY) for word in (f"f{n}", USER if n == 500 else "v"))),
+    "set": ("SADD", "k", *(USER if n == 500 else f"m{n}" for n in range(MANY))),
+    "sorted set": ("ZADD", "k", *(word for n in range(MANY) for word in (n, USER if n == 500 else f"m{n}"))),
+    "list": ("RPUSH", "k", *(USER if n == 500 else f"m{n}" for n in range(MANY))),
+}
+
+
+@pytest.mark.parametrize("where", HOLDING)
+async def test_a_user_is_found_in_values_of_every_type(own_client: LogClient, where: str) -> None:
+    others = [("SET", f"other:{number}", "tea") for number in range(3 * KEYS_IN_A_PAGE)]
+    await own_client.calls(others)
+    clean = await RedisKeyScan(own_client).scan([USER])
+    assert (clean.found_in, clean.not_searched) == ((), ())
+    assert clean.items >= len(others)
+    await own_client.call(*HOLDING[where])
+    assert (await RedisKeyScan(own_client).scan([USER])).found_in == (FOREIGN,)
+
+
+@pytest.mark.parametrize("place", [key_scan.FIRST_BYTES, key_scan.FIRST_BYTES + key_scan.PIECE_BYTES])
+async def test_a_user_who_stands_between_two_pieces_of_a_value_is_found(own_client: LogClient, place: int) -> None:
+    for shift in range(1, len(USER.encode())):
+        await own_client.call("SET", "k", "x" * (place - shift) + USER + "y" * 9)
+        assert (await RedisKeyScan(own_client).scan([USER])).found_in == (FOREIGN,)
+
+
+async def test_the_report_names_no_user(own_client: LogClient) -> None:
+    """Nor a session, project or turn of another whose id holds theirs."""
+    await own_client.call("SET", UserKeys("bob").session(f"bob's and {USER}'s"), "tea")
+    await own_client.call("HSET", user_of_turn(f"turn of {USER}"), "a", "tea")
+    await own_client.call("SET", f"session:{USER}:1", "tea")
+    found = await RedisKeyScan(own_client).scan([USER])
+    assert set(found.found_in) == {"keys of the kind session", "keys of the kind turn", FOREIGN}
+
+
+async def test_types_that_cannot_be_read_and_replicas_are_named(
+    server: RedisServer, own_client: LogClient, tmp_path: Path
+) -> None:
+    await own_client.call("XADD", "events", "*", "user", USER)
+    (tmp_path / "replica").mkdir()
+    with own_redis_server(tmp_path / "replica") as replica:
+        async with Redis(port=replica.port) as connected:
+            await LogClient(connected).call("REPLICAOF", "127.0.0.1", server.port)
+        while not (await own_client.of_each_node("INFO", "replication"))[0]["connected_slaves"]:
+            await own_client.call("PING")
+        found = await RedisKeyScan(own_client).scan([USER])
+    assert found.not_searched[0] == "keys of the type stream"
+    assert "files of 1 replicas" in found.not_searched[1]
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "says"), [("-scan", "keys: "), ("-get +getrange -hscan", "keys: "), ("-slowlog", "slow commands")]
+)
+async def test_what_the_server_refuses_to_show_is_named(
+    server: RedisServer, own_client: LogClient, forbidden: str, says: str
+) -> None:
+    await own_client.call("HSET", "k", "f", "v")
+    await own_client.call("ACL", "SETUSER", "hosted", "on", ">word", "~*", "+@all", *forbidden.split())
+    async with Redis(port=server.port, username="hosted", password="word") as hosted:
+        found = await RedisKeyScan(LogClient(hosted)).scan([USER])
+    assert any(says in one for one in found.not_searched), found
+
+
+async def test_what_was_not_read_in_time_is_named_and_a_server_that_is_away_proves_nothing(
+    server: RedisServer, own_client: LogClient
+) -> None:
+    await own_client.call("SET", "k", USER)
+    found = await RedisKeyScan(own_client, seconds_max=0.0).scan([USER])
+    assert "read within 0 s" in found.not_searched[0]
+    server.kill()
+    with pytest.raises(Unavailable):
+        await RedisKeyScan(own_client).scan([USER])
+
+
+@pytest.mark.parametrize(
+    "is_valkey", [False, pytest.param(True, marks=pytest.mark.soak("a variant of what runs on Redis"))]
+)
+async def test_a_user_is_found_in_the_log_of_slow_commands_until_files_are_rewritten(*, is_valkey: bool) -> None:
+    server = valkey_server() if is_valkey else redis_server()
+    server.empty()
+    async with Redis(port=server.port) as connected:
+        client = LogClient(connected)
+        try:
+            await client.call("CONFIG", "SET", "slowlog-log-slower-than", "0")
+            await client.call("SET", "k", USER)
+        finally:
+            await client.call("CONFIG", "SET", "slowlog-log-slower-than", "10000")
+        await client.call("DEL", "k")
+        assert (await RedisKeyScan(client).scan([USER])).found_in == ("SLOWLOG of the server",)
+        await RedisDeletedKeys(client).rewrite()
+        found = await RedisKeyScan(client).scan([USER])
+        assert (found.found_in, found.not_searched) == ((), ())
+
+
+async def test_all_keys_of_a_cluster_are_read() -> None:
+    server = redis_nodes()
+    server.empty()
+    async with RedisCluster("127.0.0.1", server.port) as cluster:
+        client = LogClient(cluster)
+        for number in range(3 * KEYS_IN_A_PAGE):
+            await client.call("SET", f"k:{number}", USER if number == 7 else "tea")
+        found = await RedisKeyScan(client).scan([USER])
+    assert (found.found_in, found.not_searched) == ((FOREIGN,), ())
+    assert found.items >= 3 * KEYS_IN_A_PAGE

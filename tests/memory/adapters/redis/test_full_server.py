@@ -1,19 +1,21 @@
-"""A server that is full: snapshots give way to turns, and what was refused can be written once there is memory."""
+"""Room for snapshots: the least recently used go first, all give way to turns, and what was refused can be written once
+there is memory.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from redis import exceptions
 from redis_nodes import own_redis_nodes
-from redis_server import RedisServer, own_redis_server
-from turn_logs import START, a_turn, ids_of, lease_at
+from redis_server import RedisServer
+from turn_logs import START, ManualClock, a_turn, ids_of, lease_at
 
-from memory.adapters.redis import log_client
+from memory.adapters.redis import log_client, log_keys
 from memory.adapters.redis import snapshots as snapshots_module
 from memory.adapters.redis.background import RedisBackground
 from memory.adapters.redis.connecting import RedisAddress, connected
@@ -21,11 +23,13 @@ from memory.adapters.redis.failure_reasons import is_refused
 from memory.adapters.redis.log_client import LogClient, Reply
 from memory.adapters.redis.log_keys import UserKeys
 from memory.adapters.redis.owners import RedisOwners
-from memory.adapters.redis.snapshots import RedisSnapshots
+from memory.adapters.redis.snapshots import USED_AGAIN_SECONDS, RedisSnapshots
 from memory.adapters.redis.whole_log import RedisTurnLog
 from memory.errors import Unavailable
 from memory.model import TurnStatus
 from memory.ports import TurnLog
+
+pytestmark = pytest.mark.full("what the adapter of Redis alone has; the contracts run there, too")
 
 ROOM = 4 << 20  # what the server may hold beyond what it needs itself
 SNAPSHOT = b"x" * 200_000
@@ -34,28 +38,16 @@ USERS = [f"user-{number}" for number in range(60)]
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
-    with own_redis_server(tmp_path) as started:
-        yield started
+async def log(own_client: LogClient) -> AsyncIterator[TurnLog]:
+    async with RedisOwners(own_client) as owners:
+        yield RedisTurnLog(own_client, owners, clock=lambda: START)
 
 
 @pytest.fixture
-async def client(server: RedisServer) -> AsyncIterator[LogClient]:
-    async with connected(RedisAddress(server.url)) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def log(client: LogClient) -> AsyncIterator[TurnLog]:
-    async with RedisOwners(client) as owners:
-        yield RedisTurnLog(client, owners, clock=lambda: START)
-
-
-@pytest.fixture
-async def snapshots(client: LogClient) -> AsyncIterator[RedisSnapshots]:
+async def snapshots(own_client: LogClient) -> AsyncIterator[RedisSnapshots]:
     async with RedisBackground() as background:
-        made = RedisSnapshots(client, background, bytes_max=1 << 30, clock=lambda: START)
-        client.give_way(made.delete_least_used)
+        made = RedisSnapshots(own_client, background, bytes_max=1 << 30, clock=lambda: START)
+        own_client.give_way(made.delete_least_used)
         yield made
 
 
@@ -64,8 +56,8 @@ def limit(server: RedisServer, room: int) -> None:
         client.config_set("maxmemory", client.info("memory")["used_memory"] + room)
 
 
-async def there(snapshots: RedisSnapshots) -> list[str]:
-    return [user for user in USERS if await snapshots.read(user) is not None]
+async def there(snapshots: RedisSnapshots, users: Sequence[str] = USERS) -> list[str]:
+    return [user for user in users if await snapshots.read(user) is not None]
 
 
 async def append(log: TurnLog, turn_id: str) -> None:
@@ -137,11 +129,11 @@ async def test_many_calls_at_once_delete_no_more_than_they_need(
 
 
 async def test_where_room_is_never_made_the_turn_waits_as_in_any_outage(
-    server: RedisServer, client: LogClient, log: TurnLog, monkeypatch: pytest.MonkeyPatch
+    server: RedisServer, own_client: LogClient, log: TurnLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever writes catches `Unavailable`; anything else would end the part."""
     monkeypatch.setattr(log_client, "CALL_SECONDS_MAX", 0.5)
-    client.give_way(lambda _: asyncio.Event().wait())
+    own_client.give_way(lambda _: asyncio.Event().wait())
     limit(server, 0)
     refusals = await asyncio.gather(*(refusal_of(log, f"turn-{number}") for number in range(3)))
     assert ["made no room" in one for one in refusals] == [True] * 3
@@ -225,3 +217,24 @@ def test_only_what_a_server_will_never_do_counts_as_refused(cause: Exception, *,
     error = Unavailable("turn_log", "Redis failed")
     error.__context__ = cause  # as it is when the one is raised for the other
     assert is_refused(error) is is_so
+
+
+async def test_the_least_recently_used_go_first_and_the_sum_is_that_of_what_is_there(own_client: LogClient) -> None:
+    clock, four = ManualClock(), ("ann", "bob", "carl", "dora")
+    async with RedisBackground() as background:
+        snapshots = RedisSnapshots(own_client, background, bytes_max=1_000, clock=clock)
+        for user in four[:3]:
+            clock.now += 1
+            await snapshots.write(user, b"x" * 300)
+        clock.now += USED_AGAIN_SECONDS + 1
+        assert await snapshots.read("ann") is not None
+        await background.written()
+        for _ in range(2):  # one that is written again counts once
+            await snapshots.write("dora", b"x" * 300)
+        assert await there(snapshots, four) == ["ann", "carl", "dora"]
+        await snapshots.erase("ann")
+        await snapshots.erase("nobody")
+        await background.written()  # that they were used
+        assert await own_client.call("GET", log_keys.SNAPSHOTS[2]) == b"600"
+        await snapshots.erase_all()
+        assert await own_client.call("GET", log_keys.SNAPSHOTS[2]) == b"0"

@@ -1,19 +1,29 @@
-"""What the turn log's file is for all that stand on it: glances on the loop, and what is posted."""
+"""The file of SQLite, for all that stand on it: transactions, glances, what is posted; and which files are taken."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
+import stat
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
+from turn_logs import START, a_turn, ids_of, lease_at
 
 from memory.adapters.sqlite.database import BATCH_JOBS_MAX, SqliteDatabase
-from memory.errors import Unavailable
+from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sqlite.schema import VERSION
+from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.errors import BadSetting, Conflict, Unavailable
+from memory.model import PastNote, TurnStatus
+
+Busy = Callable[[SqliteDatabase], AbstractAsyncContextManager[None]]
 
 
 @pytest.fixture
@@ -62,42 +72,22 @@ async def test_a_glance_writes_nothing(database: SqliteDatabase) -> None:
         await database.read_now(lambda connection: tell("one", connection))
 
 
-async def test_a_glance_into_a_closed_database_is_refused(tmp_path: Path) -> None:
-    async with SqliteDatabase(tmp_path / "turns.sqlite") as closed:
-        pass
-    with pytest.raises(Unavailable):
-        await closed.read_now(told)
-
-
 async def test_what_is_posted_together_is_committed_together_and_in_order(database: SqliteDatabase) -> None:
     before, over = database.commits, asyncio.Event()
     for number in range(3):
-        database.post(lambda connection, number=number: tell(str(number), connection))  # type: ignore[misc]
+        database.post(partial(tell, str(number)))
     database.post(lambda connection: tell("last", connection), then=over.set)
-    await asyncio.wait_for(over.wait(), 5)
+    await over.wait()
     assert await database.read(told) == ["0", "1", "2", "last"]
     assert database.commits == before + 1
 
 
-async def test_what_was_posted_before_is_written_before(database: SqliteDatabase) -> None:
-    database.post(lambda connection: tell("posted", connection))
-    await database.write(lambda connection: tell("written", connection))
-    assert await database.read(told) == ["posted", "written"]
-
-
-async def test_more_than_a_batch_is_all_written(database: SqliteDatabase) -> None:
-    for number in range(BATCH_JOBS_MAX + 1):
-        database.post(lambda connection, number=number: tell(str(number), connection))  # type: ignore[misc]
-    async with asyncio.timeout(5):
-        while len(await database.read(told)) <= BATCH_JOBS_MAX:
-            await asyncio.sleep(0.01)
-
-
 async def test_a_write_behind_more_than_a_batch_is_committed_when_it_returns(database: SqliteDatabase) -> None:
-    for number in range(BATCH_JOBS_MAX + 40):
-        database.post(lambda connection, number=number: tell(str(number), connection))  # type: ignore[misc]
+    before = [str(number) for number in range(BATCH_JOBS_MAX + 40)]
+    for number in before:
+        database.post(partial(tell, number))
     await database.write(lambda connection: tell("written", connection))
-    assert (await database.read(told))[-1] == "written"
+    assert await database.read(told) == [*before, "written"]
 
 
 async def test_closing_writes_what_was_posted(tmp_path: Path) -> None:
@@ -137,36 +127,202 @@ OF_ONE = [
     (partial(_raises, KeyError("x")), KeyError),
     (partial(_raises, AssertionError("x")), AssertionError),
     (partial(_raises, msgspec.DecodeError("x")), msgspec.DecodeError),
+    (partial(_raises, Conflict("somebody was faster")), Conflict),
+    (partial(tell, "\ud800"), UnicodeEncodeError),
 ]
 
 
 @pytest.mark.parametrize(("wrong", "error"), OF_ONE)
 async def test_a_job_that_fails_takes_no_other_of_its_transaction_along(
-    database: SqliteDatabase, wrong: Callable[[sqlite3.Connection], None], error: type[Exception]
+    database: SqliteDatabase, busy: Busy, wrong: Callable[[sqlite3.Connection], None], error: type[Exception]
 ) -> None:
-    results = await _together(database, wrong)
-    assert [type(one) for one in results] == [type(None), type(None), error, type(None)]
+    results = await _together(database, busy, wrong)
+    assert [type(one) for one in results] == [type(None), error, type(None)]
     assert await database.read(told) == ["one", "two"]
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT])
-async def test_an_error_of_the_whole_database_fails_the_transaction(database: SqliteDatabase, code: int) -> None:
+async def test_an_error_of_the_whole_database_fails_the_transaction(
+    database: SqliteDatabase, busy: Busy, code: int
+) -> None:
     error = sqlite3.OperationalError("disk")
     error.sqlite_errorcode = code
-    results = await _together(database, partial(_raises, error))
-    assert [type(one) for one in results] == [type(None), Unavailable, Unavailable, Unavailable]
+    results = await _together(database, busy, partial(_raises, error))
+    assert [type(one) for one in results] == [Unavailable] * 3
     assert await database.read(told) == []
 
 
-async def _together(database: SqliteDatabase, wrong: Callable[[sqlite3.Connection], None]) -> list[object]:
-    """What becomes of a job that comes first, and of three that go into one transaction after it."""
-    may_go_on = threading.Event()
-    async with asyncio.TaskGroup() as tasks:
-        first = tasks.create_task(database.write(lambda _: may_go_on.wait(30) and None))
-        await asyncio.sleep(0.05)
-        jobs = (partial(tell, "one"), wrong, partial(tell, "two"))
-        rest = asyncio.gather(*(database.write(job) for job in jobs), return_exceptions=True)
-        await asyncio.sleep(0.05)
-        may_go_on.set()
-        others = await rest
-    return [first.result(), *others]
+async def _together(
+    database: SqliteDatabase, busy: Busy, wrong: Callable[[sqlite3.Connection], None]
+) -> list[BaseException | None]:
+    """What becomes of three jobs of one transaction."""
+    jobs = (partial(tell, "one"), wrong, partial(tell, "two"))
+    async with busy(database):
+        results = asyncio.gather(*(database.write(job) for job in jobs), return_exceptions=True)
+        await asyncio.sleep(0)  # all of them wait
+    return await results
+
+
+LEARNT = a_turn("t1", status=TurnStatus.CLOSED)
+
+
+def a_log(database: SqliteDatabase) -> SqliteTurnLog:
+    return SqliteTurnLog(database, clock=lambda: START)
+
+
+async def test_nothing_is_asked_of_a_closed_database(path: Path) -> None:
+    async with SqliteDatabase(path) as database:
+        pass
+    with pytest.raises(Unavailable):
+        await a_log(database).open(a_turn("t1"))
+    with pytest.raises(Unavailable):
+        await a_log(database).depth(now=START)
+    with pytest.raises(Unavailable):
+        await database.read_now(told)
+
+
+@pytest.mark.parametrize("synchronous", ["NORMAL", "FULL"])
+async def test_power_loss_is_a_setting(path: Path, synchronous: str) -> None:
+    async with SqliteDatabase(path, synchronous=synchronous) as database:  # type: ignore[arg-type]  # parametrised
+        level = await database.write(lambda connection: connection.execute("PRAGMA synchronous").fetchone()[0])
+        assert level == {"NORMAL": 1, "FULL": 2}[synchronous]
+        await a_log(database).append(LEARNT)
+    async with SqliteDatabase(path) as database:
+        assert ids_of(await lease_at(a_log(database), START)) == ["t1"]
+
+
+async def test_only_the_owner_of_the_file_may_read_it(path: Path) -> None:
+    async with SqliteDatabase(path) as database:
+        await a_log(database).append(LEARNT)
+        files = sorted(path.parent.glob("turns.sqlite*"))
+        assert len(files) == 4  # the file, its log, its shared memory, the folder of owners
+        for file in files:
+            assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0, file
+
+
+async def test_a_file_that_is_no_database_stops_the_start_and_is_left_alone(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"this is a letter, not a database " * 100)
+    with pytest.raises(BadSetting, match="damaged or no SQLite database"):
+        async with SqliteDatabase(path):
+            pass
+    assert path.read_bytes().startswith(b"this is a letter")
+
+
+async def test_a_damaged_database_stops_the_start(path: Path) -> None:
+    async with SqliteDatabase(path) as database:
+        await a_log(database).append(LEARNT)
+    content = bytearray(path.read_bytes())
+    content[100:4096] = b"\xff" * 3996
+    path.write_bytes(bytes(content))
+    with pytest.raises(BadSetting, match="move it"):
+        async with SqliteDatabase(path):
+            pass
+
+
+async def test_the_database_of_something_else_is_not_touched(path: Path) -> None:
+    path.parent.mkdir()
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE recipes (name TEXT)")
+    other.close()
+    with pytest.raises(BadSetting, match="something else"):
+        async with SqliteDatabase(path):
+            pass
+
+
+@pytest.mark.parametrize("version", [1, VERSION + 1])
+async def test_a_file_of_another_version_stops_the_start(path: Path, version: int) -> None:
+    async with SqliteDatabase(path) as database:
+        await database.write(lambda connection: connection.execute(f"PRAGMA user_version = {version}"))
+    with pytest.raises(BadSetting, match=f"version {version}, this memproxy reads version {VERSION}"):
+        async with SqliteDatabase(path):
+            pass
+
+
+async def test_a_path_that_cannot_be_a_file_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for impossible in (tmp_path, tmp_path / "file" / "turns.sqlite"):
+        with pytest.raises(BadSetting, match="name another"):
+            async with SqliteDatabase(impossible):
+                pass
+
+
+NOTE = PastNote("about m1", ("m1",), 7)
+
+
+@dataclass
+class Desk:
+    """A filter, whose disk may be made to wait, and the process behind the API."""
+
+    database: SqliteDatabase
+    filter_: SqliteNoteBook
+    api: SqliteNoteBook
+
+    def busy_disk(self) -> threading.Event:
+        """Its writer is stuck, outside of any transaction of the file, until the event is set."""
+        may_go_on = threading.Event()
+
+        def wait(_: sqlite3.Connection) -> None:
+            may_go_on.wait(60)
+
+        assert self.database._writer is not None
+        self.database._writer.submit(wait, None)  # type: ignore[arg-type]
+        return may_go_on
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with SqliteDatabase(tmp_path / "t.sqlite") as own, SqliteDatabase(tmp_path / "t.sqlite") as other:
+        yield Desk(own, SqliteNoteBook(own, waits_for_others=False), SqliteNoteBook(other))
+
+
+async def test_the_process_that_made_it_finds_it_before_it_is_written(desk: Desk) -> None:
+    may_go_on = desk.busy_disk()
+    async with asyncio.timeout(30):  # nobody waits for the disk
+        await desk.filter_.keep("ann", "k", NOTE, made_at=1.0)
+    assert await desk.filter_.find("ann", ["k"]) == {"k": NOTE}
+    assert await desk.filter_.find("bob", ["k"]) == {}
+    assert await desk.api.find("ann", ["k"]) == {}
+    may_go_on.set()
+    await desk.database.write(lambda _: None)
+    assert await desk.api.find("ann", ["k"]) == {"k": NOTE}
+    async with asyncio.timeout(30):
+        while desk.filter_._on_their_way:
+            await asyncio.sleep(0.001)
+
+
+async def test_it_takes_the_place_of_an_older_one_at_once(desk: Desk) -> None:
+    await desk.filter_.keep("ann", "k", PastNote("old", ("m0",), 7), made_at=1.0)
+    await desk.database.write(lambda _: None)
+    may_go_on = desk.busy_disk()
+    await desk.filter_.keep("ann", "k", NOTE, made_at=2.0)
+    assert await desk.filter_.find("ann", ["k"]) == {"k": NOTE}
+    may_go_on.set()
+
+
+@pytest.mark.parametrize("forgotten", [["m1"], []])
+async def test_what_another_process_forgot_meanwhile_is_not_found(desk: Desk, forgotten: list[str]) -> None:
+    may_go_on = desk.busy_disk()
+    await desk.filter_.keep("ann", "k", NOTE, made_at=1.0)
+    await desk.api.drop("ann", forgotten, now=2.0)
+    assert await desk.filter_.find("ann", ["k"]) == {}
+    may_go_on.set()
+    await desk.database.write(lambda _: None)
+    assert await desk.filter_.find("ann", ["k"]) == {}
+    assert await desk.api.find("ann", ["k"]) == {}
+
+
+async def test_where_chats_are_spread_over_filters_the_others_find_it_on_return(desk: Desk) -> None:
+    shared = SqliteNoteBook(desk.database, waits_for_others=True)
+    for number in range(10):
+        await shared.keep("ann", f"k{number}", NOTE, made_at=1.0)
+        assert await desk.api.find("ann", [f"k{number}"]) == {f"k{number}": NOTE}
+
+
+async def test_a_note_that_cannot_be_written_is_not_remembered_for_ever(tmp_path: Path) -> None:
+    async with SqliteDatabase(tmp_path / "t.sqlite") as database:
+        book = SqliteNoteBook(database, waits_for_others=False)
+    await book.keep("ann", "k", NOTE, made_at=1.0)  # closed: nothing is written any more
+    assert not book._on_their_way
+    with pytest.raises(Unavailable):
+        await book.find("ann", ["k"])

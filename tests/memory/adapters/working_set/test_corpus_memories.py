@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_rig import rigged
 
 from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.working_set import working_sets
 from memory.adapters.working_set.corpus_memories import CorpusMemories
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector, statement_key
 from memory.ports import MemoryFilter
@@ -53,6 +54,7 @@ def ids(found: list[Record] | None) -> list[str] | None:
     return None if found is None else sorted(record.memory.id for record in found)
 
 
+@settings(derandomize=True, deadline=None)
 @given(
     found=rows,
     project=st.sampled_from([None, "", "work", "other"]),
@@ -106,6 +108,12 @@ async def test_vectors_are_copies() -> None:
     assert np.allclose(found.vector, before)
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(working_sets, "LEARNING_PATIENCE_SECONDS", 30.0)
+
+
+@pytest.mark.usefixtures("patient")
 async def test_it_is_there_as_of_a_revision_or_not_at_all(tmp_path: Path) -> None:
     async with rigged(tmp_path) as rig:
         assert await rig.corpora.corpus("u", waits=True) is not None
@@ -121,6 +129,7 @@ async def test_it_is_there_as_of_a_revision_or_not_at_all(tmp_path: Path) -> Non
             assert await rig.corpora.as_of("u", after + 1) is None
 
 
+@pytest.mark.usefixtures("patient")
 async def test_without_a_revision_it_is_what_stands_now(tmp_path: Path) -> None:
     async with rigged(tmp_path) as rig:
         assert await rig.corpora.as_of("nobody") is None

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
+from working_set_world import DIMENSION, HANG_SECONDS, memory, until
 
 from memory.adapters.in_memory import InMemorySnapshots, InMemoryStore
 from memory.adapters.sqlite.database import SqliteDatabase
@@ -23,15 +25,14 @@ from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.adapters.working_set.snapshot_writer import SnapshotTiming, SnapshottingLedger, SnapshotWriter
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
 from memory.errors import Unavailable
-from memory.model import Change, ChangeKind, Memory, VectorOrigin
+from memory.model import Change, ChangeKind, VectorOrigin
 from memory.ports import Snapshots, UserLedger
 from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.runtime.metrics import Metrics
 
-DIMENSION = 8
 NEIGHBOURS = DEFAULT_RANKING.neighbours
-QUICK = SnapshotTiming(soon=0.02, late=0.05, flush=2.0)
-NEVER = SnapshotTiming(soon=1000.0, late=1000.0, flush=2.0)
+QUICK = SnapshotTiming(soon=0.02, late=0.05, flush=HANG_SECONDS, rest_per_second=0.0)
+NEVER = SnapshotTiming(soon=1000.0, late=1000.0, flush=HANG_SECONDS)
 
 
 class Counted(InMemoryStore):
@@ -73,10 +74,6 @@ class Process:
         return self.metrics.registry.get_sample_value("memproxy_snapshots_total", {"outcome": outcome}) or 0.0
 
 
-def memory(memory_id: str, content: str) -> Memory:
-    return Memory(memory_id, "ann", content, 1.0, 1.0, 1.0)
-
-
 @asynccontextmanager
 async def process(
     folder: Path,
@@ -85,8 +82,10 @@ async def process(
     *,
     timing: SnapshotTiming = NEVER,
     model: str = "MiniLM",
-    limits: WorkingSetLimits | None = None,
+    **bounds: Any,
 ) -> AsyncIterator[Process]:
+    """Chats wait for sets as if time were nothing. `bounds`: further limits of theirs."""
+    limits = WorkingSetLimits(patience=HANG_SECONDS, search_patience=HANG_SECONDS, **bounds)
     metrics = Metrics(CollectorRegistry())
     stamp = stamp_of(origin=VectorOrigin(model, DIMENSION), neighbours=NEIGHBOURS)
     codec = SnapshotCodec(snapshots, stamp=stamp, neighbours=NEIGHBOURS, metrics=metrics)
@@ -97,12 +96,6 @@ async def process(
         await stack.enter_async_context(sets)
         writer = await stack.enter_async_context(SnapshotWriter(sets, codec, timing=timing))
         yield Process(sets, SnapshottingLedger(ledger, writer), store, metrics)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not holds():
-            await asyncio.sleep(0.005)
 
 
 async def test_a_user_who_was_only_written_to_is_found_at_once_by_a_process_that_never_saw_them(tmp_path: Path) -> None:
@@ -129,7 +122,7 @@ async def test_memory_is_allocated_in_advance_again_once_sets_have_used_enough_o
         await api.write("a")
         await api.sets.save("ann")
     assert allocated == []  # no chat waits for this one
-    async with process(tmp_path, store, kept, limits=WorkingSetLimits(preallocates=True)) as chats:
+    async with process(tmp_path, store, kept, preallocates=True) as chats:
         await until(lambda: len(allocated) == 1)
         assert await chats.seen() == {"a": "content of a"}
         await until(lambda: len(allocated) >= times)
@@ -151,18 +144,11 @@ async def test_what_was_written_after_the_snapshot_is_fetched(tmp_path: Path) ->
     assert store.loads == 0
 
 
-async def test_leaving_writes_what_is_due(tmp_path: Path) -> None:
-    store, kept = Counted(), InMemorySnapshots()
-    async with process(tmp_path, store, kept) as api:
-        await api.write("a")
-        assert "ann" not in kept.kept
-    async with process(tmp_path, store, kept) as chats:
-        assert await chats.seen() == {"a": "content of a"}
-
-
 async def test_a_few_changes_wait_and_many_do_not(tmp_path: Path) -> None:
     store, kept = Counted(), InMemorySnapshots()
-    async with process(tmp_path, store, kept, timing=SnapshotTiming(soon=0.02, late=1000.0, flush=0.0)) as api:
+    async with process(
+        tmp_path, store, kept, timing=SnapshotTiming(soon=0.02, late=1000.0, flush=0.0, rest_per_second=0.0)
+    ) as api:
         await api.write("a")
         await until(lambda: api.count("written") == 1)
         for number in range(20):
@@ -196,9 +182,10 @@ async def test_a_snapshot_that_another_process_writes_while_something_is_forgott
     tmp_path: Path,
 ) -> None:
     class Slow(InMemorySnapshots):
-        may_write = asyncio.Event()
+        is_writing, may_write = asyncio.Event(), asyncio.Event()
 
         async def write(self, user_id: str, snapshot: bytes) -> None:
+            self.is_writing.set()
             await self.may_write.wait()
             await super().write(user_id, snapshot)
 
@@ -207,8 +194,7 @@ async def test_a_snapshot_that_another_process_writes_while_something_is_forgott
         await api.write("a", "secret")
         async with process(tmp_path, store, kept, timing=NEVER) as chats, asyncio.TaskGroup() as group:
             saving = group.create_task(chats.sets.save("ann"))
-            await until(lambda: store.loads > 0)
-            await asyncio.sleep(0.05)  # it is about to write what it read
+            await kept.is_writing.wait()  # it is about to write what it read
             await api.write(forget=("secret",))
             kept.may_write.set()
             await saving
@@ -285,7 +271,7 @@ async def test_a_disk_that_cannot_be_written_to_is_told_once_and_chats_go_on(tmp
 
 async def test_a_user_who_outgrew_the_limit_has_no_snapshot_any_more(tmp_path: Path) -> None:
     store, kept = Counted(), InMemorySnapshots()
-    async with process(tmp_path, store, kept, limits=WorkingSetLimits(memories_max=3)) as api:
+    async with process(tmp_path, store, kept, memories_max=3) as api:
         await api.write("a", "b", "c")
         await api.sets.save("ann")
         assert "ann" in kept.kept

@@ -1,4 +1,4 @@
-"""How working sets are loaded: one after the other, never in the way of a chat, whatever the store does."""
+"""How working sets are loaded, one after the other and never in the way of a chat; and how much of them is held."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from milvus_lite_server import MilvusLiteServer
-from working_set_world import DIMENSION, Watched, memory, opened, world
+from working_set_world import DIMENSION, HANG_SECONDS, IMPATIENT, Watched, memory, opened, until, world
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.working_set import loader
-from memory.adapters.working_set.working_sets import WorkingSetLimits
+from memory.adapters.working_set import loader, working_sets
+from memory.adapters.working_set.states import SetState
 from memory.errors import Unavailable
 from memory.model import Record
 from memory.ports import MemoryFilter
@@ -30,7 +30,7 @@ async def test_no_request_waits_for_a_slow_first_load_unless_it_wants_to(tmp_pat
         assert await here.seen(waits=False) is None
         async with asyncio.TaskGroup() as group:
             patient = group.create_task(here.seen(waits=True))
-            await asyncio.sleep(0.02)
+            await until(lambda: "load_few" in watched.calls)
             assert not patient.done()
             watched.gate.set()
         assert patient.result() == {"a": "content of a"}
@@ -39,13 +39,12 @@ async def test_no_request_waits_for_a_slow_first_load_unless_it_wants_to(tmp_pat
 
 async def test_a_user_written_to_while_loading_is_loaded_all_the_same(tmp_path: Path) -> None:
     watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load_few"}))
-    async with world(tmp_path, watched) as here, asyncio.timeout(5):
+    async with world(tmp_path, watched) as here:
         await here.write(memory("a"), memory("b"))
         watched.gate.clear()
         async with asyncio.TaskGroup() as group:
             loading = group.create_task(here.seen(waits=True))
-            while "load_few" not in watched.calls:
-                await asyncio.sleep(0.001)
+            await until(lambda: "load_few" in watched.calls)
             await here.write(memory("c"), forget=("a",))
             watched.gate.set()
         assert loading.result() == {"b": "content of b", "c": "content of c"}
@@ -69,30 +68,30 @@ async def test_a_loaded_set_serves_while_the_store_is_dead_and_catches_up_after(
                 await here.write(memory("a", "changed"))
             assert await here.seen(waits=False) == {"b": "content of b"}
             server.start()
-            for _ in range(100):
-                if len(await here.seen() or ()) == 2:
-                    break
-                await asyncio.sleep(0.1)
-            assert await here.seen() == {"a": "content of a", "b": "content of b"}
+            async with asyncio.timeout(HANG_SECONDS):
+                while await here.seen() != {"a": "content of a", "b": "content of b"}:
+                    await asyncio.sleep(0.05)
     finally:
         server.kill()
 
 
-async def test_a_store_that_is_down_is_not_asked_at_every_request(tmp_path: Path) -> None:
+async def test_a_store_that_is_down_is_asked_again_after_a_rest_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     watched = Watched(InMemoryStore(dimension=DIMENSION))
     async with world(tmp_path, watched) as here:
         await here.write(memory("a"))
+        await here.write(memory("b", user="bob"))
         watched.is_down = True
         watched.calls.clear()
-        for _ in range(50):
+        monkeypatch.setattr(loader, "REST_SECONDS_MIN", 1_000.0)
+        for _ in range(10):
             assert await here.seen() is None
-        assert len(watched.calls) <= 2
+        assert watched.calls == ["load_few"]
+        monkeypatch.setattr(loader, "REST_SECONDS_MIN", 0.0)
+        assert await here.seen("bob") is None
         watched.is_down = False
-        for _ in range(60):
-            await asyncio.sleep(0.01)
-            if await here.seen():
-                break
-        assert await here.seen() == {"a": "content of a"}
+        assert await here.seen("bob") == {"b": "content of b"}
 
 
 async def test_rows_that_cannot_be_used_harm_nobody_else(tmp_path: Path) -> None:
@@ -112,54 +111,48 @@ async def test_a_chat_without_a_set_goes_on_at_once_and_the_load_begins_when_its
             assert await here.seen(waits=False) is None
             await asyncio.sleep(3 * loader.QUIET_SECONDS)
             assert watched.calls == []
-        async with asyncio.timeout(2):
-            while await here.seen(waits=False) is None:
-                await asyncio.sleep(0.005)
+        await until(lambda: here.sets.state_of("ann") is SetState.HELD)
+        assert await here.seen(waits=False) == {"a": "content of a"}
         assert watched.calls == ["load_few"]
 
 
 async def test_the_load_that_a_chat_asks_for_leaves_the_chat_time_to_search_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loader, "QUIET_SECONDS", 0.3)
+    monkeypatch.setattr(loader, "QUIET_SECONDS", 1_000.0)
     watched = Watched(InMemoryStore(dimension=DIMENSION))
     async with world(tmp_path, watched) as here:
         await here.write(memory("a"))
         await here.write(memory("b", user="bob"))
+        assert await here.seen("bob") == {"b": "content of b"}, "who waits for a set is not kept waiting"
         watched.calls.clear()
         assert await here.seen(waits=False) is None
         await asyncio.sleep(0.1)  # its question is being embedded
         assert watched.calls == []
-        async with asyncio.timeout(2):
-            while not watched.calls:
-                await asyncio.sleep(0.005)
-        assert await here.seen("bob") == {"b": "content of b"}, "who waits for a set is not kept waiting"
-
-
-async def test_a_store_that_is_searched_without_pause_is_loaded_from_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loader, "QUIET_WAITS_MAX", 3)
-    async with world(tmp_path, InMemoryStore(dimension=DIMENSION)) as here, asyncio.timeout(2):
-        await here.write(memory("a"))
-        with here.sets.searching():
-            while await here.seen(waits=False) is None:
-                await asyncio.sleep(0.005)
 
 
 async def test_many_cold_users_share_the_patience_with_chats_that_search_without_pause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each on its own would wait for 20 pauses: 8 s together."""
+    """Each on its own would wait for 20 pauses: 400 together."""
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def counted(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(loader.asyncio, "sleep", counted)
     monkeypatch.setattr(loader, "QUIET_WAITS_MAX", 20)
     users = [f"user{n}" for n in range(20)]
     async with world(tmp_path, InMemoryStore(dimension=DIMENSION)) as here:
         for user in users:
             await here.write(memory(f"of {user}", user=user))
         with here.sets.searching():
-            async with asyncio.timeout(5):
-                while [user for user in users if await here.seen(user, waits=False) is None]:
-                    await asyncio.sleep(0.02)
+            for user in users:
+                here.sets.expect(user)
+            await until(lambda: all(here.sets.state_of(user) is SetState.HELD for user in users))
+    assert 20 <= pauses.count(loader.QUIET_SECONDS) <= 200
 
 
 async def test_users_are_loaded_one_after_the_other_and_the_line_has_an_end(
@@ -176,9 +169,7 @@ async def test_users_are_loaded_one_after_the_other_and_the_line_has_an_end(
         for user in users:
             assert await here.seen(user, waits=False) is None
         watched.gate.set()
-        async with asyncio.timeout(5):
-            while watched.calls.count("load_few") < 20 or here.sets._running:
-                await asyncio.sleep(0.01)
+        await until(lambda: watched.calls.count("load_few") >= 20 and not here.sets._running)
         assert watched.calls.count("load_few") in (20, 21)  # one may have left the line before it was full
         assert watched.most_under_way == 1
         assert await here.seen(users[2], waits=False) == {"of user2": "content of of user2"}
@@ -207,7 +198,7 @@ async def test_a_load_goes_on_when_the_request_that_it_was_for_is_gone(tmp_path:
             async with asyncio.timeout(0.01):
                 await here.seen(waits=False)
         watched.gate.set()
-        await asyncio.sleep(5 * loader.QUIET_SECONDS)  # it began when the chat would have searched
+        await until(lambda: here.sets.state_of("ann") is SetState.HELD)
         watched.is_down = True
         assert await here.seen(waits=False) == {"a": "content of a"}
 
@@ -234,8 +225,8 @@ async def test_rows_of_one_user_that_cannot_be_read_cost_nobody_else_their_set(t
 
 async def test_leaving_ends_what_is_under_way(tmp_path: Path) -> None:
     watched = Watched(InMemoryStore(dimension=DIMENSION))
-    async with asyncio.timeout(2):
-        async with world(tmp_path, watched) as here:
+    async with asyncio.timeout(HANG_SECONDS):
+        async with world(tmp_path, watched, patience=IMPATIENT) as here:
             await here.write(memory("a"))
             await here.write(memory("b", user="bob"))
             await here.seen("bob")
@@ -243,16 +234,14 @@ async def test_leaving_ends_what_is_under_way(tmp_path: Path) -> None:
             watched.gate.clear()
             await here.seen("ann", waits=False)
             await here.seen("bob", waits=False)
-            await asyncio.sleep(0.02)
-            assert watched.under_way == 2
+            await until(lambda: watched.under_way == 2)
 
 
 @pytest.mark.soak("whatever else runs holds up the loop, too")
 async def test_ten_thousand_memories_load_beside_requests_without_holding_up_the_loop(
     tmp_path: Path, milvus_lite: MilvusLiteServer, collection: str
 ) -> None:
-    limits = WorkingSetLimits(patience=5.0)  # Milvus Lite takes its breath every few writes
-    async with opened(milvus_lite, collection) as store, world(tmp_path, store, limits=limits) as here:
+    async with opened(milvus_lite, collection) as store, world(tmp_path, store) as here:
         for start in range(0, 10_000, 1_000):
             numbers = range(start, start + 1_000)
             await here.put(*(memory(f"m{n}", f"{n} is a number that I like on {n % 31} March") for n in numbers))
@@ -296,3 +285,58 @@ async def without_the_past_of_pytest() -> AsyncIterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+async def test_the_set_that_was_asked_longest_ago_makes_room(tmp_path: Path) -> None:
+    store = InMemoryStore(dimension=DIMENSION)
+    async with world(tmp_path, store) as measured:
+        await measured.write(*(memory(f"s{n}", user="sue") for n in range(50)))
+        await measured.seen("sue")
+        each = measured.sets.size_bytes
+    watched = Watched(store)
+    async with world(tmp_path, watched, bytes_max=int(each * 2.5)) as here:
+        for user in ("ann", "bob", "cid"):
+            await here.write(*(memory(f"{user}{n}", user=user) for n in range(50)))
+        await here.seen("ann")
+        await here.seen("bob")
+        await here.seen("ann")
+        await here.seen("cid")
+        assert here.sets.size_bytes <= each * 2.5
+        watched.is_down = True
+        assert await here.seen("ann", waits=False) is not None
+        assert await here.seen("cid", waits=False) is not None
+        assert await here.seen("bob", waits=False) is None
+        watched.is_down = False
+        await here.write(*(memory(f"more{n}", "a long story " * 40, user="ann") for n in range(300)))
+        await here.seen("ann")  # growing makes others go, too
+        watched.is_down = True
+        assert await here.seen("cid", waits=False) is None
+
+
+async def test_a_user_with_too_many_memories_is_looked_at_once_and_never_held(tmp_path: Path) -> None:
+    watched = Watched(InMemoryStore(dimension=DIMENSION))
+    async with world(tmp_path, watched, memories_max=100) as here:
+        await here.write(*(memory(f"m{n}") for n in range(101)))
+        watched.calls.clear()
+        for n in range(20):
+            assert await here.seen(waits=n % 2 == 0) is None
+            await here.write(memory("m0", f"changed {n}"))
+        assert watched.calls.count("load_few") == 1
+        assert here.sets.size_bytes == 0
+
+
+async def test_what_was_loaded_is_no_work_for_the_garbage_collector_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(working_sets, "FREEZE_EVERY_MEMORIES", 100)
+    async with world(tmp_path, InMemoryStore(dimension=DIMENSION)) as here:
+        await here.write(*(memory(f"m{number}") for number in range(100)))
+        before = gc.get_freeze_count()
+        try:
+            corpus = await here.sets.corpus("ann", waits=True)
+            assert corpus is not None
+            assert len(corpus) == 100
+            assert gc.get_freeze_count() > before
+            assert not any(found is corpus for found in gc.get_objects())
+        finally:
+            gc.unfreeze()

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-import time
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, ClassVar
 
 import pytest
-from working_set_world import DIMENSION, Watched, World, memory, process, world
+from milvus_kinds import MILVUS_LITE, MILVUS_SERVER, prepared, real_milvus
+from milvus_standalone import SERVER_IN_SOAK
+from working_set_world import DIMENSION, HANG_SECONDS, IMPATIENT, Watched, World, memory, opened, process, until, world
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.working_set import working_sets
@@ -24,6 +25,21 @@ from memory.model import MemoryStatus, Record
 from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.layout import Layout
+
+STORES = (
+    "in memory",
+    pytest.param(MILVUS_LITE, marks=pytest.mark.full("the same as on the store in memory")),
+    pytest.param(MILVUS_SERVER, marks=pytest.mark.soak(SERVER_IN_SOAK)),
+)
+
+
+@pytest.fixture(params=STORES)
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
+    if request.param == "in memory":
+        yield InMemoryStore(dimension=DIMENSION)
+        return
+    async with opened(real_milvus(request, request.param), request.getfixturevalue("collection")) as milvus:
+        yield await prepared(milvus)
 
 
 async def test_what_another_process_wrote_is_seen_by_the_next_request(tmp_path: Path, store: MemoryStore) -> None:
@@ -60,63 +76,45 @@ async def test_a_set_that_is_current_costs_the_store_nothing(tmp_path: Path) -> 
 
 
 async def test_nobody_ever_sees_half_of_a_write(tmp_path: Path, store: MemoryStore) -> None:
-    """Two memories always change together, in two calls; whoever looks finds both of one version, or neither."""
-    async with world(tmp_path, store, limits=WorkingSetLimits(patience=0.01)) as here:
-        await here.write(memory("x", "version 0"), memory("y", "version 0"))
+    async with world(tmp_path, store, patience=IMPATIENT) as here:
+        await here.write(memory("x", "0"), memory("y", "0"))
         await here.seen()
-        is_over = False
-        looks: list[dict[str, str]] = []
-
-        async def write_on() -> None:
-            nonlocal is_over
-            for version in range(1, 15):
-                async with here.writers[version % 2].write("ann") as held:
-                    held.touch(["x", "y"])
-                    await here.put(memory("x", f"version {version}"))
-                    await asyncio.sleep(0.01)
-                    await here.put(memory("y", f"version {version}"))
-                await asyncio.sleep(0.005 * (version % 3))
-            is_over = True
-
-        async def look_on() -> None:
-            while not is_over:
-                looks.append(await here.seen(waits=False) or {})
-                await asyncio.sleep(0.001)
-
-        await asyncio.gather(write_on(), look_on(), look_on())
-        assert {(look.get("x"), look.get("y")) for look in looks} <= {
-            (None, None),
-            *((f"version {n}",) * 2 for n in range(15)),
-        }
-        assert any(looks)
-        assert await here.seen() == {"x": "version 14", "y": "version 14"}
+        for version in ("1", "2"):
+            async with here.writers[0].write("ann") as held:
+                before = await here.seen(waits=False)
+                held.touch(["x", "y"])
+                await here.put(memory("x", version))
+                assert await here.seen(waits=False) in (before, {})
+                await held.renew()
+                await here.put(memory("y", version))
+                assert await here.seen(waits=False) in (before, {})
+            assert await here.seen() == {"x": version, "y": version}
 
 
 async def test_a_set_loaded_while_somebody_writes_is_whole(tmp_path: Path, store: MemoryStore) -> None:
-    async with world(tmp_path, store) as here:
+    watched = Watched(store)
+    async with world(tmp_path, watched) as here:
         await here.write(memory("x", "old"), memory("y", "old"))
         async with asyncio.TaskGroup() as group, here.writers[0].write("ann") as held:
             held.touch(["x", "y", "z"])
             await here.put(memory("x", "new"))
             loading = group.create_task(here.seen(waits=True))
+            await until(lambda: "load_few" in watched.calls)
             await asyncio.sleep(0.1)
             assert not loading.done(), "half of a write was taken for a set"
             await here.put(memory("y", "new"), memory("z", "new"))
         assert loading.result() == {"x": "new", "y": "new", "z": "new"}
 
 
-@pytest.mark.soak("judges some hundredths of a second")
 async def test_a_write_that_ended_counts_even_while_the_next_is_under_way(tmp_path: Path, store: MemoryStore) -> None:
     """What it changed cannot be read safely yet, so it is left out; the rest is served."""
-    async with world(tmp_path, store) as here:
+    async with world(tmp_path, store, patience=IMPATIENT) as here:
         await here.write(memory("a", "old"), memory("b", "old"), memory("c", "old"))
         await here.seen()
         await here.write(memory("a", "new"), forget=("c",))
         async with here.writers[1].write("ann") as held:
             held.touch(["b"])
-            started = time.monotonic()
             assert await here.seen(waits=False) == {"b": "old"}
-            assert time.monotonic() - started < 0.1  # the patience of a chat, and some
         assert await here.seen() == {"a": "new", "b": "old"}
 
 
@@ -125,22 +123,20 @@ async def test_a_change_log_that_does_not_reach_back_means_a_new_load_at_once_an
     async with world(tmp_path, watched) as here:
         await here.write(memory("a", "old"))
         await here.seen()
-        for batch in range(3):  # more than the ledger remembers
+        for batch in range(2):  # more than the ledger remembers
             await here.write(memory("a", "new"), *(memory(f"m{batch}-{n}") for n in range(600)))
         watched.calls.clear()
         assert await here.seen(waits=False) is None
-        async with asyncio.timeout(1):
-            while "load_few" not in watched.calls:  # without a further request
-                await asyncio.sleep(0.001)
+        await until(lambda: "load_few" in watched.calls)  # without a further request
         found = await here.seen(waits=True)
         assert found is not None
-        assert len(found) == 1_801
+        assert len(found) == 1_201
         assert found["a"] == "new"
 
 
 async def test_of_a_holder_that_died_what_it_announced_is_read_anew_and_nothing_else(tmp_path: Path) -> None:
     watched = Watched(InMemoryStore(dimension=DIMENSION))
-    async with world(tmp_path, watched) as here:
+    async with world(tmp_path, watched, patience=IMPATIENT) as here:
         await here.write(memory("a", "old"), memory("z"))
         assert await here.seen() == {"a": "old", "z": "content of z"}
         async with process(tmp_path) as victim:
@@ -157,7 +153,7 @@ async def test_of_a_holder_that_died_what_it_announced_is_read_anew_and_nothing_
 
 async def test_a_set_goes_from_state_to_state_as_the_table_says(tmp_path: Path) -> None:
     watched = Watched(InMemoryStore(dimension=DIMENSION))
-    async with world(tmp_path, watched, limits=WorkingSetLimits(memories_max=2)) as here:
+    async with world(tmp_path, watched, memories_max=2) as here:
         await here.write(memory("a"))
         assert here.sets.state_of("ann") is SetState.ABSENT
         watched.gate.clear()
@@ -181,31 +177,17 @@ async def test_a_set_goes_from_state_to_state_as_the_table_says(tmp_path: Path) 
         assert here.sets.state_of("ann") is SetState.RESTING
 
 
-@pytest.mark.soak("judges some hundredths of a second")
 async def test_a_frozen_store_costs_a_request_its_patience_and_the_memories_that_changed(tmp_path: Path) -> None:
     watched = Watched(InMemoryStore(dimension=DIMENSION))
-    async with world(tmp_path, watched) as here:
+    async with world(tmp_path, watched, patience=IMPATIENT) as here:
         await here.write(memory("a"), memory("b"))
         await here.seen()
         await here.write(memory("a", "changed"))
         watched.gate.clear()
         for _ in range(3):
-            started = time.monotonic()
             assert await here.seen(waits=False) == {"b": "content of b"}
-            assert time.monotonic() - started < 0.1
         watched.gate.set()
         assert await here.seen() == {"a": "changed", "b": "content of b"}
-
-
-async def test_who_has_no_patience_at_all_gets_fewer_memories_but_no_old_ones(tmp_path: Path) -> None:
-    async with world(tmp_path, InMemoryStore(dimension=DIMENSION), limits=WorkingSetLimits(patience=0.0)) as here:
-        await here.write(memory("a", "0"), memory("b"))
-        await here.seen()
-        for version in range(1, 20):
-            await here.write(memory("a", str(version)))
-            seen = await here.seen(waits=False)
-            assert seen is not None
-            assert seen.get("a") in (None, str(version))
 
 
 async def test_a_request_cut_off_in_the_middle_of_a_refresh_leaves_the_set_sound(tmp_path: Path) -> None:
@@ -215,24 +197,25 @@ async def test_a_request_cut_off_in_the_middle_of_a_refresh_leaves_the_set_sound
     async with world(tmp_path, store) as here:
         await here.write(*(memory(memory_id) for memory_id in everything))
         assert await here.seen() == everything
-        finished = 0
         for moment in range(40):
             changed = f"m{moment * 7}"
             everything[changed] = f"changed at moment {moment}"
             everything[f"new{moment}"] = "new"
             await here.write(memory(changed, everything[changed]), memory(f"new{moment}", "new"))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(moment * 0.0002):
-                    await here.seen(waits=False)
-                    finished += 1
+            request = asyncio.ensure_future(here.seen(waits=False))  # noqa: TID251  # the task is what gets cancelled
+            for _ in range(moment):
+                await asyncio.sleep(0)
+            request.cancel()
+            await asyncio.gather(request, return_exceptions=True)
             assert await here.seen() == everything
-        assert 0 < finished < 40
 
 
 class OneHandCorpus(Corpus):
-    """Takes its time to be laid out, and notices whoever touches it meanwhile."""
+    """Is laid out for as long as a test says, and notices whoever touches it meanwhile."""
 
     touches: ClassVar[list[str]] = []
+    is_laid_out: ClassVar[Event]  # begun to be
+    may_end: ClassVar[Event]
     _busy: Lock
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -258,7 +241,8 @@ class OneHandCorpus(Corpus):
 
     def prepare(self) -> Layout:
         with self._in_hand("prepare"):
-            time.sleep(0.01)
+            self.is_laid_out.set()
+            self.may_end.wait(HANG_SECONDS)
             return super().prepare()
 
 
@@ -266,33 +250,38 @@ async def test_a_request_cut_off_while_a_thread_lays_out_leaves_the_set_to_the_t
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(working_sets, "Corpus", OneHandCorpus)
+    OneHandCorpus.is_laid_out, OneHandCorpus.may_end = is_laid_out, may_end = Event(), Event()
+    may_end.set()
     watched = Watched(InMemoryStore(dimension=DIMENSION))
     everything = {f"m{n}": f"content of m{n}" for n in range(400)}
-    async with world(tmp_path, watched, limits=WorkingSetLimits(patience=0.001)) as here:
+    async with world(tmp_path, watched, patience=0.001) as here:
         await here.write(*(memory(memory_id) for memory_id in everything))
         assert await here.seen() == everything
-        finished = 0
-        for moment in range(10):
+        for moment in range(3):
             everything["m7"] = f"changed at moment {moment}"
             await here.write(memory("m7", everything["m7"]))
             watched.gate.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(0.003 + moment * 0.001):  # m7 is out by now, and the rest being laid out
-                    await here.sets.corpus("ann")
-                    finished += 1
+            is_laid_out.clear()
+            may_end.clear()
+            request = asyncio.ensure_future(here.sets.corpus("ann"))  # noqa: TID251  # the task is what gets cancelled
+            await until(is_laid_out.is_set)  # m7 is out by now, and the rest being laid out
+            request.cancel()
+            await asyncio.gather(request, return_exceptions=True)
             watched.gate.set()
+            for _ in range(20):  # what waited for the store goes on
+                await asyncio.sleep(0)
+            may_end.set()
             assert await here.seen() == everything
-        assert finished < 10
     assert not OneHandCorpus.touches
 
 
-@pytest.mark.soak("judges some hundredths of a second")
 async def test_while_the_ledger_is_silent_nothing_that_may_have_been_forgotten_is_served(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         own = Watched(await stack.enter_async_context(process(tmp_path)), gated=frozenset({"revision"}))  # type: ignore[arg-type]
         writer = await stack.enter_async_context(process(tmp_path))
-        store = InMemoryStore(dimension=DIMENSION)
-        sets = await stack.enter_async_context(WorkingSets(store=store, ledger=own, shape=CorpusShape(DIMENSION)))  # type: ignore[arg-type]
+        store, patient = InMemoryStore(dimension=DIMENSION), WorkingSetLimits(patience=HANG_SECONDS)
+        made = WorkingSets(store=store, ledger=own, shape=CorpusShape(DIMENSION), limits=patient)  # type: ignore[arg-type]
+        sets = await stack.enter_async_context(made)
         here = World(sets, store, (writer, writer))
         await here.write(memory("a"), memory("b"))
         assert len(await here.seen() or ()) == 2
@@ -302,9 +291,8 @@ async def test_while_the_ledger_is_silent_nothing_that_may_have_been_forgotten_i
         own.is_down = False
         assert await here.seen(waits=False) == {"b": "content of b"}
         own.gate.clear()  # not down, but frozen
-        started = time.monotonic()
-        assert await sets.corpus("ann", seconds=0.03) is None
-        assert time.monotonic() - started < 0.1
+        async with asyncio.timeout(HANG_SECONDS):
+            assert await sets.corpus("ann", seconds=0.03) is None
         own.gate.set()
         assert await here.seen(waits=False) == {"b": "content of b"}
 
@@ -321,7 +309,8 @@ async def test_fifty_at_once_never_see_anything_but_what_the_store_held(tmp_path
     clock = itertools.count(1)
     is_over = False
 
-    async with world(tmp_path, store, limits=WorkingSetLimits(patience=0.02)) as here:
+    async with world(tmp_path, store, patience=IMPATIENT) as here:
+        await here.seen()
 
         async def write_on(writer: int) -> None:
             for _ in range(25):
@@ -355,6 +344,6 @@ async def test_fifty_at_once_never_see_anything_but_what_the_store_held(tmp_path
             readers = [group.create_task(look_on()) for _ in range(50)]
             await asyncio.gather(write_on(0), write_on(1))
             is_over = True
-        assert sum(reader.result() for reader in readers) > 50
+        assert all(reader.result() for reader in readers)
         everything = await store.load(MemoryFilter("ann", status=None), limit=100)
         assert await here.seen() == {record.memory.id: record.memory.content for record in everything}
