@@ -63,35 +63,33 @@ async def model_is_back(bench: Bench, process: Process, scripted: ScriptedModel,
     ],
 )
 async def test_a_request_to_forget_is_carried_out_while_the_model_is_away(
-    bench: Bench, scripted: ScriptedModel, told: str, order: str
+    bench: Bench, process: Process, scripted: ScriptedModel, told: str, order: str
 ) -> None:
-    async with bench.deployment.start() as process:
-        await bench.tell(process, f"{told} I live in Leeds.", session="before")
-        await bench.worker(process).work_off()
-        assert told in await bench.contents()
-        scripted.server.status = 503
-        worker = at_work(bench, process, scripted)
-        await bench.tell(process, SCHOOL)
-        await silence(bench, worker)
-        assert await waiting(process) == 1
-        await bench.tell(process, order)
-        await worker.work_off()
-        assert await bench.contents() == ["I live in Leeds."]
-        assert await waiting(process) == 1  # the talk waits on
-        await model_is_back(bench, process, scripted, worker)
+    await bench.tell(process, f"{told} I live in Leeds.", session="before")
+    await bench.worker(process).work_off()
+    assert told in await bench.contents()
+    scripted.server.status = 503
+    worker = at_work(bench, process, scripted)
+    await bench.tell(process, SCHOOL)
+    await silence(bench, worker)
+    assert await waiting(process) == 1
+    await bench.tell(process, order)
+    await worker.work_off()
+    assert await bench.contents() == ["I live in Leeds."]
+    assert await waiting(process) == 1  # the talk waits on
+    await model_is_back(bench, process, scripted, worker)
     assert await bench.contents() == sorted(["I live in Leeds.", SCHOOL])
 
 
 @pytest.mark.parametrize("trouble", [b"<html>junk</html>", None])
 async def test_what_is_to_be_remembered_is_known_at_once_whatever_is_the_matter_with_the_model(
-    bench: Bench, scripted: ScriptedModel, trouble: bytes | None
+    bench: Bench, process: Process, scripted: ScriptedModel, trouble: bytes | None
 ) -> None:
     scripted.server.body, scripted.server.status = trouble, 200 if trouble else 503
-    async with bench.deployment.start() as process:
-        worker = at_work(bench, process, scripted)
-        await bench.tell(process, SCHOOL)
-        await bench.tell(process, "Remember that my locker is number 41.")
-        await worker.work_off()
+    worker = at_work(bench, process, scripted)
+    await bench.tell(process, SCHOOL)
+    await bench.tell(process, "Remember that my locker is number 41.")
+    await worker.work_off()
     made_by = {memory.content: memory.made_by for memory in await bench.memories()}
     assert made_by == dict.fromkeys(["Remember that my locker is number 41.", SCHOOL], PlainReader.name)
     assert bench.count("memproxy_model_shortfalls_total", of="window") == 1
@@ -101,14 +99,13 @@ async def test_what_is_to_be_remembered_is_known_at_once_whatever_is_the_matter_
     "said", ["I always forget my keys at work on Mondays.", "No, that is wrong, my sister lives in Bergen."]
 )
 async def test_what_asks_nothing_of_memory_waits_for_the_model(
-    bench: Bench, scripted: ScriptedModel, said: str
+    bench: Bench, process: Process, scripted: ScriptedModel, said: str
 ) -> None:
     scripted.server.status = 503
-    async with bench.deployment.start() as process:
-        worker = at_work(bench, process, scripted)
-        await bench.tell(process, said)
-        await silence(bench, worker)
-        assert await waiting(process) == 1
+    worker = at_work(bench, process, scripted)
+    await bench.tell(process, said)
+    await silence(bench, worker)
+    assert await waiting(process) == 1
     assert await bench.contents() == []
     assert bench.count("memproxy_model_shortfalls_total", of="window") == 0
 
@@ -121,16 +118,15 @@ class Guesses(PlainReader):
 
 
 async def test_what_the_trained_reader_only_guesses_to_be_asked_of_memory_waits_for_the_model(
-    bench: Bench, scripted: ScriptedModel
+    bench: Bench, process: Process, scripted: ScriptedModel
 ) -> None:
     scripted.server.status = 503
     model = ModelReader(scripted.model, ASKING)
-    async with bench.deployment.start() as process:
-        worker = bench.worker(process, reader=Guesses(), model=model, settings=SETTINGS)
-        await bench.tell(process, "Remember that my locker is number 41.")
-        await silence(bench, worker)
-        assert await waiting(process) == 1
-        await model_is_back(bench, process, scripted, worker)
+    worker = bench.worker(process, reader=Guesses(), model=model, settings=SETTINGS)
+    await bench.tell(process, "Remember that my locker is number 41.")
+    await silence(bench, worker)
+    assert await waiting(process) == 1
+    await model_is_back(bench, process, scripted, worker)
     assert await bench.contents() == ["Remember that my locker is number 41."]
 
 
@@ -148,17 +144,16 @@ async def test_forget_what_i_just_said_reaches_what_waits_for_the_model(bench: B
 
 
 async def test_what_waits_for_the_model_heeds_what_was_asked_to_be_forgotten_meanwhile(
-    bench: Bench, scripted: ScriptedModel
+    bench: Bench, process: Process, scripted: ScriptedModel
 ) -> None:
     scripted.server.status = 503
-    async with bench.deployment.start() as process:
-        worker = at_work(bench, process, scripted)
-        await bench.tell(process, f"My cat is called Tom. {SCHOOL}")
-        await silence(bench, worker)
-        await bench.tell(process, "Please forget that my cat is called Tom. Remember that my locker is number 41.")
-        await worker.work_off()
-        assert await bench.contents() == ["Remember that my locker is number 41."]
-        await model_is_back(bench, process, scripted, worker)
+    worker = at_work(bench, process, scripted)
+    await bench.tell(process, f"My cat is called Tom. {SCHOOL}")
+    await silence(bench, worker)
+    await bench.tell(process, "Please forget that my cat is called Tom. Remember that my locker is number 41.")
+    await worker.work_off()
+    assert await bench.contents() == ["Remember that my locker is number 41."]
+    await model_is_back(bench, process, scripted, worker)
     assert await bench.contents() == sorted(["Remember that my locker is number 41.", SCHOOL])
 
 
@@ -183,15 +178,14 @@ MONDAY, FRIDAY = "My dentist appointment is on Monday.", "My dentist appointment
     ids=["to remember", "to forget", "neither"],
 )
 async def test_only_what_is_asked_of_memory_goes_on_without_the_verdict_on_a_pair(
-    bench: Bench, said: str, *, is_learnt: bool
+    bench: Bench, process: Process, said: str, *, is_learnt: bool
 ) -> None:
     model = RelatesNothing()
-    async with bench.deployment.start() as process:
-        await bench.tell(process, f"My boat is Nereid. {MONDAY}", session="before")
-        await bench.worker(process).work_off()
-        await bench.tell(process, said)
-        await bench.worker(process, model=model).work_off()
-        assert await waiting(process) == (0 if is_learnt else 1)
+    await bench.tell(process, f"My boat is Nereid. {MONDAY}", session="before")
+    await bench.worker(process).work_off()
+    await bench.tell(process, said)
+    await bench.worker(process, model=model).work_off()
+    assert await waiting(process) == (0 if is_learnt else 1)
     assert (MONDAY, FRIDAY) in [(pair.older, pair.newer[-len(FRIDAY) :]) for pair in model.pairs]
     active = [memory.content for memory in await bench.memories(status=MemoryStatus.ACTIVE)]
     assert (MONDAY in active, any(content.endswith(FRIDAY) for content in active)) == (True, is_learnt)
@@ -199,19 +193,18 @@ async def test_only_what_is_asked_of_memory_goes_on_without_the_verdict_on_a_pai
 
 
 async def test_a_repeat_of_a_window_that_the_trained_reader_read_says_the_same(
-    bench: Bench, scripted: ScriptedModel
+    bench: Bench, process: Process, scripted: ScriptedModel
 ) -> None:
     """Once it is stored, the model that is back does not change what a half-done window holds."""
     scripted.server.status = 503
-    async with bench.deployment.start() as process:
-        await bench.tell(process, f"{SCHOOL} Remember that my locker is number 41.")
-        worker = at_work(bench, process, scripted)
-        bench.embedder.is_down = True  # it is read, and not planned
-        await worker.work_off()
-        assert await bench.contents() == []
-        bench.embedder.is_down, scripted.server.status = False, 200
-        bench.deployment.clock.now += HOUR
-        await worker.work_off()
+    await bench.tell(process, f"{SCHOOL} Remember that my locker is number 41.")
+    worker = at_work(bench, process, scripted)
+    bench.embedder.is_down = True  # it is read, and not planned
+    await worker.work_off()
+    assert await bench.contents() == []
+    bench.embedder.is_down, scripted.server.status = False, 200
+    bench.deployment.clock.now += HOUR
+    await worker.work_off()
     assert {memory.made_by for memory in await bench.memories()} == {PlainReader.name}
     assert len(await bench.contents()) == 2
 

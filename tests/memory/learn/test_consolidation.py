@@ -165,13 +165,6 @@ def test_two_values_that_a_reader_is_sure_to_be_unrelated_both_stand_unless_one_
     assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is (is_replaced or act is Act.CORRECT)
 
 
-@pytest.mark.parametrize("attribute", ["contact", "income", "occupation", "diet"])
-def test_of_what_people_have_several_all_stand(attribute: str) -> None:
-    old = stored("mail me at a@b.example", attribute=attribute, values=("a@b.example",))
-    new = claim("my phone is 555 0199", attribute=attribute, values=("555 0199",))
-    assert len(consolidate([new], [old], now=NOW, ids=ids)) == 1
-
-
 @pytest.mark.parametrize(
     ("relation", "names", "is_replaced"),
     [

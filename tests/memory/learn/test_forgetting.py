@@ -92,10 +92,6 @@ def test_how_far_a_request_reaches(text: str, reach: ForgetReach) -> None:
     assert asked(text).reach is reach
 
 
-def test_everything_means_all_that_was_said_before() -> None:
-    assert len(gone(asked("Forget everything you know about me"))) == len(ALL)
-
-
 def test_what_i_just_said_means_the_turn_before() -> None:
     request = asked("Forget what I just said")
     before = turn("I live at 4 Mill Lane", turn_id="t0", at=NOW - 9)

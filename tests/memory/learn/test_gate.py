@@ -14,6 +14,30 @@ from memory.model import Act, Claim, Message, Turn
 from memory.secrets.redaction import redact
 
 LEEDS = "I live in Leeds"
+REQUESTS = (
+    "Please forget that I'm allergic to peanuts.",
+    "I moved to Leeds. Please delete my old address.",
+    "can you pls forget my old address",
+    "I want you to forget that I was ever in rehab.",
+    "Wipe whatever you have stored on my diet.",
+    "Get rid of what I said about my boss.",
+    "I'm allergic to shellfish, please forget that.",
+    "Vergiss bitte, dass ich Diabetes habe.",
+    "Streich bitte, dass ich in Bonn wohne.",
+    "vergiss das mit der Scheidung",
+    "Quiero que olvides dónde vivo.",
+    "Necesito que borres el nombre de mi hija.",
+    "把我的地址删掉",
+    "请把我的工资从你的记忆里抹掉",
+)
+NO_REQUESTS = (
+    "Don't forget that I'm allergic to peanuts.",
+    "I forgot my keys at the office again.",
+    "I delete all my social media accounts every January.",
+    "Vergiss nicht, dass ich Diabetes habe.",
+    "Siempre olvido las llaves en casa.",
+    "别忘了我对花生过敏",
+)
 
 
 def refusal(one: Claim, *turns: Turn, shown: tuple[str, ...] = (), limits: GateLimits | None = None) -> Refusal | None:
@@ -47,25 +71,11 @@ def test_a_question_of_the_assistant_is_evidence_where_it_stands_in_the_answer()
 
 
 @pytest.mark.parametrize("act", [Act.STATE, Act.REMEMBER, Act.CORRECT, Act.WISH])
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Please forget that I'm allergic to peanuts.",
-        "I moved to Leeds. Please delete my old address.",
-        "Vergiss bitte, dass ich Diabetes habe.",
-        "Quiero que olvides dónde vivo.",
-        "把我的地址删掉",
-    ],
-)
-def test_a_request_to_forget_is_stored_as_no_statement_whatever_a_reader_makes_of_it(text: str, act: Act) -> None:
-    assert refusal(claim(text, act=act), turn(text)) is Refusal.ASKS_TO_FORGET
-
-
-@pytest.mark.parametrize(
-    "text", ["Don't forget that I'm allergic.", "I forgot my keys again.", "Vergiss nicht, dass ich Diabetes habe."]
-)
-def test_what_only_speaks_of_forgetting_is_stored(text: str) -> None:
-    assert refusal(claim(text, act=Act.REMEMBER), turn(text)) is None
+def test_a_request_to_forget_is_stored_as_no_statement_whatever_a_reader_makes_of_it(act: Act) -> None:
+    for text in REQUESTS:
+        assert refusal(claim(text, act=act), turn(text)) is Refusal.ASKS_TO_FORGET, text
+    for text in NO_REQUESTS:
+        assert refusal(claim(text, act=act), turn(text)) is None, text
 
 
 def test_what_the_assistant_asked_may_not_bring_back_what_a_note_told_it() -> None:

@@ -1,7 +1,9 @@
-"""Who was frozen until the user's lock went to somebody else: writes nothing more, or mends what came too late."""
+"""Others write to a user while the worker learns: who was frozen until the lock went to somebody else writes nothing
+more, or mends what came too late; what was written while the reader is asked about pairs is looked at, too."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +12,8 @@ from typing import Any, cast
 import pytest
 from frozen_parts import Frozen
 from learning_parts import Bench, Faults, Killed
-from suspensions import EVERY, LOCK_LOST, BrokenOff, awaits_of, crash_points
+from plain_reader import PlainReader
+from suspensions import EVERY, LOCK_LOST, WRITTEN_TO, BrokenOff, awaits_of, crash_points
 from turn_logs import Process, sqlite_deployment
 
 from memory.adapters.milvus.store import MilvusTimeouts
@@ -18,8 +21,10 @@ from memory.adapters.sqlite.database import CALL_SECONDS_MAX
 from memory.adapters.sqlite.ledger import LOCK_SECONDS, WORK_SECONDS_MAX
 from memory.errors import Conflict
 from memory.learn import window
+from memory.learn.window import VERDICT_ROUNDS_MAX
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import MemoryStatus
+from memory.ports import PairVerdict, StatementPair
 
 FROZEN_SECONDS = 31.0
 
@@ -70,9 +75,8 @@ async def prepare(bench: Bench, process: Process) -> None:
     ],
 )
 async def test_a_worker_that_was_frozen_leaves_what_everybody_said(
-    tmp_path: Path, frozen_in: str, meanwhile: str
+    bench: Bench, frozen_in: str, meanwhile: str
 ) -> None:
-    bench = Bench(sqlite_deployment(tmp_path))
     async with bench.deployment.start() as frozen, bench.deployment.start() as other:
         await prepare(bench, frozen)
         worker, part = frozen_worker(bench, frozen, other, frozen_in=frozen_in, meanwhile=meanwhile)
@@ -115,8 +119,7 @@ async def test_who_was_frozen_and_then_dies_at_any_await_leaves_what_everybody_s
         assert [str(place) for place in places if not place.is_among(lines)] == []
 
 
-async def test_a_window_whose_lock_is_lost_again_and_again_becomes_a_dead_letter(tmp_path: Path) -> None:
-    bench = Bench(sqlite_deployment(tmp_path))
+async def test_a_window_whose_lock_is_lost_again_and_again_becomes_a_dead_letter(bench: Bench) -> None:
     async with bench.deployment.start() as slow, bench.deployment.start() as other:
 
         async def others_write() -> None:
@@ -135,8 +138,8 @@ async def test_a_window_whose_lock_is_lost_again_and_again_becomes_a_dead_letter
         assert bench.count("memproxy_windows_total", outcome="retried") == WorkerSettings().attempts_max - 1
 
 
-async def test_nothing_is_written_or_forgotten_under_a_lock_that_somebody_else_took(tmp_path: Path) -> None:
-    deployment = sqlite_deployment(tmp_path)
+async def test_nothing_is_written_or_forgotten_under_a_lock_that_somebody_else_took(bench: Bench) -> None:
+    deployment = bench.deployment
     async with deployment.start() as slow, deployment.start() as other:
         lock = slow.ledger.write("ann")
         held = await lock.__aenter__()
@@ -153,8 +156,8 @@ async def test_nothing_is_written_or_forgotten_under_a_lock_that_somebody_else_t
             await lock.__aexit__(None, None, None)
 
 
-async def test_a_renewed_lock_outlives_its_first_term(tmp_path: Path) -> None:
-    deployment = sqlite_deployment(tmp_path)
+async def test_a_renewed_lock_outlives_its_first_term(bench: Bench) -> None:
+    deployment = bench.deployment
     async with deployment.start() as slow:
         async with slow.ledger.write("ann") as held:
             for _ in range(3):
@@ -170,3 +173,40 @@ async def test_a_renewed_lock_outlives_its_first_term(tmp_path: Path) -> None:
 def test_one_write_takes_less_time_than_the_lock_lasts() -> None:
     store = MilvusTimeouts()
     assert CALL_SECONDS_MAX + store.read + store.write <= WORK_SECONDS_MAX < LOCK_SECONDS
+
+
+class WrittenTo(PlainReader):
+    """While it is asked about pairs, another process moves the user once more, the first `times`."""
+
+    def __init__(self, bench: Bench, other: Process, *, times: int) -> None:
+        super().__init__()
+        self._bench = bench
+        self._other = other
+        self._times = times
+        self.asked = 0
+
+    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
+        self.asked += 1
+        if self.asked <= self._times:
+            await self._bench.tell(self._other, f"I live in Town{self.asked}.", session=f"other-{self.asked}")
+            await self._bench.worker(self._other, reader=PlainReader()).work_off()
+        return await super().relate(pairs)
+
+
+@pytest.mark.parametrize("times", [1, VERDICT_ROUNDS_MAX])
+async def test_the_newest_statement_alone_stands_however_often_others_wrote(bench: Bench, times: int) -> None:
+    async with bench.deployment.start() as process, bench.deployment.start() as other:
+        await bench.tell(process, "I live in Paris.", session="s0")
+        await bench.worker(process).work_off()
+        await bench.tell(process, "I live in Rome.", session="s1")
+        reader = WrittenTo(bench, other, times=times)
+        await bench.worker(process, reader=reader).work_off()
+        memories = await bench.memories(status=None)
+        active = [memory.content for memory in await bench.memories(status=MemoryStatus.ACTIVE)]
+    assert reader.asked >= times
+    assert active == [f"I live in Town{times}."]  # it was said last
+    assert len(memories) == times + 2
+
+
+def test_what_is_left_out_elsewhere_is_there() -> None:
+    assert awaits_of(Path(str(window.__file__)), only=WRITTEN_TO)

@@ -5,24 +5,27 @@ On a real server that follows a script, with the product's own reader in front o
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from chat_server import FakeModelServer
+from claims import NOW, claim
 from learning_parts import Bench, Faults, Killed
 from plain_reader import PlainReader, by_words
 from reading_parts import a_claim, claims
 from scripted_model import ScriptedModel, running_model, scripted
+from suspensions import EVERY, crash_points
 from turn_logs import AT_ONCE, Process, sqlite_deployment
 
-from memory.learn import stored_reading
+from memory.learn import plan, stored_reading
+from memory.learn.plan import Plan
 from memory.learn.reading.fallback import FallbackReader
 from memory.learn.reading.model_reader import ModelReader, ModelReaderSettings
-from memory.learn.trigger_scanner import TriggerSettings
 from memory.learn.worker import WorkerSettings
-from memory.model import MemoryStatus
-from memory.ports import LearnDue, PairRelation, PairVerdict, StatementPair
+from memory.model import Act, MemoryStatus, Relation
+from memory.ports import PairRelation, PairVerdict, StatementPair
 
 ASKING = ModelReaderSettings("scripted", seconds=5.0)
 LATER_SECONDS = 1_000.0
@@ -75,22 +78,24 @@ async def test_a_crash_between_reading_and_planning_does_not_ask_the_model_again
     assert len(model.read) == 1
 
 
-async def test_a_crash_at_any_call_stores_what_a_quiet_run_stores_and_asks_at_most_once_more(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", EVERY)
+@pytest.mark.parametrize("is_after", [False, True])
+async def test_a_crash_at_any_call_stores_what_a_quiet_run_stores_and_asks_at_most_once_more(
+    tmp_path: Path, every: int, *, is_after: bool
+) -> None:
     async with running_model(relates=moves) as model:
         quiet = Faults()
         await _told_and_learnt(Bench(sqlite_deployment(tmp_path / "quiet")), model, quiet)
-        saved = quiet.calls.index("save_plan")
+        saved = quiet.calls.index("save_plan") + 1
         assert quiet.calls.count("save_plan") == 2  # what was read, and the plan
-        for number in range(1, len(quiet.calls) + 1):
-            for is_after in (False, True):
-                model.server.asked.clear()
-                bench = Bench(sqlite_deployment(tmp_path / f"{number}-{is_after}"))
-                faults = Faults(number=number, error=Killed(), is_after=is_after)
-                await _told_and_learnt(bench, model, faults)
-                is_stored = number - 1 > saved or (number - 1 == saved and is_after)
-                assert len(model.read) <= (1 if is_stored else 2), quiet.calls[number - 1]
-                assert len(model.related) <= 2, quiet.calls[number - 1]
-                assert len(model.server.asked) <= 3, quiet.calls[number - 1]
+        for number in itertools.takewhile(lambda number: number <= len(quiet.calls), crash_points(every)):
+            model.server.asked.clear()
+            bench = Bench(sqlite_deployment(tmp_path / str(number)))
+            await _told_and_learnt(bench, model, Faults(number=number, error=Killed(), is_after=is_after))
+            is_stored = number > saved or (number == saved and is_after)
+            assert len(model.read) <= (1 if is_stored else 2), quiet.calls[number - 1]
+            assert len(model.related) <= 2, quiet.calls[number - 1]
+            assert len(model.server.asked) <= 3, quiet.calls[number - 1]
 
 
 async def _told_and_learnt(bench: Bench, model: ScriptedModel, faults: Faults) -> None:
@@ -167,33 +172,6 @@ async def test_pairs_of_which_the_model_makes_nothing_of_use_are_related_by_the_
     assert bench.count("memproxy_model_shortfalls_total", of="pair") == 1
 
 
-async def test_a_model_that_is_away_is_sat_out(bench: Bench) -> None:
-    async with running_model() as model, bench.deployment.start() as process:
-        model.server.status = 503
-        await bench.tell(process, SCHOOL)
-        await work(bench, process, model)
-        assert await bench.contents() == []
-        assert bench.count("memproxy_windows_total", outcome="sat_out") == 1
-        model.server.status = 200
-        bench.deployment.clock.now += LATER_SECONDS
-        await work(bench, process, model)
-    assert [memory.made_by.split()[0] for memory in await bench.memories()] == ["scripted"]
-    assert bench.count("memproxy_model_shortfalls_total", of="window") == 0
-
-
-async def test_an_idle_session_is_one_call(bench: Bench) -> None:
-    due = LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10)
-    settings = WorkerSettings(due=due, triggers=TriggerSettings(drift_similarity=0.0))
-    async with running_model() as model, bench.deployment.start() as process:
-        for text in (SCHOOL, "What is new?", BEES):
-            await bench.tell(process, text)
-        assert await work(bench, process, model, settings=settings) == 0
-        bench.deployment.clock.now += 60.0
-        assert await work(bench, process, model, settings=settings) == 1
-    assert len(model.server.asked) == 1
-    assert await bench.contents() == sorted([SCHOOL, BEES])
-
-
 async def test_what_the_model_claims_still_has_to_pass_the_gate(bench: Bench) -> None:
     async with running_model() as model, bench.deployment.start() as process:
         written = [a_claim(1), a_claim(2, act="instruct"), a_claim(3), a_claim(4, sure="low")]
@@ -206,23 +184,6 @@ async def test_what_the_model_claims_still_has_to_pass_the_gate(bench: Bench) ->
     assert bench.count("memproxy_facts_dropped_total", reason="unsure") == 1
 
 
-async def test_a_memory_says_which_model_and_prompt_made_it_and_quotes_the_message(bench: Bench) -> None:
-    async with running_model() as model, bench.deployment.start() as process:
-        turn = await bench.tell(process, SCHOOL)
-        await work(bench, process, model)
-    (memory,) = await bench.memories()
-    assert memory.made_by.startswith("scripted read-")
-    assert (memory.evidence[0].quote, memory.evidence[0].turn_id) == (SCHOOL, turn.id)
-
-
-async def test_what_the_model_leaves_out_is_not_stored(bench: Bench) -> None:
-    async with running_model() as model, bench.deployment.start() as process:
-        model.server.says = scripted(without=lambda unit: unit == BEES)
-        await bench.tell(process, f"{SCHOOL} {BEES}")
-        await work(bench, process, model)
-    assert await bench.contents() == [SCHOOL]
-
-
 async def test_what_another_release_read_is_read_again(bench: Bench) -> None:
     async with running_model() as model, bench.deployment.start() as process:
         await bench.tell(process, SCHOOL)
@@ -233,3 +194,27 @@ async def test_what_another_release_read_is_read_again(bench: Bench) -> None:
         await work(bench, process, model)
     assert await bench.contents() == [SCHOOL]
     assert len(model.read) == 1
+
+
+CLAIMS = [
+    claim("I live in Leeds \ud800", attribute="home", values=("Leeds",), holds_from=NOW),
+    claim("forget my sister Ana", act=Act.FORGET, relation=Relation.SIBLING, name="Ana", is_affirmed=False),
+]
+
+
+def test_claims_come_back_as_they_were() -> None:
+    assert stored_reading.decode(stored_reading.encode(CLAIMS)) == CLAIMS
+
+
+def test_a_reading_is_no_plan_and_a_plan_no_reading() -> None:
+    assert stored_reading.is_reading(None)
+    assert stored_reading.is_reading(stored_reading.encode(CLAIMS))
+    assert not stored_reading.is_reading(plan.encode(Plan()))
+    assert not stored_reading.is_reading(b"damaged")
+
+
+@pytest.mark.parametrize(
+    "stored", [None, b"", b"{}", b"[]", b'{"stage": "read", "version": 99, "claims": []}', b'{"stage": "extracted"}']
+)
+def test_what_another_release_stored_is_read_again(stored: bytes | None) -> None:
+    assert stored_reading.decode(stored) is None

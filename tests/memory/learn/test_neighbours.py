@@ -1,4 +1,7 @@
-"""Which memories new claims are compared with: of a user with thousands, the old one that they change is among them."""
+"""Which memories new claims are compared with: of a user with thousands, the old one that they change is among them.
+
+And which pairs of them a reader is asked about: the same subject, near in meaning, the nearest few.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+import pytest
+from claims import NOW, claim
 from hashing_embedder import HashingEmbedder
 from learning_parts import Bench
 from milvus_kinds import PATIENT, RealMilvus
@@ -18,7 +24,8 @@ from turn_logs import START, a_turn, sqlite_deployment
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.milvus.store import MilvusStore
 from memory.learn.neighbours import ALL_MAX, FOUND_MAX
-from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Relation
+from memory.learn.relating import PAIRS_OF_ONE_MAX, pairs_to_ask, renumbered
+from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Relation, Vector
 from memory.ports import MemoryFilter, MemoryStore, PairRelation, PairVerdict, StatementPair
 from memory.runtime.metrics import Metrics
 
@@ -50,38 +57,13 @@ def moves(pair: StatementPair) -> PairVerdict:
 
 def others(number: int) -> list[str]:
     """Statements about other things, many with words of the old ones: rivers, jobs, phones, dentists, coffee."""
-    who = (
-        "The neighbour",
-        "The plumber",
-        "The butcher",
-        "Uncle Bob",
-        "The librarian",
-        "邻居",
-        "Der Bäcker",
-        "La vecina",
+    who = "The neighbour|The plumber|The butcher|Uncle Bob|The librarian|邻居|Der Bäcker|La vecina".split("|")
+    does = "walks near the river in|wants a job in|has a phone shop in|has a dentist in|drinks coffee in|住在|wohnt in"
+    where = "Turin Leeds Porto Malmö Graz Lyon Gent Brno Cork Vigo Bari Oulu Kiel".split()
+    when = "on Mondays|in winter|at noon|every spring|with a friend|since 2019|twice a month|alone|by himself".split(
+        "|"
     )
-    does = (
-        "walks near the river in",
-        "wants a job in",
-        "has a phone shop in",
-        "has a dentist in",
-        "drinks coffee in",
-        "住在",
-        "wohnt in",
-        "estudia en",
-    )
-    where = ("Turin", "Leeds", "Porto", "Malmö", "Graz", "Lyon", "Gent", "Brno", "Cork", "Vigo", "Bari", "Oulu", "Kiel")
-    when = (
-        "on Mondays",
-        "in winter",
-        "at noon",
-        "every spring",
-        "with a friend",
-        "since 2019",
-        "twice a month",
-        "alone",
-    )
-    every = [" ".join(parts) + "." for parts in itertools.product(who, does, where, when)]
+    every = [" ".join(parts) + "." for parts in itertools.product(who, does.split("|"), where, when)]
     return every[:: len(every) // number][:number]
 
 
@@ -128,17 +110,29 @@ async def fallen(folder: Path, store: MemoryStore, *, crowd: Sequence[str], has_
     return found
 
 
-async def test_an_old_fact_falls_beside_thousands_as_it_does_beside_a_few(tmp_path: Path, milvus: RealMilvus) -> None:
-    alone = await fallen(tmp_path / "few", InMemoryStore(dimension=384), crowd=())
-    assert [bool(one) for one in alone] == [True] * 4 + [False] * 2, alone
-    crowd = others(OTHERS)
-    assert len(set(crowd)) == OTHERS > ALL_MAX
-    address = milvus.address("crowd", 384)
-    async with MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as store:
-        assert await fallen(tmp_path / "many", store, crowd=crowd) == alone
+@pytest.fixture
+async def alone(tmp_path: Path) -> list[list[str]]:
+    found = await fallen(tmp_path / "few", InMemoryStore(dimension=384), crowd=())
+    assert [bool(one) for one in found] == [True] * 4 + [False] * 2, found
+    return found
+
+
+@pytest.mark.parametrize("has_sets", [True, False])
+async def test_an_old_fact_falls_beside_many_as_it_does_beside_a_few(
+    tmp_path: Path, alone: list[list[str]], *, has_sets: bool
+) -> None:
+    crowd = others(ALL_MAX + 100)
+    assert len(set(crowd)) > ALL_MAX
+    assert await fallen(tmp_path / "many", InMemoryStore(dimension=384), crowd=crowd, has_sets=has_sets) == alone
+
+
+@pytest.mark.full("searches a real store among 1,600 rows")
+async def test_it_does_so_in_a_real_store(tmp_path: Path, alone: list[list[str]], milvus: RealMilvus) -> None:
+    async with MilvusStore(
+        milvus.address("crowd", 384), metrics=Metrics(CollectorRegistry()), timeouts=PATIENT
+    ) as store:
+        assert await fallen(tmp_path / "many", store, crowd=others(OTHERS)) == alone
         assert await store.count(MemoryFilter("ann", status=MemoryStatus.SUPERSEDED)) == 4
-    in_memory = InMemoryStore(dimension=384)
-    assert await fallen(tmp_path / "at hand", in_memory, crowd=crowd, has_sets=True) == alone
 
 
 async def test_what_a_project_holds_does_not_hide_what_belongs_to_none(tmp_path: Path) -> None:
@@ -178,7 +172,7 @@ class _Counted(InMemoryStore):
 
 
 async def test_what_a_window_looks_at_has_a_bound_however_many_memories_there_are(tmp_path: Path) -> None:
-    store, embedder, number = _Counted(), HashingEmbedder(dimension=384), 8_000
+    store, embedder, number = _Counted(), HashingEmbedder(dimension=384), 4 * FOUND_MAX
     crowd = [f"{text} {n}" for n, text in enumerate(itertools.islice(itertools.cycle(others(500)), number))]
     await fill(store, embedder, crowd, at=START - 100 * DAY)
     bench = Bench(sqlite_deployment(tmp_path), store=store, embedder=embedder, has_sets=False)
@@ -187,3 +181,113 @@ async def test_what_a_window_looks_at_has_a_bound_however_many_memories_there_ar
         await bench.worker(process).work_off()
     assert await store.count(MemoryFilter("ann", status=None)) > number
     assert 0 < store.rows <= 2 * 2 * FOUND_MAX  # by vector and by words, before the lock and under it
+
+
+VECTOR: Vector = np.array([1.0, 0.0], dtype=np.float32)
+FAR: Vector = np.array([0.0, 1.0], dtype=np.float32)
+
+
+def known(content: str, **fields: Any) -> Memory:
+    at = fields.pop("said_at", NOW - 9)
+    fields = {"attribute": "home", **fields}
+    return Memory(id=content, user_id="ann", content=content, created_at=at, updated_at=at, said_at=at, **fields)
+
+
+def ids(ordinal: str) -> str:
+    return f"id-{ordinal}"
+
+
+OSLO = claim("I live in Oslo", attribute="home")
+LEEDS = known("I live in Leeds")
+
+
+def test_the_one_that_was_said_first_is_the_older() -> None:
+    vectors = {OSLO.text: VECTOR, LEEDS.content: VECTOR}
+    ((place, pair),) = pairs_to_ask([OSLO], [LEEDS], vectors=vectors, ids=ids).items()
+    assert (place, pair.older, pair.newer) == ((0, LEEDS.id), LEEDS.content, OSLO.text)
+    late = replace(OSLO, said_at=NOW - 99)
+    ((_, pair),) = pairs_to_ask([late], [LEEDS], vectors=vectors, ids=ids).items()
+    assert (pair.older, pair.newer) == (OSLO.text, LEEDS.content)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        known("I lived in Leeds", status=MemoryStatus.SUPERSEDED),
+        known("I live in Leeds for the project", project_id="p"),
+        known("i live in oslo!"),  # the same statement: nothing to ask
+    ],
+)
+def test_what_cannot_be_changed_by_it_is_not_asked_about(other: Memory) -> None:
+    assert pairs_to_ask([OSLO], [other], vectors={OSLO.text: VECTOR, other.content: VECTOR}, ids=ids) == {}
+
+
+def test_what_is_said_of_two_other_people_is_not_asked_about_but_of_the_user_and_another_it_is() -> None:
+    sister = known("My sister lives in Leeds", subject=Relation.SIBLING.value)
+    son = claim("My son lives in Oslo", attribute="home", relation=Relation.CHILD)
+    vectors = dict.fromkeys((OSLO.text, son.text, sister.content), VECTOR)
+    assert pairs_to_ask([son], [sister], vectors=vectors, ids=ids) == {}
+    assert list(pairs_to_ask([OSLO], [sister], vectors=vectors, ids=ids)) == [(0, sister.id)]
+
+
+def test_what_is_far_in_meaning_is_not_asked_about() -> None:
+    hobby, other = claim("I row", attribute="hobby"), known("I sing", attribute="hobby")
+    assert pairs_to_ask([hobby], [other], vectors={hobby.text: VECTOR, other.content: FAR}, ids=ids) == {}
+
+
+def test_two_values_of_an_attribute_that_has_one_are_asked_about_before_all_else() -> None:
+    near = [known(f"Oslo is town {n}", attribute="opinion") for n in range(PAIRS_OF_ONE_MAX)]
+    vectors = {OSLO.text: VECTOR, LEEDS.content: FAR, **{row.content: VECTOR for row in near}}
+    asked = [memory_id for _, memory_id in pairs_to_ask([OSLO], [*near, LEEDS], vectors=vectors, ids=ids)]
+    assert (asked[0], len(asked)) == (LEEDS.id, PAIRS_OF_ONE_MAX)
+
+
+def test_the_nearest_few_are_asked_about() -> None:
+    many = [known(f"I live in town {n}") for n in range(10)]
+    near = {row.content: np.array([1.0, n / 10], dtype=np.float32) for n, row in enumerate(many)}
+    near = {text: vector / np.linalg.norm(vector) for text, vector in near.items()}
+    asked = pairs_to_ask([OSLO], many, vectors={OSLO.text: VECTOR, **near}, ids=ids)
+    assert [memory_id for _, memory_id in asked] == [row.id for row in many[:PAIRS_OF_ONE_MAX]]
+
+
+def test_a_claim_is_asked_about_beside_an_earlier_one_of_its_window_as_if_that_were_stored() -> None:
+    earlier = claim(LEEDS.content, attribute="home", turn="t0", said_at=NOW - 9)
+    vectors = {OSLO.text: VECTOR, LEEDS.content: VECTOR}
+    ((place, pair),) = pairs_to_ask([earlier, OSLO], [], vectors=vectors, ids=ids).items()
+    assert (place, pair.older, pair.newer) == ((1, "id-0"), LEEDS.content, OSLO.text)
+    ((place, pair),) = pairs_to_ask([OSLO, earlier], [], vectors=vectors, ids=ids).items()
+    assert (place, pair.older, pair.newer) == ((1, "id-0"), LEEDS.content, OSLO.text)
+
+
+def test_what_is_said_in_one_breath_is_not_asked_about_but_what_puts_it_right_is() -> None:
+    other = claim(LEEDS.content, attribute="home")
+    vectors = {OSLO.text: VECTOR, LEEDS.content: VECTOR}
+    assert pairs_to_ask([other, OSLO], [], vectors=vectors, ids=ids) == {}
+    assert list(pairs_to_ask([other, replace(OSLO, category="correction")], [], vectors=vectors, ids=ids)) == [
+        (1, "id-0")
+    ]
+
+
+def test_a_claim_that_repeats_a_memory_is_not_asked_about_twice() -> None:
+    again = claim(LEEDS.content.upper(), attribute="home", turn="t0", said_at=NOW - 5)
+    vectors = {OSLO.text: VECTOR, LEEDS.content: VECTOR, again.text: VECTOR}
+    assert list(pairs_to_ask([again, OSLO], [LEEDS], vectors=vectors, ids=ids)) == [(1, LEEDS.id)]
+
+
+def test_a_claim_learnt_late_is_asked_about_beside_what_was_said_after_it_though_that_is_superseded() -> None:
+    until = {"status": MemoryStatus.SUPERSEDED, "invalid_at": NOW + 9}
+    later = known("I live in Leeds", said_at=NOW + 5, **until)
+    stood = known("I live in York", said_at=NOW - 5, **until)
+    gone = known("I live in Rome", said_at=NOW - 5, status=MemoryStatus.SUPERSEDED, invalid_at=NOW - 1)
+    vectors = {OSLO.text: VECTOR, **{row.content: VECTOR for row in (later, stood, gone)}}
+    asked = pairs_to_ask([OSLO], [later, stood, gone], vectors=vectors, ids=ids)
+    assert {place: (pair.older, pair.newer) for place, pair in asked.items()} == {
+        (0, later.id): (OSLO.text, later.content),
+        (0, stood.id): (stood.content, OSLO.text),
+    }
+
+
+def test_verdicts_keep_their_claims_where_some_of_the_window_are_no_news() -> None:
+    sure, other = PairVerdict(PairRelation.REPLACES, 0.9), PairVerdict(PairRelation.SAME, 0.9)
+    said = {(1, "id-0"): other, (2, "id-1"): sure, (3, "id-0"): other, (3, "row"): sure}
+    assert renumbered(said, [1, 2, 3], count=4, ids=ids) == {(1, "id-0"): sure, (2, "row"): sure}

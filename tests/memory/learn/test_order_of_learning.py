@@ -15,14 +15,13 @@ from pathlib import Path
 from hashing_embedder import HashingEmbedder
 from learning_parts import Bench
 from plain_reader import PlainReader, by_words
-from trained_reader import trained_reader
 from turn_logs import START, sqlite_deployment
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.model import MemoryStatus, Message, Scope, Turn, TurnStatus
 from memory.ports import PairRelation, PairVerdict, StatementPair, StatementReader
 
-ORDERS = 25
+ORDERS = 10
 SESSIONS = 3
 DIMENSION = 384
 
@@ -51,26 +50,6 @@ REPEATED = (
     APPOINTMENTS[0],
     "I work at Siemens.",
     "I live in Oslo.",
-)
-READ = (
-    "I live in Leeds.",
-    "My budget for the Lisbon trip is $1,000.",
-    "My budget for the Kyoto trip is $2,000.",
-    "My budget for the Oslo trip is $3,000.",
-    "I work as a nurse at the children's hospital.",
-    "My sister Ana is allergic to peanuts.",
-    "My piano is in the cellar since 1958.",
-    "My canoe is at the lake house since 1959.",
-    "My budget for the Lisbon trip is now $5,000 instead.",
-    "My budget for the Kyoto trip is now $6,000 instead.",
-    "My budget for the Oslo trip is now $7,000 instead.",
-    "I moved to Hamburg last week.",
-    "My kiln is behind the garage since 1961.",
-    "I quit the hospital and work as a teacher now.",
-    "We moved again: I live in Bergen now.",
-    "My budget for the Kyoto trip is $8,000 after all.",
-    "My dentist appointment is on Monday at 9.",
-    "My dentist appointment has moved to Friday at 11.",
 )
 
 
@@ -153,22 +132,13 @@ def moves(pair: StatementPair) -> PairVerdict:
 async def test_what_supersedes_what_and_when_does_not_depend_on_windows_or_order(tmp_path: Path) -> None:
     as_said, *others = await in_all_orders(tmp_path, PLAIN, PlainReader(moves))
     assert {row.content for row in as_said if row.status is MemoryStatus.SUPERSEDED} >= {*APPOINTMENTS[:3], PLAIN[0]}
-    for other in others:
-        assert other == as_said
+    assert others == [as_said] * ORDERS
 
 
 async def test_what_counts_does_not_depend_on_windows_or_order_where_statements_come_again(tmp_path: Path) -> None:
     """What was said, was replaced and is said again stands as two rows where both times were learnt as they came."""
     as_said, *others = await in_all_orders(tmp_path, REPEATED, PlainReader(moves))
-    for other in others:
-        assert _active(other) == _active(as_said)
-
-
-async def test_the_trained_reader_leads_to_the_same_memories_in_all_windows_and_orders(tmp_path: Path) -> None:
-    as_said, *others = await in_all_orders(tmp_path, READ, trained_reader())
-    assert sum(row.status is MemoryStatus.SUPERSEDED for row in as_said) >= 3, "it replaces too little to show anything"
-    for other in others:
-        assert other == as_said
+    assert list(map(_active, others)) == [_active(as_said)] * ORDERS
 
 
 def _active(rows: Sequence[Row]) -> list[str]:

@@ -75,9 +75,8 @@ async def stored(bench: Bench, process: Process, *turns: tuple[str, ...]) -> lis
     return rows
 
 
-async def test_words_that_no_memory_quotes_are_stored_as_said(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        _, small_talk, both = await learn(bench, process, BUDGET, SMALL_TALK, f"{SMALL_TALK}! I live in Ulm. Bye")
+async def test_words_that_no_memory_quotes_are_stored_as_said(bench: Bench, process: Process) -> None:
+    _, small_talk, both = await learn(bench, process, BUDGET, SMALL_TALK, f"{SMALL_TALK}! I live in Ulm. Bye")
     assert await bench.raw_words() == [SMALL_TALK, f"{SMALL_TALK}! I live in Ulm. Bye"]
     assert await bench.contents() == ["I live in Ulm.", BUDGET]
     rows = {row.content: row for row in await bench.memories(status="raw")}
@@ -88,30 +87,27 @@ async def test_words_that_no_memory_quotes_are_stored_as_said(bench: Bench) -> N
     assert bench.count("memproxy_facts_total", outcome="created") == 2
 
 
-async def test_without_the_setting_nothing_of_it_is_stored(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await bench.tell(process, SMALL_TALK)
-        await bench.worker(process).work_off()
+async def test_without_the_setting_nothing_of_it_is_stored(bench: Bench, process: Process) -> None:
+    await bench.tell(process, SMALL_TALK)
+    await bench.worker(process).work_off()
     assert await bench.raw_words() == []
 
 
-async def test_raw_words_change_nothing_that_readers_hold(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await learn(bench, process, BUDGET)
-        before = await process.ledger.revision("ann")
-        (turn,) = await learn(bench, process, SMALL_TALK)
-        assert await bench.raw_words() == [SMALL_TALK]
-        await process.log.messages.delete_turns("ann", [turn.id])
-        await bench.worker(process, settings=KEEPS).work_off()
-        assert await bench.raw_words() == []
-        assert await process.ledger.revision("ann") == before
-        assert await process.ledger.changed_since("ann", before.number) == frozenset()
+async def test_raw_words_change_nothing_that_readers_hold(bench: Bench, process: Process) -> None:
+    await learn(bench, process, BUDGET)
+    before = await process.ledger.revision("ann")
+    (turn,) = await learn(bench, process, SMALL_TALK)
+    assert await bench.raw_words() == [SMALL_TALK]
+    await process.log.messages.delete_turns("ann", [turn.id])
+    await bench.worker(process, settings=KEEPS).work_off()
+    assert await bench.raw_words() == []
+    assert await process.ledger.revision("ann") == before
+    assert await process.ledger.changed_since("ann", before.number) == frozenset()
 
 
 @pytest.mark.parametrize("said", ["Forget zebras.", "Forget my budget.", "Off the record: zebras."])
-async def test_a_turn_that_asks_to_forget_leaves_no_words(bench: Bench, said: str) -> None:
-    async with bench.deployment.start() as process:
-        await learn(bench, process, said)
+async def test_a_turn_that_asks_to_forget_leaves_no_words(bench: Bench, process: Process, said: str) -> None:
+    await learn(bench, process, said)
     assert await bench.raw_words() == []
 
 
@@ -127,49 +123,39 @@ async def test_a_turn_that_asks_to_forget_leaves_no_words(bench: Bench, said: st
 @pytest.mark.parametrize("status", [TurnStatus.CLOSED, TurnStatus.FILLED_IN])
 @pytest.mark.parametrize("is_learnt", [False, True])
 async def test_what_a_request_means_leaves_no_words_in_its_own_window_either(
-    bench: Bench, asked: str, status: TurnStatus, *, is_learnt: bool
+    bench: Bench, process: Process, asked: str, status: TurnStatus, *, is_learnt: bool
 ) -> None:
     """The turn that it means is read with it, or is context. A filled-in request deletes nothing that is stored."""
-    async with bench.deployment.start() as process:
-        await bench.tell(process, "And a blue giraffe", session="s2")
-        await bench.tell(process, SMALL_TALK, status=status)
-        worker = bench.worker(process, settings=KEEPS)
-        if is_learnt:
-            await worker.work_off()
-        await bench.tell(process, asked, status=status)
+    await bench.tell(process, "And a blue giraffe", session="s2")
+    await bench.tell(process, SMALL_TALK, status=status)
+    worker = bench.worker(process, settings=KEEPS)
+    if is_learnt:
         await worker.work_off()
-        is_deleted = not is_learnt or status is TurnStatus.CLOSED
-        assert (SMALL_TALK in await bench.raw_words()) is not is_deleted
-        is_of_all = "everything" in asked and status is TurnStatus.CLOSED
-        assert ("And a blue giraffe" in await bench.raw_words()) is not is_of_all
+    await bench.tell(process, asked, status=status)
+    await worker.work_off()
+    is_deleted = not is_learnt or status is TurnStatus.CLOSED
+    assert (SMALL_TALK in await bench.raw_words()) is not is_deleted
+    is_of_all = "everything" in asked and status is TurnStatus.CLOSED
+    assert ("And a blue giraffe" in await bench.raw_words()) is not is_of_all
 
 
-async def test_what_is_said_after_a_request_stays(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await learn(bench, process, "Forget the zebra weather.", SMALL_TALK)
-        assert await bench.raw_words() == [SMALL_TALK]
+async def test_what_is_said_after_a_request_stays(bench: Bench, process: Process) -> None:
+    await learn(bench, process, "Forget the zebra weather.", SMALL_TALK)
+    assert await bench.raw_words() == [SMALL_TALK]
 
 
-async def test_forgetting_in_a_chat_reaches_the_words(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await learn(bench, process, SMALL_TALK, "And a blue giraffe")
-        await learn(bench, process, "Forget the zebra weather.")
-        assert await bench.raw_words() == ["And a blue giraffe"]
-
-
-async def test_forgetting_a_memory_a_turn_or_everything_reaches_the_words(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        mixed = f"{SMALL_TALK}. I live in Ulm."
-        first, _, third = await learn(bench, process, mixed, "And a blue giraffe", "Ho hum")
-        assert len(await bench.raw_words()) == 3
-        (home,) = [memory for memory in await bench.memories() if "Ulm" in memory.content]
-        assert home.evidence[0].turn_id == first.id
-        await erasure(bench, process).memory("ann", home.id)
-        assert await bench.raw_words() == ["And a blue giraffe", "Ho hum"]
-        await erasure(bench, process).source("ann", third.id)
-        assert await bench.raw_words() == ["And a blue giraffe"]
-        await erasure(bench, process).scope("ann", "")
-        assert await bench.raw_words() == []
+async def test_forgetting_a_memory_a_turn_or_everything_reaches_the_words(bench: Bench, process: Process) -> None:
+    mixed = f"{SMALL_TALK}. I live in Ulm."
+    first, _, third = await learn(bench, process, mixed, "And a blue giraffe", "Ho hum")
+    assert len(await bench.raw_words()) == 3
+    (home,) = [memory for memory in await bench.memories() if "Ulm" in memory.content]
+    assert home.evidence[0].turn_id == first.id
+    await erasure(bench, process).memory("ann", home.id)
+    assert await bench.raw_words() == ["And a blue giraffe", "Ho hum"]
+    await erasure(bench, process).source("ann", third.id)
+    assert await bench.raw_words() == ["And a blue giraffe"]
+    await erasure(bench, process).scope("ann", "")
+    assert await bench.raw_words() == []
 
 
 async def remove(process: Process, way: str, turn_id: str) -> None:
@@ -190,27 +176,25 @@ async def remove(process: Process, way: str, turn_id: str) -> None:
 @pytest.mark.parametrize(
     "way", ["the turn is deleted", "the message is deleted", "the session is trimmed", "the turn expires"]
 )
-async def test_words_go_with_the_record_and_memories_stay(bench: Bench, way: str) -> None:
-    async with bench.deployment.start() as process:
-        first, _ = await learn(bench, process, f"{SMALL_TALK}. I live in Ulm.", "And a blue giraffe")
-        assert len(await bench.raw_words()) == 2
-        await remove(process, way, first.id)
-        await bench.worker(process, settings=KEEPS).work_off()
-        assert await bench.raw_words() == ["And a blue giraffe"]
-        assert [memory for memory in await bench.memories() if "Ulm" in memory.content]
-        assert await process.log.removed_words.next_user() is None
+async def test_words_go_with_the_record_and_memories_stay(bench: Bench, process: Process, way: str) -> None:
+    first, _ = await learn(bench, process, f"{SMALL_TALK}. I live in Ulm.", "And a blue giraffe")
+    assert len(await bench.raw_words()) == 2
+    await remove(process, way, first.id)
+    await bench.worker(process, settings=KEEPS).work_off()
+    assert await bench.raw_words() == ["And a blue giraffe"]
+    assert [memory for memory in await bench.memories() if "Ulm" in memory.content]
+    assert await process.log.removed_words.next_user() is None
 
 
-async def test_words_of_an_abandoned_branch_go(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        worker = bench.worker(process, settings=KEEPS)
-        first = SentExchange("k1", (Message("user", SMALL_TALK),), "ok")
-        for number, text in enumerate((SMALL_TALK, "And a blue giraffe", "Ho hum")):
-            turn = a_turn(f"t{number}", session=f"new-{number}", text=text, at=START + number)
-            await process.log.trees.open(turn, SentConversation((f"k{number + 1}",), (first,) if number else ()))
-            await process.log.finish(turn.id, status=TurnStatus.CLOSED, answer="ok", answered_at=turn.at)
-            await worker.work_off()
-        assert await bench.raw_words() == [SMALL_TALK, "Ho hum"]
+async def test_words_of_an_abandoned_branch_go(bench: Bench, process: Process) -> None:
+    worker = bench.worker(process, settings=KEEPS)
+    first = SentExchange("k1", (Message("user", SMALL_TALK),), "ok")
+    for number, text in enumerate((SMALL_TALK, "And a blue giraffe", "Ho hum")):
+        turn = a_turn(f"t{number}", session=f"new-{number}", text=text, at=START + number)
+        await process.log.trees.open(turn, SentConversation((f"k{number + 1}",), (first,) if number else ()))
+        await process.log.finish(turn.id, status=TurnStatus.CLOSED, answer="ok", answered_at=turn.at)
+        await worker.work_off()
+    assert await bench.raw_words() == [SMALL_TALK, "Ho hum"]
 
 
 async def test_forgetting_a_memory_reaches_the_words_of_all_turns_that_it_rested_on(bench: Bench) -> None:
@@ -229,28 +213,26 @@ async def test_forgetting_a_memory_reaches_the_words_of_all_turns_that_it_rested
         assert await bench.raw_words() == []
 
 
-async def test_forgetting_little_takes_no_other_words_with_it(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        said = ("tea", "The steak was good, zebra", "He teams up with zebras", "そうです、私は東京に住んでいます")
-        rows = await stored(bench, process, *((text,) for text in said))
-        bare = replace(rows[0], id="m1", status=MemoryStatus.ACTIVE, evidence=())
-        await bench.store.apply("ann", [Change(ChangeKind.CREATE, bare)], vectors_of(bench, [bare]))
-        for memory_id in ("m1", rows[0].id):
-            await erasure(bench, process).memory("ann", memory_id)
-        assert await bench.raw_words() == sorted(said[1:])
-        tokyo = replace(bare, id="m2", content="私は東京に住んでいます")
-        await bench.store.apply("ann", [Change(ChangeKind.CREATE, tokyo)], vectors_of(bench, [tokyo]))
-        await erasure(bench, process).memory("ann", "m2")
-        assert await bench.raw_words() == ["He teams up with zebras", "The steak was good, zebra"]
+async def test_forgetting_little_takes_no_other_words_with_it(bench: Bench, process: Process) -> None:
+    said = ("tea", "The steak was good, zebra", "He teams up with zebras", "そうです、私は東京に住んでいます")
+    rows = await stored(bench, process, *((text,) for text in said))
+    bare = replace(rows[0], id="m1", status=MemoryStatus.ACTIVE, evidence=())
+    await bench.store.apply("ann", [Change(ChangeKind.CREATE, bare)], vectors_of(bench, [bare]))
+    for memory_id in ("m1", rows[0].id):
+        await erasure(bench, process).memory("ann", memory_id)
+    assert await bench.raw_words() == sorted(said[1:])
+    tokyo = replace(bare, id="m2", content="私は東京に住んでいます")
+    await bench.store.apply("ann", [Change(ChangeKind.CREATE, tokyo)], vectors_of(bench, [tokyo]))
+    await erasure(bench, process).memory("ann", "m2")
+    assert await bench.raw_words() == ["He teams up with zebras", "The steak was good, zebra"]
 
 
-async def test_a_turn_that_says_the_same_goes_as_a_whole(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        rows = await stored(bench, process, ("Zebra weather", "Well, i LIVE in  ulm"), ("And a blue giraffe",))
-        home = replace(rows[0], id="m1", status=MemoryStatus.ACTIVE, content="I live in Ulm.", evidence=())
-        await bench.store.apply("ann", [Change(ChangeKind.CREATE, home)], vectors_of(bench, [home]))
-        await erasure(bench, process).memory("ann", "m1")
-        assert await bench.raw_words() == ["And a blue giraffe"]
+async def test_a_turn_that_says_the_same_goes_as_a_whole(bench: Bench, process: Process) -> None:
+    rows = await stored(bench, process, ("Zebra weather", "Well, i LIVE in  ulm"), ("And a blue giraffe",))
+    home = replace(rows[0], id="m1", status=MemoryStatus.ACTIVE, content="I live in Ulm.", evidence=())
+    await bench.store.apply("ann", [Change(ChangeKind.CREATE, home)], vectors_of(bench, [home]))
+    await erasure(bench, process).memory("ann", "m1")
+    assert await bench.raw_words() == ["And a blue giraffe"]
 
 
 @pytest.mark.parametrize("way", ["in a chat", "the scope"])
@@ -277,27 +259,18 @@ async def test_forgetting_reads_the_store_once_however_much_there_is(bench: Benc
     assert reads[1]["memories"] <= reads[0]["memories"] + 6  # by id, a thousand at a time
 
 
-async def test_erasing_a_user_leaves_no_trace_of_removed_words(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await learn(bench, process, SMALL_TALK, "And a blue giraffe")
-        await erasure(bench, process).scope("ann", "")
-        assert await process.log.removed_words.next_user() is None
-        assert await bench.raw_words() == []
-
-
-async def test_a_user_whose_lock_is_held_delays_the_words_of_nobody_else(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        worker, turns = bench.worker(process, settings=KEEPS), {}
-        for user in ("ann", "bob"):
-            turns[user] = await bench.tell(process, SMALL_TALK, user=user)
-        await worker.work_off()
-        for user, turn in turns.items():
-            assert await process.log.messages.delete_turns(user, [turn.id]) == 1
-        async with process.ledger.write("ann"):
-            with pytest.raises(Unavailable):
-                await worker.work_off()
+async def test_a_user_whose_lock_is_held_delays_the_words_of_nobody_else(bench: Bench, process: Process) -> None:
+    worker, turns = bench.worker(process, settings=KEEPS), {}
+    for user in ("ann", "bob"):
+        turns[user] = await bench.tell(process, SMALL_TALK, user=user)
+    await worker.work_off()
+    for user, turn in turns.items():
+        assert await process.log.messages.delete_turns(user, [turn.id]) == 1
+    async with process.ledger.write("ann"):
+        with pytest.raises(Unavailable):
             await worker.work_off()
-            assert (await bench.raw_words("ann"), await bench.raw_words("bob")) == ([SMALL_TALK], [])
+        await worker.work_off()
+        assert (await bench.raw_words("ann"), await bench.raw_words("bob")) == ([SMALL_TALK], [])
 
 
 @pytest.mark.parametrize("is_after", [False, True])

@@ -70,16 +70,6 @@ async def test_forgotten_in_a_chat_no_row_holds_the_words(tmp_path: Path, asked:
     assert await rows_with_the_marker(bench) == []
 
 
-async def test_forgotten_with_a_memory_no_row_of_its_turn_holds_the_words(tmp_path: Path) -> None:
-    bench = Bench(sqlite_deployment(tmp_path))
-    async with bench.deployment.start() as process:
-        await told(bench, process)
-        (home,) = [memory for memory in await bench.memories() if "Ulm" in memory.content]
-        await erasure(bench, process).memory("ann", home.id)
-    (left,) = await rows_with_the_marker(bench)
-    assert "Ulm" not in left
-
-
 @pytest.mark.parametrize("number", range(1, 5))
 @pytest.mark.parametrize("name", ["delete", "forget"])
 async def test_killed_while_a_memory_is_forgotten_a_repeat_finds_its_words(

@@ -71,14 +71,6 @@ async def test_a_reflection_quotes_the_evidence_of_its_grounds_and_is_trusted_le
     assert again.memory.id == row.id
 
 
-async def test_the_model_is_asked_for_the_memories_after_a_prompt_that_never_changes() -> None:
-    model = ScriptedModel(json.dumps({"summary": GOOD}))
-    await Reflector(model, name="small", at_least=4, seconds=1.0).derive(GROUNDS, now=NOW)
-    [[prompt, notes]] = model.asked
-    assert prompt.role == "system"
-    assert notes.content == "\n".join(f"- {text}" for text in SAID)
-
-
 @pytest.mark.parametrize(
     "summary",
     [

@@ -38,25 +38,22 @@ async def summarise(process: Process) -> None:
             await process.summaries.put(one, made, None)
 
 
-async def test_what_a_topic_names_and_the_request_itself_are_left_out(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await learn(bench, process, "My locker number is 42.", "I live in Leeds.")
-        await summarise(process)
-        await learn(bench, process, "Forget my locker number is 42.", session="s2")
-        assert await process.summaries.of_session("ann", "s1") is None
-        assert await in_summaries(process) == {"s1": ["I live in Leeds."], "s2": []}
+async def test_what_a_topic_names_and_the_request_itself_are_left_out(bench: Bench, process: Process) -> None:
+    await learn(bench, process, "My locker number is 42.", "I live in Leeds.")
+    await summarise(process)
+    await learn(bench, process, "Forget my locker number is 42.", session="s2")
+    assert await process.summaries.of_session("ann", "s1") is None
+    assert await in_summaries(process) == {"s1": ["I live in Leeds."], "s2": []}
 
 
-async def test_what_was_said_right_before_is_left_out_though_no_memory_holds_it(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await learn(bench, process, "The weather is dull today", "Forget what I just said.")
-        assert await in_summaries(process) == {"s1": []}
+async def test_what_was_said_right_before_is_left_out_though_no_memory_holds_it(bench: Bench, process: Process) -> None:
+    await learn(bench, process, "The weather is dull today", "Forget what I just said.")
+    assert await in_summaries(process) == {"s1": []}
 
 
-async def test_a_withheld_message_is_left_out(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await learn(bench, process, "I live in Leeds.", "My brother owes me 400 euros. Do not store that.")
-        assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
+async def test_a_withheld_message_is_left_out(bench: Bench, process: Process) -> None:
+    await learn(bench, process, "I live in Leeds.", "My brother owes me 400 euros. Do not store that.")
+    assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
 
 
 async def test_forget_everything_leaves_out_all_that_was_said_before_it_in_its_project(bench: Bench) -> None:
@@ -73,20 +70,11 @@ async def test_forget_everything_leaves_out_all_that_was_said_before_it_in_its_p
         assert (await in_summaries(process))["s1"] == ["I moved to York."]
 
 
-async def test_a_claim_that_was_only_withheld_leaves_its_turn_out(bench: Bench) -> None:
+async def test_a_claim_that_was_only_withheld_leaves_its_turn_out(bench: Bench, process: Process) -> None:
     """In one window, so that neither a memory nor a row of raw words ever existed."""
-    async with bench.deployment.start() as process:
-        said = ("My locker number is 9876.", "The weather is dull today", "Forget my locker number.")
-        assert await in_one_window(bench, process, *said) == []
-        assert await in_summaries(process) == {"s1": ["The weather is dull today"]}
-
-
-async def test_a_window_with_a_request_keeps_no_raw_words_of_what_it_means(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        for one in ("Hm, zebra crossing 9876", "Hm, dull weather", "Forget the zebra crossing 9876."):
-            await bench.tell(process, one)
-        await bench.worker(process, settings=WorkerSettings(keeps_raw_words=True)).work_off()
-        assert await bench.raw_words() == ["Hm, dull weather"]
+    said = ("My locker number is 9876.", "The weather is dull today", "Forget my locker number.")
+    assert await in_one_window(bench, process, *said) == []
+    assert await in_summaries(process) == {"s1": ["The weather is dull today"]}
 
 
 async def test_a_filled_in_request_withholds_what_was_said_before_it_in_its_window(bench: Bench) -> None:
@@ -98,14 +86,13 @@ async def test_a_filled_in_request_withholds_what_was_said_before_it_in_its_wind
         assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
 
 
-async def test_a_missed_turn_from_before_forget_everything_is_left_out(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await learn(bench, process, "I live in Leeds.", "Forget everything about me.")
-        for number, text in enumerate(("The weather is dull today", "My locker number is 9876.")):
-            turn = a_turn(f"f{number}", text=text, session="s2", status=TurnStatus.FILLED_IN, at=START - 5)
-            await process.log.append(turn)
-        await learn(bench, process, "I moved to York.", session="s2")
-        assert await in_summaries(process) == {"s1": [], "s2": ["I moved to York."]}
+async def test_a_missed_turn_from_before_forget_everything_is_left_out(bench: Bench, process: Process) -> None:
+    await learn(bench, process, "I live in Leeds.", "Forget everything about me.")
+    for number, text in enumerate(("The weather is dull today", "My locker number is 9876.")):
+        turn = a_turn(f"f{number}", text=text, session="s2", status=TurnStatus.FILLED_IN, at=START - 5)
+        await process.log.append(turn)
+    await learn(bench, process, "I moved to York.", session="s2")
+    assert await in_summaries(process) == {"s1": [], "s2": ["I moved to York."]}
 
 
 @pytest.mark.parametrize("has_plan", [False, True])
@@ -125,15 +112,14 @@ async def test_a_window_that_is_replayed_after_a_request(bench: Bench, request_:
         assert (await in_summaries(process))["s1"] == ["I moved to York."]
 
 
-async def test_a_topic_reaches_what_was_never_a_memory_in_any_session(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await learn(bench, process, "Where is the zebra of Nils?", "Is it late?", session="s1")
-        await learn(bench, process, "Is the zebra of Nils old?", session="s2", project="atlas")
-        await learn(bench, process, "Does the zebra eat?", session="s3")
-        await summarise(process)
-        await learn(bench, process, "Forget the zebra of Nils.", session="s4")
-        assert await process.summaries.of_session("ann", "s3") is not None
-        assert await in_summaries(process) == {"s1": ["Is it late?"], "s2": [], "s4": []}
+async def test_a_topic_reaches_what_was_never_a_memory_in_any_session(bench: Bench, process: Process) -> None:
+    await learn(bench, process, "Where is the zebra of Nils?", "Is it late?", session="s1")
+    await learn(bench, process, "Is the zebra of Nils old?", session="s2", project="atlas")
+    await learn(bench, process, "Does the zebra eat?", session="s3")
+    await summarise(process)
+    await learn(bench, process, "Forget the zebra of Nils.", session="s4")
+    assert await process.summaries.of_session("ann", "s3") is not None
+    assert await in_summaries(process) == {"s1": ["Is it late?"], "s2": [], "s4": []}
 
 
 async def test_what_repeats_a_forgotten_memory_is_left_out_in_other_sessions_and_in_other_words(bench: Bench) -> None:
@@ -146,18 +132,17 @@ async def test_what_repeats_a_forgotten_memory_is_left_out_in_other_sessions_and
         assert (found["s1"], found["s2"]) == (["I like tea."], [])
 
 
-async def test_a_mere_kind_of_thing_leaves_only_turns_that_a_memory_quotes(bench: Bench) -> None:
+async def test_a_mere_kind_of_thing_leaves_only_turns_that_a_memory_quotes(bench: Bench, process: Process) -> None:
     """Whatever the others say, nobody can tell by their words that they say nothing of that kind."""
-    async with bench.deployment.start() as process:
-        await learn(bench, process, "I live in Leeds.", "I like tea.", "My sister is tall.")
-        await learn(bench, process, "Might it be York for good, then?", "I like milk.", session="s2")
-        await bench.tell(process, "I like juice.", session="s3")
-        await learn(bench, process, "Forget where I live.", session="s3")
-        await learn(bench, process, "What is the weather in York?", session="s2")
-        found = await in_summaries(process)
-        assert found["s1"] == ["I like tea.", "My sister is tall."]
-        assert found["s2"] == ["I like milk.", "What is the weather in York?"]
-        assert found["s3"] == ["I like juice."]
+    await learn(bench, process, "I live in Leeds.", "I like tea.", "My sister is tall.")
+    await learn(bench, process, "Might it be York for good, then?", "I like milk.", session="s2")
+    await bench.tell(process, "I like juice.", session="s3")
+    await learn(bench, process, "Forget where I live.", session="s3")
+    await learn(bench, process, "What is the weather in York?", session="s2")
+    found = await in_summaries(process)
+    assert found["s1"] == ["I like tea.", "My sister is tall."]
+    assert found["s2"] == ["I like milk.", "What is the weather in York?"]
+    assert found["s3"] == ["I like juice."]
 
 
 async def test_what_the_gate_refused_as_a_request_or_beyond_the_rate_is_left_out(bench: Bench) -> None:
@@ -167,13 +152,6 @@ async def test_what_the_gate_refused_as_a_request_or_beyond_the_rate_is_left_out
         await bench.worker(process, settings=WorkerSettings(facts_per_session_max=1)).work_off()
         assert await bench.contents() == ["I live in Leeds."]
         assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
-
-
-async def test_what_is_said_after_a_request_is_not_left_out(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await learn(bench, process, "My locker number is 9876.", "Forget my locker number.")
-        await learn(bench, process, "My locker number is 9876.")
-        assert await in_summaries(process) == {"s1": ["My locker number is 9876."]}
 
 
 async def in_one_window(bench: Bench, process: Process, *said: str) -> list[str]:

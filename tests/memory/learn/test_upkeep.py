@@ -1,4 +1,4 @@
-"""Upkeep on a real Milvus Lite and SQLite: what it changes, what it leaves alone, and what a crash leaves behind."""
+"""Upkeep on SQLite and a store in memory: what it changes, what it leaves alone, and what a crash leaves behind."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ import numpy as np
 import pytest
 from hashing_embedder import HashingEmbedder
 from learning_parts import Faults, Killed
-from milvus_kinds import PATIENT, RealMilvus, empty_address
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.ledger import SqliteUserLedger
 from memory.adapters.sqlite.notes import SqliteNoteBook
@@ -32,7 +30,6 @@ from memory.learn.retention import DAY, RetentionRules
 from memory.learn.schedule import ScheduleTiming, UpkeepLoop
 from memory.learn.upkeep import ROWS_PER_WRITE, Upkeep, UpkeepTask
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Message, PastNote, Trust
-from memory.model.archived import restored
 from memory.ports import Completion, MemoryBank, MemoryFilter, MemoryStore, RequestTraces
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
@@ -83,9 +80,10 @@ class World:
         return {memory.id for memory in (await self.rows(user_id)).values() if memory.status is status}
 
     async def count(self, *memory_ids: str) -> None:
-        """As a filter that ends."""
-        async with SqliteUsageCounts(self.usage_counts._database) as other:
+        """As a filter that ends; what it posted last is written before anything that is asked for after it."""
+        async with SqliteUsageCounts(self.database) as other:
             other.count("ann", memory_ids, at=NOW)
+        await self.database.write(lambda connection: None)
 
 
 @asynccontextmanager
@@ -98,12 +96,8 @@ async def world(folder: Path, store: MemoryStore) -> AsyncIterator[World]:
 
 
 @pytest.fixture
-async def here(tmp_path: Path, milvus: RealMilvus, collection: str) -> AsyncIterator[World]:
-    address = empty_address(milvus, collection, EMBEDDER.dimension)
-    async with (
-        MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as store,
-        world(tmp_path, store) as opened,
-    ):
+async def here(tmp_path: Path) -> AsyncIterator[World]:
+    async with world(tmp_path, InMemoryStore(dimension=EMBEDDER.dimension)) as opened:
         yield opened
 
 
@@ -163,7 +157,6 @@ async def test_a_dry_run_says_exactly_what_a_run_does_and_changes_nothing(here: 
     rules = RetentionRules(quota=4, erase_after=30 * DAY)
     await here.put(*MIXED)
     await here.count("coffee", "coffee too", "coffee")
-    await asyncio.sleep(0.05)
     before, revision = await here.rows(), await here.ledger.revision("ann")
     waiting = await here.usage_counts.unstored("ann", limit=10)
     assert len(waiting) == 2
@@ -184,7 +177,6 @@ async def test_uses_are_brought_in_for_many_memories_at_once_and_once(here: Worl
     await here.put(*(memory(memory_id, access_count=2) for memory_id in ids))
     before = await here.rows()
     await asyncio.gather(here.count(*ids), here.count("m0001", "never was"), here.count("m0001"))
-    await asyncio.sleep(0.05)
     revision = (await here.ledger.revision("ann")).number
     for _ in range(2):
         await here.upkeep().run("ann", [])
@@ -196,31 +188,12 @@ async def test_uses_are_brought_in_for_many_memories_at_once_and_once(here: Worl
     assert (await here.ledger.revision("ann")).number == revision + 4  # two writes for 230 memories
 
 
-async def test_what_the_settings_want_erased_goes_for_good_with_its_notes(here: World) -> None:
-    await here.put(*MIXED)
-    await here.notes.keep("ann", "k", PastNote("You lived in Bonn", ("old",), 5), made_at=NOW - 1)
-    await here.upkeep(RetentionRules(erase_after=30 * DAY)).run("ann", [UpkeepTask.PRUNE])
-    assert "old" not in await here.rows()
-    assert await here.notes.find("ann", ["k"]) == {}
-    async with here.ledger.write("ann") as held:
-        assert await held.forgotten(["old", "tea"]) == {"old"}
-
-
 async def test_a_quota_reached_by_many_is_kept_in_pieces(here: World) -> None:
     ids = [f"m{number:04}" for number in range(2 * ROWS_PER_WRITE + 50)]
     await here.put(*(memory(i, importance=number / 1_000) for number, i in enumerate(ids)))
     await here.upkeep(RetentionRules(quota=100)).run("ann", [UpkeepTask.PRUNE])
     assert await here.by_status(MemoryStatus.ACTIVE) == set(ids[-100:])
     assert await here.by_status(MemoryStatus.ARCHIVED) == set(ids[:-100])
-
-
-async def test_what_was_brought_back_stays(here: World) -> None:
-    await here.put(*MIXED)
-    await here.upkeep().run("ann")
-    away = [m for m in (await here.rows()).values() if m.status is MemoryStatus.ARCHIVED]
-    await here.put(*(restored(one, now=NOW) for one in away))
-    assert await here.upkeep().run("ann") == []
-    assert len(await here.by_status(MemoryStatus.ARCHIVED)) == 0
 
 
 class ChangedMeanwhile:
@@ -338,9 +311,9 @@ async def test_a_schedule_ends_when_told_to(here: World) -> None:
         metrics=here.metrics,
         timing=ScheduleTiming(),
     )
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         group.create_task(schedule.run(until))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
         until.set()
 
 

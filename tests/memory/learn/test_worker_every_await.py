@@ -2,8 +2,7 @@
 
 New code is covered as it is written: every call to a port suspends, and the worker is broken off at each suspension.
 What the scenario does not reach fails the last test, by file and line. What runs beside the jobs is killed in
-`test_worker_around_its_jobs`, who has lost the lock in `test_lost_locks`, who is written to all the time in
-`test_written_to_meanwhile`.
+`test_worker_around_its_jobs`, who has lost the lock and who is written to all the time in `test_lost_locks`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import copy
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ from suspensions import AROUND_THE_JOBS, EVERY, LOCK_LOST, WRITTEN_TO, BrokenOff
 from turn_logs import Process, sqlite_deployment
 
 from memory.errors import Unavailable, Unusable
-from memory.learn import neighbours, plan, plan_writer, stored_reading, trigger_scanner, window, window_reading, worker
+from memory.learn import neighbours, plan_writer, trigger_scanner, window, window_reading, worker
 from memory.learn.worker import WorkerSettings
 from memory.model import CarriedNote, Claim, RecallStatus, Receipt, Turn
 from memory.model.wordings import WORDINGS
@@ -321,68 +319,6 @@ async def suspensions_of_a_bad_day(folder: Path) -> int:
         run = BrokenOff(a_bad_day(bench, process, Faults(is_slow=True)), at=0, error=Killed())
         await run
     return run.suspensions
-
-
-class NeverAsked(PlainReader):
-    """Nobody needs a reader who carries out a stored plan."""
-
-    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
-        raise AssertionError("a window with a stored plan was read again")
-
-    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
-        raise AssertionError("the pairs of a stored plan were related again")
-
-
-async def stored_plan(process: Process, now: float) -> plan.Plan | None:
-    """That of the only window there is; it is given back."""
-    lease = await process.log.lease(now=now, seconds=1, due=LearnDue())
-    if lease is None:
-        return None
-    await process.log.retry_at(lease, due_at=now, reason="only looked at")
-    return plan.decode(lease.plan) if lease.plan and not stored_reading.is_reading(lease.plan) else None
-
-
-@pytest.mark.parametrize("every", EVERY)
-@pytest.mark.parametrize("is_after", [False, True])
-async def test_whoever_finds_a_stored_plan_applies_it_as_it_was_and_asks_nobody(
-    tmp_path: Path, every: int, *, is_after: bool
-) -> None:
-    prepared = Bench(sqlite_deployment(_made(tmp_path / "prepared")))
-    async with prepared.deployment.start() as process:
-        await prepared.tell(process, f"{KNOWN} {DENTIST}", session="s0")
-        await prepared.worker(process).work_off()
-        await prepared.tell(process, f"{NEW_DENTIST} My cat is called Tom.", session="s1")
-    found_plans, is_reached = 0, True
-    for number in crash_points(every):
-        if not is_reached:
-            break
-        bench = copy_of(prepared, tmp_path / "prepared", tmp_path / str(number))
-        async with bench.deployment.start() as dying:
-            worker = bench.worker(dying, faults=Faults(is_slow=True), model=Model({}))
-            run = BrokenOff(worker.work_off(), at=number, error=Killed(), is_after=is_after)
-            with suppress(Killed):
-                await run
-        is_reached = run.suspensions >= number
-        bench.deployment.clock.now += LATER_SECONDS
-        async with bench.deployment.start() as survivor:
-            found = await stored_plan(survivor, bench.deployment.clock.now)
-            if found is None:
-                continue
-            found_plans += 1
-            await bench.worker(survivor, reader=NeverAsked(), model=NeverAsked()).work_off()
-            rows = {memory.id: memory for memory in await bench.memories()}
-            assert {change.memory.id: rows[change.memory.id] for change in found.changes} == {
-                change.memory.id: change.memory for change in found.changes
-            }
-            told = [KNOWN, DENTIST, NEW_DENTIST, "My cat is called Tom."]
-            assert sorted(m.content for m in rows.values()) == sorted(told)
-            assert (await survivor.log.backlog("ann", opened_before=1e12)).pending == 0
-    assert found_plans > 5 / every, "hardly any crash found the plan stored: the test shows little"
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
 
 
 async def test_no_await_of_the_worker_is_left_out(tmp_path: Path) -> None:

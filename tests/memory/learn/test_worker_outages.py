@@ -50,13 +50,12 @@ async def letters(process: Process) -> list[DeadLetter]:
     return await process.log.dead_letters(limit=9)
 
 
-async def test_an_hour_without_the_model_costs_no_attempt_and_no_dead_letter(bench: Bench) -> None:
+async def test_an_hour_without_the_model_costs_no_attempt_and_no_dead_letter(bench: Bench, process: Process) -> None:
     model = Moody(bench, *[DOWN] * 20)
     settings = WorkerSettings(attempts_max=2)
-    async with bench.deployment.start() as process:
-        await bench.tell(process, BUDGET)
-        await worked_for(bench, bench.worker(process, model=model, settings=settings), 2 * HOUR, step=10.0)
-        assert await letters(process) == []
+    await bench.tell(process, BUDGET)
+    await worked_for(bench, bench.worker(process, model=model, settings=settings), 2 * HOUR, step=10.0)
+    assert await letters(process) == []
     assert model.at[20] - model.at[0] > HOUR
     assert await bench.contents() == [BUDGET]
     assert bench.count("memproxy_windows_total", outcome="sat_out") == 20
@@ -74,23 +73,23 @@ async def test_while_it_is_down_the_model_is_asked_later_and_later_up_to_the_lon
 
 async def test_what_the_model_is_away_from_for_too_long_is_a_dead_letter_and_a_replay_gives_it_all_its_time_again(
     bench: Bench,
+    process: Process,
 ) -> None:
     settings = WorkerSettings(retry_seconds_max=20.0, model_outage_seconds_max=100.0)
-    async with bench.deployment.start() as process:
-        await bench.tell(process, BUDGET)
-        worker = bench.worker(process, model=Moody(bench, *[DOWN] * 1_000), settings=settings)
-        await worked_for(bench, worker, 99.0)
-        assert await letters(process) == []
-        await worked_for(bench, worker, 30.0)
-        (letter,) = await letters(process)
-        assert letter.reason == str(DOWN)
-        assert letter.attempts == bench.count("memproxy_windows_total", outcome="sat_out") + 1
-        bench.deployment.clock.now += HOUR
-        await process.log.replay([])
-        await worked_for(bench, worker, 99.0)
-        assert await letters(process) == []
-        await bench.worker(process).work_off()
-        await worked_for(bench, bench.worker(process), 30.0)
+    await bench.tell(process, BUDGET)
+    worker = bench.worker(process, model=Moody(bench, *[DOWN] * 1_000), settings=settings)
+    await worked_for(bench, worker, 99.0)
+    assert await letters(process) == []
+    await worked_for(bench, worker, 30.0)
+    (letter,) = await letters(process)
+    assert letter.reason == str(DOWN)
+    assert letter.attempts == bench.count("memproxy_windows_total", outcome="sat_out") + 1
+    bench.deployment.clock.now += HOUR
+    await process.log.replay([])
+    await worked_for(bench, worker, 99.0)
+    assert await letters(process) == []
+    await bench.worker(process).work_off()
+    await worked_for(bench, bench.worker(process), 30.0)
     assert await bench.contents() == [BUDGET]
 
 
@@ -106,14 +105,13 @@ async def test_an_outage_between_two_bad_answers_leaves_the_attempts_as_they_wer
     assert bench.count("memproxy_windows_total", outcome="retried") == 2
 
 
-async def test_each_outage_is_sat_out_for_itself(bench: Bench) -> None:
+async def test_each_outage_is_sat_out_for_itself(bench: Bench, process: Process) -> None:
     """One that ended is not added to the next."""
     model = Moody(bench, *[DOWN] * 9, JUNK, *[DOWN] * 9)
     settings = WorkerSettings(retry_seconds_max=10.0, model_outage_seconds_max=100.0)
-    async with bench.deployment.start() as process:
-        await bench.tell(process, BUDGET)
-        await worked_for(bench, bench.worker(process, model=model, settings=settings), 300.0)
-        assert await letters(process) == []
+    await bench.tell(process, BUDGET)
+    await worked_for(bench, bench.worker(process, model=model, settings=settings), 300.0)
+    assert await letters(process) == []
     assert model.at[-1] - model.at[0] > 100.0
     assert await bench.contents() == [BUDGET]
 
@@ -130,49 +128,44 @@ async def test_turns_that_waited_for_days_before_the_model_went_away_have_all_it
 
 
 @pytest.mark.parametrize("trouble", [DOWN, JUNK])
-async def test_whoever_needs_no_model_goes_on_beside(bench: Bench, trouble: Exception) -> None:
+async def test_whoever_needs_no_model_goes_on_beside(bench: Bench, process: Process, trouble: Exception) -> None:
     model = Moody(bench, *[trouble] * 50)
-    async with bench.deployment.start() as process:
-        worker = bench.worker(process, model=model, settings=WorkerSettings(attempts_max=100))
-        for number in range(5):
-            await bench.tell(process, f"{BUDGET}{number}", user="ann", session=f"s{number}")
-            await bench.tell(process, f"{BUDGET}{number}", user="bob", session=f"s{number}")
-            await worker.work_off()
-            assert len(await bench.memories("bob")) == number + 1
-        assert not worker._is_part_down
-        assert await bench.memories("ann") == []
+    worker = bench.worker(process, model=model, settings=WorkerSettings(attempts_max=100))
+    for number in range(5):
+        await bench.tell(process, f"{BUDGET}{number}", user="ann", session=f"s{number}")
+        await bench.tell(process, f"{BUDGET}{number}", user="bob", session=f"s{number}")
+        await worker.work_off()
+        assert len(await bench.memories("bob")) == number + 1
+    assert not worker._is_part_down
+    assert await bench.memories("ann") == []
 
 
-async def test_an_outage_of_our_own_parts_is_sat_out_and_halts_all(bench: Bench) -> None:
+async def test_an_outage_of_our_own_parts_is_sat_out_and_halts_all(bench: Bench, process: Process) -> None:
     clock = bench.deployment.clock
-    async with bench.deployment.start() as process:
-        await bench.tell(process, BUDGET)
-        down = _StoreDown()
-        settings = WorkerSettings(attempts_max=3)
-        broken = Bench(bench.deployment, store=down, embedder=bench.embedder, metrics=bench.metrics, has_sets=False)  # type: ignore[arg-type]
-        while_down = broken.worker(process, settings=settings)
-        for _ in range(10):
-            await while_down.work_off()
-            clock.now += 6
-        assert down.asked > 5
-        assert while_down._is_part_down
-        assert await letters(process) == []
-        await bench.worker(process, settings=settings).work_off()
-        assert await bench.contents() == [BUDGET]
+    await bench.tell(process, BUDGET)
+    down = _StoreDown()
+    settings = WorkerSettings(attempts_max=3)
+    broken = Bench(bench.deployment, store=down, embedder=bench.embedder, metrics=bench.metrics, has_sets=False)  # type: ignore[arg-type]
+    while_down = broken.worker(process, settings=settings)
+    for _ in range(10):
+        await while_down.work_off()
+        clock.now += 6
+    assert down.asked > 5
+    assert while_down._is_part_down
+    assert await letters(process) == []
+    await bench.worker(process, settings=settings).work_off()
+    assert await bench.contents() == [BUDGET]
 
 
-async def test_our_own_parts_too_are_not_waited_for_for_ever(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await bench.tell(process, BUDGET)
-        broken = Bench(
-            bench.deployment, store=_StoreDown(), embedder=bench.embedder, metrics=bench.metrics, has_sets=False
-        )  # type: ignore[arg-type]
-        worker = broken.worker(process, settings=WorkerSettings(attempts_max=1, outage_seconds_max=50.0))
-        await worked_for(bench, worker, 49.0)
-        assert await letters(process) == []
-        await worked_for(bench, worker, 3.0)
-        (letter,) = await letters(process)
-        assert "milvus" in letter.reason
+async def test_our_own_parts_too_are_not_waited_for_for_ever(bench: Bench, process: Process) -> None:
+    await bench.tell(process, BUDGET)
+    broken = Bench(bench.deployment, store=_StoreDown(), embedder=bench.embedder, metrics=bench.metrics, has_sets=False)  # type: ignore[arg-type]
+    worker = broken.worker(process, settings=WorkerSettings(attempts_max=1, outage_seconds_max=50.0))
+    await worked_for(bench, worker, 49.0)
+    assert await letters(process) == []
+    await worked_for(bench, worker, 3.0)
+    (letter,) = await letters(process)
+    assert "milvus" in letter.reason
 
 
 class _StoreDown:

@@ -47,10 +47,6 @@ def test_units_that_do_not_exist_or_are_no_neighbours_make_no_claim(units: list[
     assert '"u"' in found.objections[0]
 
 
-def test_units_of_two_messages_make_no_claim() -> None:
-    assert check(a_claim(1, 2), turns=said("I live in Turku.", "I work in Espoo.")).sound == ()
-
-
 def test_units_with_pasted_text_between_them_make_no_claim() -> None:
     turns = said("I wrote this:\n\n> all men are brothers\n\nI am proud of it.")
     assert check(a_claim(1, 2), turns=turns).sound == ()
@@ -131,10 +127,6 @@ def test_numbers_and_single_words_are_taken_for_the_lists_that_they_stand_for() 
 
 def test_the_author_has_no_name_field() -> None:
     assert sound(a_claim(1, name="Bo", attr="name", values=["Bo"]), turns=said("My name is Bo.")).name == ""
-
-
-def test_a_denial_is_kept_as_one() -> None:
-    assert not sound(a_claim(1, no=True), turns=said("I don't dive.")).is_affirmed
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""The trained reader around its encoder: what the encoder gets to see, and what becomes of its shares."""
+"""The trained reader around its encoder: what the encoder gets to see, and what becomes of its shares.
+
+Windows judge every unit exactly once, never grow past their bound, and carry the end of the window before.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,20 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from claims import turn
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memory.learn.consolidation import UNRELATED_MIN
+from memory.learn.reading.encoding import (
+    BEFORE_TOKENS_MAX,
+    CONTEXT_TOKENS_MAX,
+    UNIT_TOKENS_MAX,
+    WINDOW_TOKENS_MAX,
+    Encoded,
+    SpecialTokens,
+    pair_window,
+    windows_of,
+)
 from memory.learn.reading.judgements import Judgement
 from memory.learn.reading.labels import ACTS, PAIR_RELATIONS
 from memory.learn.reading.trained import TrainedReader
@@ -53,3 +68,53 @@ async def test_it_is_never_so_sure_of_no_relation_that_two_values_would_stand_ap
 async def test_a_change_loses_a_memory_and_has_to_be_sure(share: float, relation: PairRelation) -> None:
     (verdict,) = await TrainedReader(FixedEncoder(replaces=share, same=1.0 - share)).relate([PAIR])
     assert verdict.relation is relation
+
+
+SPECIAL = SpecialTokens(start=1, end=2)
+NOTHING: list[str] = []
+
+
+def encode(text: str) -> Encoded:
+    """One token for each word."""
+    words = text.split()
+    return [len(word) + 10 for word in words], [(n, n + 1) for n in range(len(words))]
+
+
+def test_a_short_message_is_one_window_with_its_answer_behind_it() -> None:
+    (window,) = windows_of(["a bb", "ccc"], "is it so ?", encode=encode, special=SPECIAL)
+    assert window.ids[:5] == (1, 11, 12, 13, 2)
+    assert window.segments == (0,) * 5 + (1,) * 5
+    assert [(p.index, p.first, p.stop) for p in window.units] == [(0, 1, 3), (1, 3, 4)]
+
+
+def test_an_answer_is_cut_to_its_end() -> None:
+    (window,) = windows_of(["a"], "x " * 500 + "end", encode=encode, special=SPECIAL)
+    assert len(window.ids) == 3 + BEFORE_TOKENS_MAX + 1
+    assert window.ids[-2] == 13
+
+
+@given(st.lists(st.integers(1, 200), max_size=60))
+def test_every_unit_is_judged_once_in_windows_of_bounded_length(lengths: list[int]) -> None:
+    units = ["w " * length for length in lengths]
+    windows = windows_of(units, "", encode=encode, special=SPECIAL)
+    judged = [placed.index for window in windows for placed in window.units if not placed.is_context]
+    assert judged == list(range(len(units)))
+    assert all(len(window.ids) <= WINDOW_TOKENS_MAX + 2 for window in windows)
+    assert all(placed.stop - placed.first <= UNIT_TOKENS_MAX for window in windows for placed in window.units)
+
+
+def test_the_end_of_a_window_is_context_of_the_next() -> None:
+    units = ["w " * 60] * 6
+    first, second = windows_of(units, "", encode=encode, special=SPECIAL)
+    assert [p.index for p in first.units] == [0, 1, 2, 3]
+    assert [(p.index, p.is_context) for p in second.units] == [(3, True), (4, False), (5, False)]
+    assert 60 <= CONTEXT_TOKENS_MAX < 120
+
+
+def test_a_message_without_units_has_no_window() -> None:
+    assert windows_of(NOTHING, "before", encode=encode, special=SPECIAL) == []
+
+
+def test_a_pair_is_the_older_statement_then_the_newer() -> None:
+    window = pair_window("a bb", "ccc", encode=encode, special=SPECIAL)
+    assert (window.ids, window.segments) == ((1, 11, 12, 2, 13, 2), (0, 0, 0, 0, 1, 1))

@@ -1,0 +1,349 @@
+"""A stored plan: applied as it is, made again of the same claims where somebody else wrote meanwhile, and not applied
+to what was forgotten. Nobody is asked again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from learning_parts import Bench, Faults, Killed
+from plain_reader import PlainReader, by_words
+from suspensions import EVERY, crash_points
+from turn_logs import AT_ONCE, Process, sqlite_deployment
+
+from memory.errors import Unavailable
+from memory.learn import plan
+from memory.learn.worker import WorkerSettings
+from memory.model import Act, Change, ChangeKind, Claim, Memory, MemoryStatus, Turn
+from memory.ports import MemoryBank, PairRelation, PairVerdict, StatementPair
+from memory.service.erasure import Erasure
+
+LATER_SECONDS = 100.0
+SISTER = "My sister lives in Oslo."
+MONDAY, FRIDAY = "My dentist appointment is on Monday.", "My dentist appointment is on Friday."
+
+# What is known, what waits, what somebody says meanwhile; what stands in the end.
+OVERTAKEN = {
+    "the later home": (
+        "I live in Paris.",
+        "I live in Rome.",
+        "I live in Berlin.",
+        ["I live in Berlin."],
+    ),
+    "the same again": (
+        "My cat is called Tom.",
+        "I live in Rome.",
+        "I live in Rome!",
+        ["I live in Rome!", "My cat is called Tom."],
+    ),
+    "something else": (
+        "I live in Paris.",
+        "I live in Rome.",
+        "My boat is called Nereid.",
+        ["I live in Rome.", "My boat is called Nereid."],
+    ),
+}
+
+
+class TalksOnce(PlainReader):
+    """As a model is: what it says the second time about the same turns is something else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        assert turns[0].id not in self.asked, "asked twice about the same turns"
+        self.asked.append(turns[0].id)
+        return await super().read(turns, context=context)
+
+
+async def _known_and_waiting(bench: Bench, process: Process, known: str, waiting: str) -> None:
+    await bench.tell(process, known, session="s0")
+    await bench.worker(process).work_off()
+    await bench.tell(process, waiting, session="s1")
+
+
+async def _said_meanwhile(bench: Bench, text: str) -> None:
+    """Another session's turn is learnt, before the one that waits is tried again."""
+    async with bench.deployment.start() as process:
+        lease = await _leased(process, bench.deployment.clock.now)
+        if lease is not None:
+            await process.log.retry_at(lease, due_at=bench.deployment.clock.now + LATER_SECONDS / 2, reason="waits")
+        await bench.tell(process, text, session="s2")
+        await bench.worker(process).work_off()
+
+
+async def _leased(process: Process, now: float) -> Any:
+    return await process.log.lease(now=now, seconds=1.0, due=AT_ONCE)
+
+
+async def _active(bench: Bench) -> list[str]:
+    return sorted(memory.content for memory in await bench.memories(status=MemoryStatus.ACTIVE))
+
+
+@pytest.mark.parametrize("every", EVERY)
+@pytest.mark.parametrize("is_after", [False, True])
+@pytest.mark.parametrize("case", OVERTAKEN)
+async def test_wherever_a_window_broke_off_what_was_said_meanwhile_is_heeded(
+    tmp_path: Path, case: str, every: int, *, is_after: bool
+) -> None:
+    known, waiting, meanwhile, expected = OVERTAKEN[case]
+    for number in crash_points(every):
+        (tmp_path / str(number)).mkdir()
+        bench, model = Bench(sqlite_deployment(tmp_path / str(number))), TalksOnce()
+        faults = Faults(number=number, error=Killed(), is_after=is_after)
+        async with bench.deployment.start() as dying:
+            await _known_and_waiting(bench, dying, known, waiting)
+            with suppress(Killed):
+                await bench.worker(dying, faults=faults, model=TalksOnce()).work_off()
+        if len(faults.calls) < number:
+            break
+        bench.deployment.clock.now += LATER_SECONDS
+        await _said_meanwhile(bench, meanwhile)
+        for _ in range(2):
+            bench.deployment.clock.now += LATER_SECONDS
+            async with bench.deployment.start() as survivor:
+                await bench.worker(survivor, model=model).work_off()
+                assert (await survivor.log.backlog("ann", opened_before=1e12)).pending == 0
+        found = await _active(bench)
+        folded = sorted(content.replace("!", ".") for content in expected)
+        assert sorted(content.replace("!", ".") for content in found) == folded, f"broken off at call {number}"
+        assert len(await bench.memories()) == len({memory.content for memory in await bench.memories()})
+    assert number > 8
+
+
+@pytest.mark.parametrize("every", EVERY)
+async def test_making_it_again_can_be_broken_off_anywhere_itself(tmp_path: Path, every: int) -> None:
+    known, waiting, meanwhile, expected = OVERTAKEN["the later home"]
+    for number in crash_points(every):
+        (tmp_path / str(number)).mkdir()
+        bench, faults = Bench(sqlite_deployment(tmp_path / str(number))), Faults(number=number, error=Killed())
+        async with bench.deployment.start() as process:
+            await _known_and_waiting(bench, process, known, waiting)
+            await _killed_at_apply(bench, process)
+        bench.deployment.clock.now += LATER_SECONDS
+        await _said_meanwhile(bench, meanwhile)
+        for one in (faults, None):
+            bench.deployment.clock.now += LATER_SECONDS
+            async with bench.deployment.start() as process:
+                with suppress(Killed):
+                    await bench.worker(process, faults=one, reader=_Never(), model=_Never()).work_off()
+        async with bench.deployment.start() as process:
+            assert (await process.log.backlog("ann", opened_before=1e12)).pending == 0
+        assert await _active(bench) == expected, f"broken off at call {number}"
+        assert len(await bench.memories()) == 3
+        if len(faults.calls) < number:
+            break
+    assert number > 8
+
+
+async def _killed_at_apply(
+    bench: Bench, process: Process, *, reader: PlainReader | None = None, is_after: bool = False
+) -> None:
+    """The plan is stored; nothing, or all of it (`is_after`), is written."""
+    faults = Faults(name="apply", error=Killed(), is_after=is_after)
+    with pytest.raises(Killed):
+        await bench.worker(process, faults=faults, reader=reader).work_off()
+
+
+class _Never(PlainReader):
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        raise AssertionError("a window with a stored plan was read again")
+
+    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
+        raise AssertionError("the pairs of a stored plan were related again")
+
+
+async def test_a_stored_plan_is_applied_as_it_was_without_asking_a_reader_again(bench: Bench, process: Process) -> None:
+    await _known_and_waiting(bench, process, "I live in Paris.", f"I live in Rome. {SISTER}")
+    await _killed_at_apply(bench, process)
+    bench.deployment.clock.now += LATER_SECONDS
+    planned = await _planned(bench, process)
+    await bench.worker(process, reader=_Never(), model=_Never()).work_off()
+    rows = {memory.id: memory for memory in await bench.memories()}
+    assert len(planned) == len(rows) == 3
+    assert rows == {memory.id: memory for memory in planned}
+
+
+async def _planned(bench: Bench, process: Process) -> list[Memory]:
+    """The rows of the only stored plan; it is given back."""
+    lease = await _leased(process, bench.deployment.clock.now)
+    await process.log.retry_at(lease, due_at=bench.deployment.clock.now, reason="only looked at")
+    return [change.memory for change in plan.decode(lease.plan).changes]
+
+
+async def test_a_plan_does_not_undo_what_was_written_after_it(bench: Bench, process: Process) -> None:
+    await bench.tell(process, "I live in Rome.")
+    await _killed_at_apply(bench, process, is_after=True)
+    (row,) = await bench.memories()
+    edited = replace(row, content="I live in a village", updated_at=row.updated_at + 5)
+    vectors = await bench.embedder.embed([edited.content], is_urgent=False)
+    await bench.store.apply("ann", [Change(ChangeKind.UPDATE, edited)], vectors)
+    bench.deployment.clock.now += LATER_SECONDS
+    await bench.worker(process).work_off()
+    assert await bench.contents() == ["I live in a village"]
+
+
+async def test_a_plan_of_another_version_is_kept_for_a_human(bench: Bench, process: Process) -> None:
+    await bench.tell(process, "I live in Rome.")
+    lease = await _leased(process, bench.deployment.clock.now)
+    await process.log.save_plan(lease, b'{"version": 99, "changes": []}')
+    bench.deployment.clock.now += LATER_SECONDS
+    await bench.worker(process).work_off()
+    (letter,) = await process.log.dead_letters(limit=5)
+    assert "version" in letter.reason
+    assert await bench.memories() == []
+
+
+async def test_what_was_forgotten_meanwhile_is_not_brought_back_by_making_it_again(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await _known_and_waiting(bench, process, "My cat is called Tom.", f"My cat is called Tom! {SISTER} I dive.")
+        await _killed_at_apply(bench, process)
+        bench.deployment.clock.now += LATER_SECONDS
+        planned = {memory.content: memory.id for memory in await _planned(bench, process)}
+        (cat,) = await bench.memories()
+        async with process.ledger.write("ann") as held:
+            await held.forget([cat.id, planned["I dive."]])
+            await bench.store.delete("ann", [cat.id])
+    bench.deployment.clock.now += LATER_SECONDS
+    async with bench.deployment.start() as process:
+        await bench.worker(process, reader=_Never(), model=_Never()).work_off()
+    assert await bench.contents() == [SISTER]
+
+
+class _Deaf(PlainReader):
+    """Understands no request to forget."""
+
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        return [one for one in await super().read(turns, context=context) if one.act is not Act.FORGET]
+
+
+async def test_a_request_is_heeded_as_it_was_read_when_it_was_made(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await _known_and_waiting(bench, process, "I live in Rome.", f"My cat is called Tom. {SISTER}")
+    await _said_meanwhile(bench, "Please forget that my cat is called Tom.")
+    bench.deployment.clock.now += LATER_SECONDS
+    async with bench.deployment.start() as process:
+        await bench.worker(process, reader=_Deaf()).work_off()
+    assert await bench.contents() == sorted(["I live in Rome.", SISTER])
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "expected"),
+    [("My boat is called Nereid.", [FRIDAY, "My boat is called Nereid."]), (MONDAY, [FRIDAY, MONDAY])],
+    ids=["the pair is as it was", "the older one was said again"],
+)
+async def test_what_a_reader_said_of_a_pair_counts_until_one_of_it_changes(
+    bench: Bench, meanwhile: str, expected: list[str]
+) -> None:
+    async with bench.deployment.start() as process:
+        await _known_and_waiting(bench, process, MONDAY, FRIDAY)
+        await _killed_at_apply(bench, process, reader=PlainReader(_moves))
+    bench.deployment.clock.now += LATER_SECONDS
+    await _said_meanwhile(bench, meanwhile)
+    bench.deployment.clock.now += LATER_SECONDS
+    async with bench.deployment.start() as process:
+        await bench.worker(process, reader=_Never()).work_off()
+    assert await _active(bench) == sorted(expected)
+
+
+def _moves(pair: StatementPair) -> PairVerdict:
+    is_moved = (pair.older, pair.newer) == (MONDAY, FRIDAY)
+    return PairVerdict(PairRelation.REPLACES, 0.9) if is_moved else by_words(pair)
+
+
+async def test_a_yes_that_was_applied_is_not_applied_again(bench: Bench) -> None:
+    async with bench.deployment.start() as process:
+        await bench.tell(process, "My cat is called Tom.", session="s1", answer="Your cat is called Tom.")
+        await bench.worker(process).work_off()
+        (known,) = await bench.memories()
+        await bench.tell(process, "That's right.", session="s1")
+        await _killed_at_apply(bench, process, is_after=True)
+        (raised,) = await bench.memories()
+    bench.deployment.clock.now += LATER_SECONDS
+    await _said_meanwhile(bench, "My boat is called Nereid.")
+    bench.deployment.clock.now += LATER_SECONDS
+    async with bench.deployment.start() as process:
+        await bench.worker(process).work_off()
+    cat = next(memory for memory in await bench.memories() if "cat" in memory.content)
+    assert raised.confidence > known.confidence
+    assert cat.confidence == raised.confidence
+
+
+SAID = "My cat is called Tom. The weather felt strange near Tom the whole afternoon."
+KEEPS_RAW_WORDS = WorkerSettings(keeps_raw_words=True)
+
+
+def _erasure(bench: Bench, process: Process) -> Erasure:
+    return Erasure(
+        memories=MemoryBank(bench.store, process.ledger, bench.embedder),
+        turn_log=process.log,
+        traces=process.traces,
+        clock=bench.deployment.clock,
+    )
+
+
+async def _forget(erasure: Erasure, process: Process, how: str, turn_id: str) -> None:
+    if how == "the user":
+        await erasure.scope("ann", "")
+    elif how == "the turn":
+        await erasure.source("ann", turn_id)
+    else:
+        await erasure.withdraw("ann", [turn_id])
+        await erasure.sources("ann", [turn_id])
+        await process.log.messages.delete_turns("ann", [turn_id])
+        await erasure.drop_states("ann")
+
+
+@pytest.mark.parametrize(
+    ("error", "known"), [(Killed(), True), (Unavailable("milvus", "down"), False)], ids=["killed", "unavailable"]
+)
+@pytest.mark.parametrize("how", ["the user", "the turn", "the session"])
+async def test_what_is_forgotten_while_its_plan_is_tried_again_does_not_return(
+    bench: Bench, how: str, error: BaseException, *, known: bool
+) -> None:
+    async with bench.deployment.start() as process:
+        if known:
+            await bench.tell(process, "I live in Rome.", session="s0")
+            await bench.worker(process).work_off()
+        turn = await bench.tell(process, SAID, session="s1")
+        with suppress(Killed):
+            faults = Faults(name="apply", error=error)
+            await bench.worker(process, settings=KEEPS_RAW_WORDS, faults=faults).work_off()
+    bench.deployment.clock.now += LATER_SECONDS
+    async with bench.deployment.start() as process:
+        await process.log.recover()
+        with pytest.MonkeyPatch.context() as patch:
+            is_leased, may_go_on = _paused_embedding(bench, patch)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(bench.worker(process, settings=KEEPS_RAW_WORDS).work_off())
+                await asyncio.wait_for(is_leased.wait(), 30)
+                bench.deployment.clock.now += 1
+                await _forget(_erasure(bench, process), process, how, turn.id)
+                may_go_on.set()
+        bench.deployment.clock.now += LATER_SECONDS
+        await bench.worker(process, settings=KEEPS_RAW_WORDS).work_off()
+        assert (await process.log.backlog("ann", opened_before=1e12)).pending == 0
+    assert [one for one in await bench.contents() if "Tom" in one] == []
+    assert [one for one in await bench.raw_words() if "Tom" in str(one)] == []
+
+
+def _paused_embedding(bench: Bench, patch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """The worker holds the lease, and not the user's lock yet, until the second event is set."""
+    is_leased, may_go_on = asyncio.Event(), asyncio.Event()
+    embed = bench.embedder.embed
+
+    async def waits(texts: Sequence[str], **options: Any) -> Any:
+        if any("Tom" in text for text in texts):
+            is_leased.set()
+            await may_go_on.wait()
+        return await embed(texts, **options)
+
+    patch.setattr(bench.embedder, "embed", waits)
+    return is_leased, may_go_on
