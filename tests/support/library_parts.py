@@ -117,7 +117,7 @@ def report(name: str, *, at: float, rows: tuple[tuple[str, ...], ...] = ()) -> E
 
 
 @asynccontextmanager
-async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIterator[Parts]:
+async def library_parts(folder: Path) -> AsyncIterator[Parts]:
     embedder = HashingEmbedder()
     store = InMemoryStore(dimension=embedder.dimension)
     searcher = PlainSearch(embedder, store)
@@ -148,24 +148,11 @@ async def library_parts(folder: Path, *, flush_longest: float = 0.5) -> AsyncIte
             sources=OperatorSources(reports),
             intake=Intake(
                 *(clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]"), WordPieceTokens()),
-                flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=flush_longest, retry=0.1),
+                flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=0.5, retry=0.1),
             ),
         )
         parts = Parts(
-            embedder,
-            store,
-            ledger,
-            turn_log,
-            notes,
-            states,
-            receipts,
-            usage_counts,
-            profiles,
-            summaries,
-            opt_outs,
-            erasures,
-            reports,
-            searcher,
-            library,
+            *(embedder, store, ledger, turn_log, notes, states, receipts, usage_counts, profiles, summaries),
+            *(opt_outs, erasures, reports, searcher, library),
         )
         yield parts

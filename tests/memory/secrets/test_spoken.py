@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from memory.secrets.plain_text import plain_text
 from memory.secrets.redaction import redact
+from memory.secrets.secret_classes import SecretClass
+from memory.secrets.vocabulary import LANGUAGES, LabelMatches, ValueKind, languages, vocabulary
 
 TOLD = [
     # behind a sign
@@ -131,3 +134,49 @@ def test_talk_about_secrets_stays_whole(text: str) -> None:
 def test_the_rest_of_the_sentence_stays_when_a_quoted_password_goes() -> None:
     text = 'The password for the router is "correct horse battery staple", and the router stands in the hall.'
     assert redact(text) == ('The password for the router is "[redacted password]", and the router stands in the hall.')
+
+
+# The words that announce a secret are data, and the examples of each file hold
+
+
+@pytest.mark.parametrize(("text", "expected"), [one for language in languages() for one in language.redacted])
+def test_an_example_of_a_language_is_redacted_as_its_file_says(text: str, expected: str) -> None:
+    assert redact(text) == expected
+    assert redact(expected) == expected
+
+
+@pytest.mark.parametrize("text", [one for language in languages() for one in language.kept])
+def test_a_look_alike_of_a_language_stays_word_for_word(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_each_language_has_examples_of_both_sorts_and_each_of_its_labels_is_of_one_kind_and_found(name: str) -> None:
+    language = languages()[LANGUAGES.index(name)]
+    assert min(len(language.redacted), len(language.kept)) >= 10
+    words = [word for labels in language.labels for word in labels.words]
+    assert len(words) == len(set(words))
+    for word in words:
+        found = vocabulary().find(plain_text(f"({word.title()}) "))
+        assert any(label.start == 1 and label.end == 1 + len(word) for label in found), word
+
+
+@pytest.mark.parametrize("written", ["api key", "api-key", "api_key", "ApiKey"])
+def test_a_label_is_known_however_its_parts_are_joined(written: str) -> None:
+    (label,) = vocabulary().find(plain_text(f"{written} "))
+    assert label.words.kind is ValueKind.KEY
+    assert label.words.secret_class is SecretClass.API_KEY
+
+
+@pytest.mark.parametrize("text", ["tokenizer", "secretary", "spinning", "opinion"])
+def test_a_label_within_a_word_is_none(text: str) -> None:
+    assert vocabulary().find(plain_text(text)) == []
+
+
+def test_labels_are_asked_for_by_class_and_place() -> None:
+    plain = plain_text("my card, and then my passport")
+    labels = LabelMatches(vocabulary().find(plain))
+    assert labels.has(SecretClass.CARD_NUMBER, 0, 8)
+    assert not labels.has(SecretClass.CARD_NUMBER, 8, len(plain.text))
+    assert labels.has(SecretClass.NATIONAL_ID, 8, len(plain.text))
+    assert not labels.has(SecretClass.BANK_ACCOUNT, 0, len(plain.text))

@@ -1,4 +1,4 @@
-"""What becomes of memories when a branch of a conversation is abandoned, and when it is resumed."""
+"""What a memory says of turns: when a branch of a conversation is abandoned and resumed, and after an import."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from claims import turn
 from hypothesis import given
 from hypothesis import strategies as st
+from turn_logs import ManualClock
 
 from memory.errors import BadInput
 from memory.model import BranchShift, BranchTurn, Evidence, Memory, MemoryStatus, Trust
 from memory.model.archived import restored
-from memory.model.withdrawn import withdrawn_evidence
+from memory.model.raw_words import raw_row_ids, rows_of
+from memory.model.turn_copies import copied_turn_id
+from memory.model.withdrawn import Withdrawn, with_withdrawn, withdrawn_evidence, withdrawn_of
 from memory.service.branch_evidence import shifted
 from memory.service.erasure import without_source
+from memory.service.imported_ids import turn_ids, with_turns
+from memory.service.user_back_off import BACK_OFF_SECONDS, FORGOTTEN_SECONDS, UserBackOff
 
 NOW = 1_750_000_000.0
 ACTIVE, SUPERSEDED, ARCHIVED = MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED, MemoryStatus.ARCHIVED
@@ -79,18 +85,6 @@ def test_what_has_other_evidence_loses_only_that_of_the_branch() -> None:
     assert left.confidence < row.confidence
     assert [quoted.turn_id for quoted in withdrawn_evidence(left)] == ["t1"]
     assert plain(after([left], resumed=["t1"])["tea"]) == plain(row)
-
-
-def test_what_stands_on_two_branches_follows_the_one_that_holds() -> None:
-    row = memory("tea", "t1", "t2")
-    one = after([row], abandoned=["t1"])["tea"]
-    none = after([one], abandoned=["t2"])["tea"]
-    assert none.status is ARCHIVED
-    first = after([none], resumed=["t1"])["tea"]
-    assert (first.status, [quoted.turn_id for quoted in first.evidence]) == (ACTIVE, ["t1"])
-    both = after([first], resumed=["t2"])["tea"]
-    assert {quoted.turn_id for quoted in both.evidence} == {"t1", "t2"}
-    assert "withdrawn" not in both.metadata
 
 
 def test_what_an_abandoned_statement_replaced_is_valid_again_until_it_returns() -> None:
@@ -208,3 +202,66 @@ def test_after_any_shifts_a_memory_is_valid_if_one_of_its_turns_holds(
     for row in first:
         assert set(rows[row.id].evidence) == set(row.evidence)
         assert rows[row.id].confidence == pytest.approx(row.confidence)
+
+
+# By the ids that the turns of an imported memory get here
+
+
+def quote(turn_id: str) -> Evidence:
+    return Evidence("my door is red", turn_id, "user")
+
+
+def test_all_turns_of_a_memory_are_called_as_they_are_here() -> None:
+    memory = Memory("m", "ann", "Has a red door", NOW, NOW, NOW, evidence=(quote("t1"), quote("own"), quote("")))
+    memory = with_withdrawn(memory, Withdrawn((quote("t2"),), status="active", turns=("t3", "own")))
+    assert turn_ids(memory) == {"t1", "t2", "t3", "own"}
+    here = with_turns("ann", memory, own={"own"})
+    t1, t2, t3 = (copied_turn_id("ann", one) for one in ("t1", "t2", "t3"))
+    assert [one.turn_id for one in here.evidence] == [t1, "own", ""]
+    assert withdrawn_of(here).evidence == (quote(t2),)
+    assert withdrawn_of(here).turns == (t3, "own")
+    assert replace(here, evidence=(), metadata={}) == replace(memory, evidence=(), metadata={})
+
+
+def test_a_row_of_raw_words_is_found_by_its_turn_under_its_id_here() -> None:
+    said = turn("My door is red")
+    rows = rows_of(said, ["My door is red", "My cat is old"])
+    user = said.scope.user_id
+    here = [with_turns(user, row, own=()) for row in rows]
+    assert [row.id for row in here] == raw_row_ids(user, copied_turn_id(user, said.id))[:2]
+    assert [with_turns(user, row, own={said.id}) for row in rows] == rows
+
+
+# Users whose memories could not be changed
+
+
+def test_pauses_grow_until_it_succeeds() -> None:
+    clock = ManualClock()
+    back_off = UserBackOff(clock)
+    back_off.begin("ann")
+    assert back_off.waiting() == {"ann"}
+    clock.now += BACK_OFF_SECONDS
+    assert back_off.waiting() == set()
+    back_off.begin("ann")
+    clock.now += BACK_OFF_SECONDS
+    assert back_off.waiting() == {"ann"}
+    back_off.succeed("ann")
+    assert back_off.waiting() == set()
+    back_off.begin("ann")
+    clock.now += BACK_OFF_SECONDS
+    assert back_off.waiting() == set(), "it begins again"
+
+
+def test_a_user_whose_work_others_did_is_dropped() -> None:
+    clock = ManualClock()
+    back_off = UserBackOff(clock)
+    for _ in range(3):
+        back_off.begin("ann")
+    back_off.begin("bob")
+    clock.now += FORGOTTEN_SECONDS + 60
+    back_off.begin("bob")
+    assert back_off.waiting() == {"bob"}
+    assert set(back_off._seconds) == {"bob"}
+    back_off.begin("ann")
+    clock.now += BACK_OFF_SECONDS
+    assert "ann" not in back_off.waiting(), "its pauses begin again"

@@ -29,7 +29,7 @@ from memory.service.withdrawn_summaries import WithdrawnSummaries
 from memory.sessions.summaries.summarizer import Summarizer, SummarizerParts, SummaryLimits
 
 STEPS = 24
-LIVES = 60
+SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.soak("sixty lives in all")) for seed in range(4, 60))]
 SESSIONS = ("s1", "s2", "s3")
 SHAPES = ("My locker number is {}.", "I saw the {} yesterday.", "Is the {} any good?", "My sister found {} there.")
 HOME = "I live in {}."  # what "where I live" means, and no other of these
@@ -215,7 +215,7 @@ async def living(folder: Path, seed: int) -> AsyncIterator[Life]:
         yield Life(bench, process, Random(seed), erasure, summarizer)
 
 
-@pytest.mark.parametrize("seed", range(LIVES))
+@pytest.mark.parametrize("seed", SEEDS)
 async def test_no_forgotten_or_withheld_word_comes_back(tmp_path: Path, seed: int) -> None:
     async with living(tmp_path, seed) as life:
         steps = []

@@ -1,37 +1,36 @@
-"""What is forgotten, or put in other words, is not repeated by notes of earlier requests; and receipts show no more."""
+"""What is forgotten, put in other words or archived is not repeated by notes, receipts and raw words."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
-from pathlib import Path
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
 
 import pytest
-import pytest_asyncio
-from library_parts import NOW, Parts, library_parts
+from library_parts import NOW, Parts
 
-from memory.errors import NotFound, Unavailable
+from memory.errors import BadInput, NotFound, Unavailable
+from memory.learn.retention import RetentionReason, put_away
 from memory.model import (
     CandidateVerdict,
     CarriedNote,
     ChainLink,
+    Memory,
+    MemoryStatus,
     Message,
     PastNote,
     RecallStatus,
     Receipt,
     ReceiptCandidate,
     Scope,
+    Trust,
 )
 from memory.service.erasure import SourceForgotten
+from memory.service.raw_word_search import Statements
 from memory.service.requests import MemoryEdit, NewMemory
 
 ANN = Scope("ann")
-
-
-@pytest_asyncio.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
-    async with library_parts(tmp_path) as built:
-        yield built
 
 
 async def noted(parts: Parts, *contents: str, project_id: str = "") -> list[str]:
@@ -157,25 +156,19 @@ async def test_a_receipt_can_be_read_while_the_store_is_down(parts: Parts, monke
     assert (explained.contents, explained.receipt.query) == ({}, "what do I like")
 
 
-async def test_forgetting_everything_forgets_what_was_asked(parts: Parts) -> None:
+async def test_forgetting_everything_forgets_what_was_asked_and_which_exchanges_belong_together(parts: Parts) -> None:
     parts.receipts.keep(Receipt("r-all", "ann", parts.now, RecallStatus.EMPTY, "nothing_relevant", query="my cat?"))
+    link, chains = ChainLink("s1", "t1", ("k1",)), parts.turn_log.chains
+    for user_id in ("ann", "bob"):
+        await chains.keep(user_id, ("resp_1", "conv_1"), link, at=parts.now)
     await parts.library.add(Scope("ann", "red"), [NewMemory("red one")])
     await parts.library.delete_scope("ann", "red")
     assert await parts.receipts.get("ann", "r-all") is not None
+    assert await chains.find("ann", "resp_1") == link
     await parts.library.delete_scope("ann")
     assert await parts.receipts.get("ann", "r-all") is None
-
-
-async def test_forgetting_everything_forgets_which_exchanges_belong_together(parts: Parts) -> None:
-    link = ChainLink("s1", "t1", ("k1",))
-    for user_id in ("ann", "bob"):
-        await parts.turn_log.chains.keep(user_id, ("resp_1", "conv_1"), link, at=parts.now)
-    await parts.library.delete_scope("ann", "red")
-    assert await parts.turn_log.chains.find("ann", "resp_1") == link
-    await parts.library.delete_scope("ann")
-    assert await parts.turn_log.chains.find("ann", "resp_1") is None
-    assert await parts.turn_log.chains.find("ann", "conv_1") is None
-    assert await parts.turn_log.chains.find("bob", "resp_1") == link
+    assert [await chains.find("ann", key) for key in ("resp_1", "conv_1")] == [None, None]
+    assert await chains.find("bob", "resp_1") == link
 
 
 async def test_a_turn_that_is_forgotten_before_it_is_learnt_never_is(parts: Parts) -> None:
@@ -184,3 +177,130 @@ async def test_a_turn_that_is_forgotten_before_it_is_learnt_never_is(parts: Part
     assert await parts.lease() is None
     with pytest.raises(NotFound):
         await parts.library.forget_source("ann", turn_id)
+
+
+# Archived memories
+
+
+def memory(memory_id: str, **fields: Any) -> Memory:
+    values = {"content": f"content of {memory_id}", "created_at": NOW, "updated_at": NOW, "said_at": NOW} | fields
+    return Memory(id=memory_id, user_id="ann", **values)
+
+
+def away(memory_id: str, why: RetentionReason = RetentionReason.QUOTA, **details: str) -> Memory:
+    row = put_away(memory(memory_id), why, now=NOW, **details).after
+    assert row is not None
+    return row
+
+
+async def ids(parts: Parts, status: MemoryStatus | None) -> set[str]:
+    page = await parts.library.page(Scope("ann"), status=status)
+    return {one.id for one in page.memories}
+
+
+async def test_what_is_put_away_is_listed_counted_and_brought_back(parts: Parts) -> None:
+    await parts.put(memory("here"), away("gone"))
+    assert await ids(parts, MemoryStatus.ACTIVE) == {"here"}
+    assert await ids(parts, MemoryStatus.ARCHIVED) == {"gone"}
+    assert await ids(parts, None) == {"here", "gone"}
+    stats = await parts.library.stats("ann")
+    assert (stats.active, stats.superseded, stats.archived) == (1, 0, 1)
+    before = (await parts.ledger.revision("ann")).number
+
+    back = await parts.library.patch("ann", "gone", MemoryEdit(status="active"))
+
+    assert back == replace(memory("gone"), metadata={"restored": {"at": NOW}})
+    assert await ids(parts, MemoryStatus.ACTIVE) == {"here", "gone"}
+    assert await parts.ledger.changed_since("ann", before) == {"gone"}
+
+
+@pytest.mark.parametrize("status", ["archived", "superseded", "x"])
+async def test_a_status_can_only_become_active(parts: Parts, status: str) -> None:
+    await parts.put(memory("here"))
+    with pytest.raises(BadInput, match="only be set to active"):
+        await parts.library.patch("ann", "here", MemoryEdit(status=status))
+
+
+async def test_what_is_superseded_stays_so(parts: Parts) -> None:
+    old = memory("old", status=MemoryStatus.SUPERSEDED, superseded_by="new")
+    await parts.put(old)
+    with pytest.raises(BadInput, match="only archived memories"):
+        await parts.library.patch("ann", "old", MemoryEdit(status="active"))
+    assert await parts.library.get("ann", "old") == old
+
+
+async def test_an_edit_of_the_metadata_leaves_our_own_marks(parts: Parts) -> None:
+    await parts.put(away("gone"), memory("here", metadata={"archived": "mine", "color": "red"}))
+    gone = await parts.library.patch("ann", "gone", MemoryEdit(metadata={"color": "blue"}))
+    assert gone.metadata == {"color": "blue", "archived": {"why": "quota", "at": NOW}}
+    here = await parts.library.patch("ann", "here", MemoryEdit(metadata={"color": "blue"}))
+    assert here.metadata == {"color": "blue"}
+
+
+async def test_forgetting_takes_duplicates_reflections_notes_and_uses_along(parts: Parts) -> None:
+    reflection = memory("r", memory_type="reflective", trust=Trust.TOOL, metadata={"reflects": ["d", "other"]})
+    await parts.put(
+        memory("m"), away("d", RetentionReason.DUPLICATE, of="m"), reflection, away("apart"), memory("other")
+    )
+    await parts.notes.keep("ann", "k", PastNote("what they share", ("r",), 5), made_at=NOW - 1)
+    parts.usage_counts.count("ann", ["m", "d", "other"], at=NOW)
+
+    await parts.library.delete("ann", "m")
+
+    assert await ids(parts, None) == {"apart", "other"}
+    assert await parts.notes.find("ann", ["k"]) == {}
+    async with parts.usage_counts:
+        pass  # what was counted is on its way now
+    await parts.usage_counts.end_store("bob", [])  # and this comes after it
+    assert set(await parts.usage_counts.unstored("ann", limit=10)) == {"other"}
+    for gone in ("m", "d", "r"):
+        with pytest.raises(NotFound):
+            await parts.library.get("ann", gone)
+
+
+async def test_a_look_back_in_time_never_shows_what_was_put_away_as_active(parts: Parts) -> None:
+    await parts.put(memory("here"), away("gone"))
+    page = await parts.library.page(Scope("ann"), status=MemoryStatus.ACTIVE, as_of=NOW + 1)
+    assert [one.id for one in page.memories] == ["here"]
+
+
+# Rows with raw words: those that say the same
+
+STATEMENT = "I live in Ulm."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I live in Ulm.",
+        "well, i LIVE\n in\tulm, you know",
+        "“I live in Ulm”",
+        "It is true: I live in Ulm!",
+        "I  live in ULM",
+    ],
+)
+def test_case_white_space_and_punctuation_at_the_edges_do_not_matter(text: str) -> None:
+    assert Statements([STATEMENT]).are_in(text)
+
+
+@pytest.mark.parametrize("text", ["I live in Ulmen.", "I live in New Ulm.", "I lived in Ulm", "Ulm", ""])
+def test_words_that_are_others_do(text: str) -> None:
+    assert not Statements([STATEMENT]).are_in(text)
+
+
+@pytest.mark.parametrize("statement", ["", " ", "ok!", "..."])
+def test_a_single_word_says_too_little(statement: str) -> None:
+    said = Statements([statement])
+    assert not said
+    assert not said.are_in(f"{statement} and {statement}")
+
+
+def test_a_short_statement_of_two_words_and_one_without_spaces_are_found() -> None:
+    assert Statements(["a b"]).are_in("so A  B it is")
+    assert Statements(["私は東京に住んでいます"]).are_in("そうです、私は東京に住んでいます")
+
+
+def test_of_many_statements_that_begin_alike_each_is_found() -> None:
+    said = Statements(f"My favourite number is {number}." for number in range(300))
+    assert all(said.are_in(f"I said my favourite number is {number}") for number in range(300))
+    assert not said.are_in("My favourite number is 300")

@@ -11,7 +11,7 @@ from memory_rows import DIMENSION, memory, put
 
 from memory.adapters.in_memory import InMemoryReembedding, InMemorySnapshots, InMemoryStore
 from memory.errors import MemproxyError, Unavailable
-from memory.model import Vector, VectorOrigin
+from memory.model import Memory, Vector, VectorOrigin
 from memory.ports import MemoryFilter, Outdated, ReembeddingStatus
 from memory.service import reembedding
 from memory.service.migration import Migrate
@@ -153,32 +153,19 @@ async def test_it_does_not_switch_while_memories_keep_changing() -> None:
     assert (await InMemoryReembedding(store, NEW).status()).origin == OLD
 
 
-async def test_what_was_written_while_it_ran_comes_along() -> None:
+@pytest.mark.parametrize("late", [memory("late"), memory("m0", content="something else")], ids=["new", "changed"])
+async def test_what_was_written_while_it_ran_comes_as_it_is_now(late: Memory) -> None:
     store, watch = await filled(), Watch()
 
     class Once(InMemoryReembedding):
         async def remove_deleted(self) -> bool:
-            if "late" not in store._records:
-                await put(store, memory("late"))
-            return await super().remove_deleted()
-
-    run = Reembed(Once(store, NEW), HashingEmbedder(), InMemorySnapshots(), wanted=NEW)
-    outcome = await run.run(advance=watch.advance, check_alone=watch.check_alone)
-    assert outcome.embedded == COUNT + 1
-    assert len(await store.load(MemoryFilter("ann"), limit=100)) == COUNT + 1
-
-
-async def test_what_was_changed_while_it_ran_comes_as_it_is_now() -> None:
-    store, watch, changed = await filled(), Watch(), memory("m0", content="something else")
-
-    class Once(InMemoryReembedding):
-        async def remove_deleted(self) -> bool:
-            await put(store, changed)
+            await put(store, late)
             return await super().remove_deleted()
 
     run = Reembed(Once(store, NEW), HashingEmbedder(), InMemorySnapshots(), wanted=NEW)
     await run.run(advance=watch.advance, check_alone=watch.check_alone)
-    assert [record.memory for record in await store.get("ann", ["m0"])] == [changed]
+    assert [record.memory for record in await store.get("ann", [late.id])] == [late]
+    assert len(await store.load(MemoryFilter("ann"), limit=100)) == (COUNT if late.id == "m0" else COUNT + 1)
 
 
 async def test_an_estimate_embeds_a_sample_and_changes_nothing() -> None:
@@ -189,9 +176,3 @@ async def test_an_estimate_embeds_a_sample_and_changes_nothing() -> None:
     assert estimate.seconds > 0
     assert len(embedder.texts) == reembedding.SAMPLE_TEXTS
     assert (store._others, snapshots.kept) == ({}, {"ann": b"kept"})
-
-
-async def test_an_empty_store_switches_at_once() -> None:
-    store, watch = await filled(0), Watch()
-    outcome = await run_of(store, HashingEmbedder()).run(advance=watch.advance, check_alone=watch.check_alone)
-    assert (outcome.is_needed, outcome.embedded) == (True, 0)

@@ -1,7 +1,11 @@
-"""What is forgotten is in no summary of a session, nor in a note that holds one, whichever way it is forgotten."""
+"""What is forgotten is in no summary of a session, no note that holds one, and no state of a conversation.
+
+Whichever way it is forgotten.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing
@@ -11,8 +15,9 @@ import pytest
 from library_parts import NOW, Parts, library_parts
 
 from memory.errors import NotFound
-from memory.model import Evidence, Memory, Message, PastNote, Scope, SessionSummary, Turn, TurnStatus
+from memory.model import CompactedState, Evidence, Memory, Message, PastNote, Scope, SessionSummary, Turn, TurnStatus
 from memory.model.withdrawn import Withdrawn, with_withdrawn
+from memory.service.withdrawn_summaries import WithdrawnSummaries
 
 Forgetting = Callable[[Parts], Awaitable[object]]
 
@@ -27,7 +32,7 @@ async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
 
 
 async def talk(parts: Parts, user: str) -> None:
-    """A session of two turns with a memory each, its summary, and a note with both."""
+    """A session of two turns with a memory each, its summary, a note with both, and a state of the conversation."""
     for name in ("t1", "t2"):
         said, turn_id = f"My boat is {name}.", f"{user}-{name}"
         scope = Scope(user, "atlas", "s1")
@@ -40,6 +45,8 @@ async def talk(parts: Parts, user: str) -> None:
     await parts.turn_log.acknowledge(lease)
     made = await summarise(parts, user)
     await parts.notes.keep(user, "k", PastNote("a note", (made.id,), 3), made_at=NOW - 1)
+    await parts.notes.keep(user, "without", PastNote("another", ("m1",), 3), made_at=NOW - 1)
+    await parts.states.keep(user, "k", CompactedState(3, (), "what was said", 5, 300), made_at=NOW - 1)
 
 
 async def summarise(parts: Parts, user: str) -> SessionSummary:
@@ -92,15 +99,17 @@ async def everything(parts: Parts) -> object:
     "forgetting",
     [one_memory, one_that_rested_on_it, one_turn, one_message, old_messages, the_session, the_project, everything],
 )
-async def test_forgetting_takes_the_summary_and_the_notes_with_it_of_that_user_alone(
+async def test_forgetting_takes_the_summary_the_notes_with_it_and_the_states_of_that_user_alone(
     parts: Parts, forgetting: Forgetting
 ) -> None:
     await forgetting(parts)
     assert await parts.summaries.of_session("ann", "s1") is None
     assert await parts.notes.find("ann", ["k"]) == {}
     assert await parts.summaries.withdrawn("ann", limit=9) == []
+    assert await parts.states.find("ann", ["k"]) is None
     assert await parts.summaries.of_session("bob", "s1") is not None
     assert set(await parts.notes.find("bob", ["k"])) == {"k"}
+    assert await parts.states.find("bob", ["k"]) is not None
 
 
 @pytest.mark.parametrize("forgetting", [one_memory, one_that_rested_on_it, one_turn, one_message])
@@ -124,6 +133,12 @@ async def test_erasing_a_user_leaves_no_row_of_theirs(parts: Parts, tmp_path: Pa
             assert set(connection.execute(statement)) <= {("bob",)}, table
 
 
+async def test_a_user_without_memories_has_states_to_delete_too(parts: Parts) -> None:
+    await parts.states.keep("carl", "k", CompactedState(3, (), "what was said", 5, 300), made_at=NOW - 1)
+    await parts.library.delete_scope("carl")
+    assert await parts.states.find("carl", ["k"]) is None
+
+
 async def test_an_ended_session_says_so_until_it_goes_on(parts: Parts) -> None:
     conversations = parts.library.conversations
     await parts.turn_log.append(
@@ -143,3 +158,28 @@ async def test_flushing_a_session_ends_it(parts: Parts) -> None:
     await parts.turn_log.append(turn)
     await parts.library.flush("ann", "s2")
     assert await parts.summaries.is_ended("ann", "s2")
+
+
+def dropping(parts: Parts) -> WithdrawnSummaries:
+    return WithdrawnSummaries(summaries=parts.summaries, notes=parts.notes, clock=lambda: parts.now)
+
+
+async def test_the_worker_drops_notes_with_a_withdrawn_summary_and_no_others(parts: Parts) -> None:
+    assert await dropping(parts).drop() == 0
+    await parts.turn_log.messages.delete_turns("ann", ["ann-t1"])
+    assert await dropping(parts).drop("bob") == 0
+    after = await summarise(parts, "ann")
+    await parts.notes.keep("ann", "next", PastNote("with the next one", (after.id,), 3), made_at=parts.now)
+    assert await dropping(parts).drop() == 1
+    assert set(await parts.notes.find("ann", ["k", "without", "next"])) == {"without", "next"}
+    assert await parts.summaries.withdrawn(limit=9) == []
+
+
+async def test_it_does_so_until_it_is_told_to_stop(parts: Parts) -> None:
+    await parts.turn_log.messages.delete_turns("ann", ["ann-t1"])
+    until = asyncio.Event()
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        group.create_task(dropping(parts).run(until))
+        while await parts.notes.find("ann", ["k"]):
+            await asyncio.sleep(0.01)
+        until.set()

@@ -37,9 +37,13 @@ BOAT = ("I want to buy a sailing boat.", "My brother Nils comes along to Rügen.
 class BreakingReader(PlainReader):
     """Breaks at the words of some messages."""
 
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         if any("breaks" in message.content for turn in turns for message in turn.messages):
-            raise ValueError("a test")
+            raise self._error
         return await super().read(turns, context=context)
 
 
@@ -89,7 +93,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     async with deployment.start() as process:
         parts = SummarizerParts(
             summaries=process.summaries,
-            reader=BreakingReader(),
+            reader=BreakingReader(ValueError("a test")),
             embedder=HashingEmbedder(),
             tokens=WordPieceTokens(),
             sentences=own_sentences,
@@ -111,13 +115,9 @@ async def test_an_idle_session_is_summarised_from_its_own_words_with_its_turns(r
     assert stored.vector is not None
     assert rig.outcomes("quoted") == 1
     assert await rig.work() == 0
-
-
-async def test_an_ended_session_does_not_wait(rig: Rig) -> None:
-    await rig.talk(*BOAT)
-    await rig.process.summaries.end("ann", "s1")
-    await rig.work(later=0)
-    assert await rig.summary() is not None
+    await rig.talk(*BOAT, session="s2")
+    await rig.process.summaries.end("ann", "s2")
+    assert await rig.work(later=0) == 1, "an ended session does not wait"
 
 
 async def test_a_session_that_goes_on_gets_one_new_version(rig: Rig) -> None:
@@ -173,14 +173,7 @@ async def test_a_failure_that_nobody_foresaw_does_not_come_first_again(rig: Rig)
     await rig.talk("This breaks the reader.", "And breaks it again.")
     rig.deployment.clock.now += 1
     await rig.talk(*BOAT, user="bob")
-
-    class Dying(PlainReader):
-        async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
-            if any("breaks" in message.content for turn in turns for message in turn.messages):
-                raise RuntimeError("a test")
-            return await super().read(turns, context=context)
-
-    rig.parts = replace(rig.parts, reader=Dying())
+    rig.parts = replace(rig.parts, reader=BreakingReader(RuntimeError("a test")))
     with pytest.raises(RuntimeError):
         await rig.work()
     assert await rig.work(later=0) == 1
@@ -212,7 +205,7 @@ async def test_it_runs_until_it_is_told_to_stop(rig: Rig) -> None:
     await rig.talk(*BOAT)
     rig.deployment.clock.now += IDLE
     until = asyncio.Event()
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         group.create_task(rig.summarizer().run(until))
         while await rig.summary() is None:
             await asyncio.sleep(0.01)
@@ -253,27 +246,18 @@ async def test_a_model_that_may_read_writes_it(writing: Rig, server: FakeModelSe
 
 
 @pytest.mark.parametrize(
-    "content",
-    [says("A boat", "The user wants to buy the yacht Esmeralda for 90,000 euros."), "nonsense", says("", "")],
+    ("status", "content"),
+    [(200, says("A boat", "The user buys the yacht Esmeralda for 90,000 euros.")), (200, "nonsense"), (503, "")],
 )
-async def test_an_answer_that_cannot_be_used_leaves_the_sessions_own_words(
-    writing: Rig, server: FakeModelServer, content: str
+async def test_an_answer_that_cannot_be_used_and_none_leave_the_sessions_own_words(
+    writing: Rig, server: FakeModelServer, status: int, content: str
 ) -> None:
     await writing.talk(*BOAT)
-    server.content = content
+    server.status, server.content = status, content
     await writing.work()
     made = await writing.summary()
     assert made is not None
     assert (made.title, made.text, made.made_by) == (*BOAT, "plain 1")
-
-
-async def test_a_model_that_is_down_leaves_them_too(writing: Rig, server: FakeModelServer) -> None:
-    await writing.talk(*BOAT)
-    server.status, server.body = 503, b"{}"
-    await writing.work()
-    made = await writing.summary()
-    assert made is not None
-    assert (made.title, made.text) == BOAT
 
 
 async def test_a_model_that_may_not_read_is_not_asked(writing: Rig, server: FakeModelServer) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from memory.sessions.compaction import compactor as compactor_module
 from memory.sessions.compaction.compactor import Compactor, CompactorParts
 from memory.sessions.compaction.cuts import CompactionLimits
 from memory.sessions.compaction.sentences import stretch_of
-from memory.sessions.compaction.written import TASK, SpokenSentence, entry_faults, spoken_sentences, written_stretch
+from memory.sessions.compaction.written import TASK, entry_faults, spoken_sentences, written_stretch
 
 NOW = 1_750_000_000.0
 TALK = [
@@ -71,6 +72,8 @@ def test_a_model_sees_who_said_what() -> None:
         "user: We expect 340 guests.",
     ]
     assert "assistant: Your booking is KX-20417." in [one.shown for one in SPOKEN]
+    long = exchanges_of([Message("user", "The rent is 900 euros. " * 2_000), Message("assistant", "Fine.")])
+    assert spoken_sentences(long, (), own_sentences) == (), "it is too long for a model"
 
 
 def claim(text: str, act: Act, **more: Any) -> Claim:
@@ -84,11 +87,6 @@ def test_a_model_sees_nothing_planted_and_nothing_that_is_not_to_be_kept() -> No
     shown = [one.text for one in spoken_sentences(EXCHANGES, (forgotten,), own_sentences)]
     assert "We go by two buses after all." in shown
     assert "Henrike pays 1,200 euros." not in shown
-
-
-def test_a_stretch_that_is_too_long_is_not_put_to_a_model() -> None:
-    long = exchanges_of([Message("user", "The rent is 900 euros. " * 2_000), Message("assistant", "Fine.")])
-    assert spoken_sentences(long, (), own_sentences) == ()
 
 
 def test_an_entry_takes_the_place_of_what_it_repeats_and_all_else_stays() -> None:
@@ -140,21 +138,14 @@ def test_what_only_the_assistant_said_is_no_fact_or_decision_of_the_user() -> No
     assert {shown["Your booking is KX-20417."], shown["By bus."]} == {StateItemKind.ANSWER}
 
 
-def test_a_topic_alone_is_no_state() -> None:
-    alone = entry("topic", "Kesselhaus festival", "The festival")
-    assert entry_faults([alone], SPOKEN, on_one_line) == ["there is only a topic"]
-    assert written_stretch(EXTRACTED, SPOKEN, [alone], on_one_line) is None
-
-
-def test_the_topic_is_the_model_s_if_it_stands_in_what_was_said() -> None:
-    named = written_stretch(
-        EXTRACTED, SPOKEN, [entry("topic", "Kesselhaus festival", "The festival"), GOOD], on_one_line
-    )
-    assert named is not None
-    assert named.topic == "Kesselhaus festival"
-    other = written_stretch(EXTRACTED, SPOKEN, [entry("topic", "Wembley", "The festival"), GOOD], on_one_line)
-    assert other is not None
-    assert other.topic == EXTRACTED.topic
+def test_the_topic_is_the_model_s_if_it_stands_in_what_was_said_and_alone_it_is_no_state() -> None:
+    topic = entry("topic", "Kesselhaus festival", "The festival")
+    for named, expected in ((topic, topic.text), (entry("topic", "Wembley", "The festival"), EXTRACTED.topic)):
+        found = written_stretch(EXTRACTED, SPOKEN, [named, GOOD], on_one_line)
+        assert found is not None
+        assert found.topic == expected
+    assert entry_faults([topic], SPOKEN, on_one_line) == ["there is only a topic"]
+    assert written_stretch(EXTRACTED, SPOKEN, [topic], on_one_line) is None
 
 
 @settings(deadline=None)
@@ -261,9 +252,7 @@ async def test_the_stretch_is_written_checked_and_the_first_state_of_a_question_
 async def plain_state(folder: Path, server: FakeModelServer) -> str:
     """What the sentences alone make of that history."""
     async with compacting(folder, server) as (compactor, states, _):
-        compactor._parts = CompactorParts(
-            **{name: getattr(compactor._parts, name) for name in CompactorParts.__slots__ if name != "writer"}
-        )
+        compactor._parts = replace(compactor._parts, writer=None)
         await compactor.compact(history(102))
         return (await first_state(states))[1].text
 
@@ -303,7 +292,3 @@ async def test_only_the_last_stretch_is_put_to_a_model_and_none_while_others_wai
     async with compacting(tmp_path, server) as (compactor, _, _):
         await compactor.compact(history(202))
         assert len(server.asked) <= 2, "once, and once sent back"
-
-
-def test_the_speaker_is_part_of_what_is_shown() -> None:
-    assert SpokenSentence("Hello.", is_users=False).shown == "assistant: Hello."

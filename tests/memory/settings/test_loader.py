@@ -1,13 +1,18 @@
-"""Settings: who beats whom, and what a wrong one is told."""
+"""Settings: who beats whom, what is refused before anything starts, and what a wrong one is told."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from token_issuer import TokenIssuer
 
 from memory.errors import BadSetting
+from memory.model.token_claims import ClaimNames
+from memory.processes.from_settings import caller_rules, claim_names
 from memory.settings import UpstreamSignal, loader
 
 SEED = """
@@ -37,28 +42,9 @@ def refusal(text: str = "", *, folder: Path, **told: Mapping[str, str]) -> str:
     return str(caught.value)
 
 
-def test_nothing_told_gives_the_documented_defaults() -> None:
-    settings = loader.load(None, {}, {})
-    assert (settings.host, settings.port, settings.api_port, settings.envoy_admin_port, settings.metrics_port) == (
-        "127.0.0.1",
-        8080,
-        8081,
-        None,
-        9464,
-    )
-    assert (settings.data_dir, settings.store_uri, settings.identity) == (".memproxy", "", "development")
-    assert (settings.memory.token_budget, settings.memory.deadline_ms, settings.memory.placement) == (
-        800,
-        120,
-        "before_last_user",
-    )
-    assert settings.memory.default_retrieval_limit is None
-    assert settings.memory.default_similarity_threshold is None
-
-
 def test_flags_beat_environment_beats_file_beats_defaults(tmp_path: Path) -> None:
     text = "port: 1\napi_port: 1\nfilters: 2"
-    environ = {"MEMPROXY_PORT": "2", "MEMPROXY_API_PORT": "2", "PATH": "/bin"}
+    environ = {"MEMPROXY_PORT": "2", "MEMPROXY_API_PORT": "2", "MEMPROXY_FILTERS": "", "PATH": "/bin"}
     settings = settings_of(text, flags={"port": 3, "api_port": None}, environ=environ, folder=tmp_path)
     assert (settings.port, settings.api_port, settings.filters, settings.workers) == (3, 2, 2, 1)
 
@@ -67,14 +53,11 @@ def test_the_keys_of_the_first_design_load_unchanged_and_count(tmp_path: Path) -
     settings = settings_of(SEED, folder=tmp_path)
     assert (settings.memory.default_retrieval_limit, settings.memory.default_similarity_threshold) == (5, 0.6)
     assert settings.store_uri == "http://127.0.0.1:19530"
+    by_flag = settings_of(SEED, flags={"milvus_uri": "http://milvus:19530"}, folder=tmp_path)
+    assert by_flag.store_uri == "http://milvus:19530"
     rewrite = settings.model_for("memory_rewrite")
     assert rewrite is not None
     assert (rewrite.llm_model_name, rewrite.max_tokens, rewrite.llm_timeout_seconds) == ("qwen3", 100, 30.0)
-
-
-def test_milvus_uri_wins_over_the_address_in_the_memory_section(tmp_path: Path) -> None:
-    settings = settings_of(SEED, flags={"milvus_uri": "http://milvus:19530"}, folder=tmp_path)
-    assert settings.store_uri == "http://milvus:19530"
 
 
 def test_nested_settings_and_lists_come_by_environment(tmp_path: Path) -> None:
@@ -91,10 +74,6 @@ def test_nested_settings_and_lists_come_by_environment(tmp_path: Path) -> None:
     assert settings.memory.turn_log.synchronous == "FULL"
     assert settings.trusted_peers == ("10.0.0.0/8", "192.0.2.1/32")
     assert settings.external_models[0].llm_endpoint.address == "h"
-
-
-def test_an_empty_environment_variable_says_nothing(tmp_path: Path) -> None:
-    assert settings_of("port: 5", environ={"MEMPROXY_PORT": ""}, folder=tmp_path).port == 5
 
 
 @pytest.mark.parametrize(
@@ -166,25 +145,29 @@ def test_a_redis_server_is_named_by_its_url(url: str, tmp_path: Path) -> None:
     assert settings_of(f"redis_url: '{url}'", folder=tmp_path).redis_url == url
 
 
-@pytest.mark.parametrize("url", ["redis://:hush@x", "redis://user:hush@x:6379/0", "redis://x?password=hush"])
-def test_a_password_in_the_url_of_redis_is_refused_and_not_shown(url: str, tmp_path: Path) -> None:
-    message = refusal(f"redis_url: '{url}'", folder=tmp_path)
-    assert "MEMPROXY_MEMORY_REDIS_PASSWORD" in message
-    assert "hush" not in message
+@pytest.mark.parametrize(
+    ("key", "url", "says"),
+    [
+        ("redis_url", "redis://:hush@x", "MEMPROXY_MEMORY_REDIS_PASSWORD"),
+        ("redis_url", "redis://user:hush@x:6379/0", "MEMPROXY_MEMORY_REDIS_PASSWORD"),
+        ("redis_url", "redis://x?password=hush", "MEMPROXY_MEMORY_REDIS_PASSWORD"),
+        ("upstream", "http://user:hush@x:8000/v1", "upstream: expected a URL without user and password"),
+        ("upstream", "ftp://hush@x", "upstream: expected a URL without user and password"),
+        ("upstream", "http://a@b:hush@x", "upstream: expected a URL without user and password"),
+        ("edge_secret", "hush", "MEMPROXY_EDGE_SECRET"),
+    ],
+)
+def test_a_secret_is_taken_from_the_environment_only_and_not_shown(
+    key: str, url: str, says: str, tmp_path: Path
+) -> None:
+    for message in (refusal(f"{key}: '{url}'", folder=tmp_path), refusal(folder=tmp_path, flags={key: url})):
+        assert says in message
+        assert "hush" not in message
 
 
 def test_what_a_merge_key_brings_in_may_be_said_again(tmp_path: Path) -> None:
     text = "memory:\n  milvus: &m {collection: a, dimension: 384}\n  embedding: {<<: {dimension: 1}, dimension: 384}"
     assert settings_of(text, folder=tmp_path).memory.embedding.dimension == 384
-
-
-@pytest.mark.parametrize(
-    "url", ["http://user:hush@x", "http://user:hush@x:8000/v1", "ftp://hush@x", "http://a@b:hush@x"]
-)
-def test_a_password_in_the_upstreams_url_is_refused_and_not_shown(url: str, tmp_path: Path) -> None:
-    for message in (refusal(f"upstream: '{url}'", folder=tmp_path), refusal(folder=tmp_path, flags={"upstream": url})):
-        assert "upstream: expected a URL without user and password" in message
-        assert "hush" not in message
 
 
 def test_a_named_file_that_is_missing_is_an_error_and_an_unnamed_one_is_not_read(
@@ -193,12 +176,10 @@ def test_a_named_file_that_is_missing_is_an_error_and_an_unnamed_one_is_not_read
     (tmp_path / "memproxy.yaml").write_text("port: 5")
     monkeypatch.chdir(tmp_path)
     assert loader.load(None, {}, {}).port == 8080
+    monkeypatch.setenv("MEMPROXY_CONFIG", str(tmp_path / "memproxy.yaml"))
+    assert loader.from_process(None, {}).port == 5, "it is named by the environment"
     with pytest.raises(BadSetting, match=r"absent\.yaml cannot be read"):
         loader.load(tmp_path / "absent.yaml", {}, {})
-
-
-def test_beyond_loopback_is_fine_where_the_edge_says_who_it_is(tmp_path: Path) -> None:
-    assert settings_of("host: 0.0.0.0\nidentity: header", folder=tmp_path).host == "0.0.0.0"
 
 
 def test_what_is_dumped_loads_to_the_same_settings_but_for_secrets(tmp_path: Path) -> None:
@@ -209,15 +190,6 @@ def test_what_is_dumped_loads_to_the_same_settings_but_for_secrets(tmp_path: Pat
     assert "hush" not in repr(settings)
     again = settings_of(text, environ={"MEMPROXY_EDGE_SECRET": "hush-hush"}, folder=tmp_path)
     assert again == settings
-
-
-@pytest.mark.parametrize("told", [{"text": "edge_secret: hush"}, {"flags": {"edge_secret": "hush"}}])
-def test_a_secret_is_taken_from_the_environment_only(told: dict[str, object], tmp_path: Path) -> None:
-    text, flags = str(told.get("text", "")), told.get("flags", {})
-    assert isinstance(flags, dict)
-    message = refusal(text, folder=tmp_path, flags=flags)
-    assert "MEMPROXY_EDGE_SECRET" in message
-    assert "hush" not in message
 
 
 def test_a_child_gets_secrets_but_no_setting_that_would_beat_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,12 +203,6 @@ def test_a_child_gets_secrets_but_no_setting_that_would_beat_its_file(monkeypatc
         "UNRELATED": "stays",
         "EXTRA": "1",
     }
-
-
-def test_the_file_may_be_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "one.yaml").write_text("port: 5")
-    monkeypatch.setenv("MEMPROXY_CONFIG", str(tmp_path / "one.yaml"))
-    assert loader.from_process(None, {}).port == 5
 
 
 def test_every_setting_says_what_it_means() -> None:
@@ -293,3 +259,92 @@ def test_a_signal_that_cannot_be_or_would_take_something_from_clients_is_refused
 @pytest.mark.parametrize("key", ["rewrite", "placement"])
 def test_the_bare_word_off_means_off_though_yaml_reads_it_as_false(key: str, tmp_path: Path) -> None:
     assert getattr(settings_of(f"memory: {{{key}: off}}", folder=tmp_path).memory, key) == "off"
+
+
+# Identity
+
+JWT: dict[str, Any] = {"issuer": "https://login.example", "jwks_url": "https://login.example/keys.json"}
+HASH = "0" * 64
+
+
+def loaded(tmp_path: Path, **written: Any) -> loader.Settings:
+    return settings_of(json.dumps(written), folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"issuer": ""}, "jwt.issuer"),
+        ({"jwks_url": ""}, "exactly one of jwt.jwks, jwt.jwks_file, jwt.jwks_url; got none"),
+        ({"jwks_file": "keys.json"}, "got jwks_file and jwks_url"),
+        ({"jwks_url": "", "jwks": "{}"}, "jwt.jwks: this is no JWK set"),
+        ({"jwks_url": "", "jwks": '{"keys": []}'}, "holds no key"),
+        ({"jwks_url": "", "jwks": '{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}'}, "private or symmetric"),
+        ({"jwks_url": "", "jwks": '{"keys": [{"kty": "RSA", "e": "AQAB"}]}'}, "lacks `n`"),
+        ({"jwks_url": "", "jwks": '{"keys": [{"kid": "a"}]}'}, "lacks `kty`"),
+        ({"jwks_url": "login.example/keys"}, "jwt.jwks_url"),
+        ({"jwks_url": "https://u:p@login.example/keys"}, "without credentials"),
+        ({"jwks_url": "https://login.example/keys\n"}, "jwt.jwks_url"),
+        ({"user_claim": ""}, "jwt.user_claim"),
+        ({"token_header": "Authorization"}, "jwt.token_header"),
+        ({"token_header": "x-authz-user-id"}, "jwt.token_header"),
+        ({"token_header": "x-memory-token-claims"}, "jwt.token_header"),
+        ({"token_header": "cookie"}, "jwt.token_header"),
+        ({"token_header": ""}, "jwt.token_header"),
+        ({"jwks_cache_seconds": 0}, "from 1"),
+    ],
+)
+def test_tokens_that_could_not_be_verified_are_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    assert says in refusal(json.dumps({"identity": "jwt", "jwt": JWT | changes}), folder=tmp_path)
+
+
+def test_the_header_of_tokens_is_no_signal_that_the_filter_would_see(tmp_path: Path) -> None:
+    signals = {"upstream_signals": [{"name": "X-User-Token", "means": "skip"}]}
+    with pytest.raises(BadSetting, match="is a signal"):
+        loaded(tmp_path, identity="jwt", jwt=JWT | {"token_header": "x-user-token"}, memory=signals)
+
+
+def test_a_mode_with_tokens_listens_beyond_loopback_and_survives_its_dump(tmp_path: Path) -> None:
+    jwt = JWT | {"jwks_url": "", "jwks": TokenIssuer().key_set(), "tenant_claim": "org.id"}
+    settings = loaded(tmp_path, identity="jwt", host="0.0.0.0", api_host="0.0.0.0", jwt=jwt)
+    assert settings_of(loader.dump(settings), folder=tmp_path) == settings
+    assert claim_names(settings) == ClaimNames("sub", "org.id", "")
+    assert loaded(tmp_path, jwt={"issuer": ""}).identity == "development", "which reads none of it"
+
+
+def test_settings_of_tokens_come_from_the_environment_too() -> None:
+    environ = {
+        "MEMPROXY_IDENTITY": "jwt",
+        "MEMPROXY_JWT_ISSUER": "i",
+        "MEMPROXY_JWT_AUDIENCES": "chat, api",
+        "MEMPROXY_JWT_JWKS": TokenIssuer().key_set(),
+        "MEMPROXY_JWT_REQUIRED": "true",
+        "MEMPROXY_SERVICE_TOKENS": f'[{{name: importer, sha256: "{HASH}", any_user: true}}]',
+    }
+    settings = loader.load(None, {}, environ)
+    assert (settings.jwt.audiences, settings.jwt.required) == (("chat", "api"), True)
+    [token] = caller_rules(settings).tokens
+    assert (token.name, token.digest, token.scopes, token.users) == ("importer", bytes(32), {"read"}, None)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "says"),
+    [
+        ([{"name": "a", "sha256": HASH}], "either users, or any_user"),
+        ([{"name": "a", "sha256": HASH, "users": ["ann"], "any_user": True}], "either users, or any_user"),
+        ([{"name": "a", "sha256": HASH, "users": [" ann"]}], "not valid"),
+        ([{"name": "a", "sha256": HASH, "users": ["ann"], "scopes": []}], "no scope"),
+        ([{"name": "a", "sha256": HASH, "users": ["ann"], "scopes": ["admin"]}], "service_tokens"),
+        ([{"name": "a", "sha256": "abc", "users": ["ann"]}], "service_tokens"),
+        ([{"name": "A b", "sha256": HASH, "users": ["ann"]}], "service_tokens"),
+        ([{"name": "a", "sha256": HASH, "any_user": True}] * 2, "same name"),
+        ([{"name": "unknown", "sha256": HASH, "any_user": True}], "nobody knows"),
+        ([{"name": n, "sha256": HASH, "any_user": True} for n in "ab"], "same sha256"),
+        ([{"name": "a", "sha256": HASH, "scopes": ["operate"], "users": ["ann"]}], "needs any_user"),
+        ([{"name": "a", "token": "mpt_x", "any_user": True}], "token"),
+    ],
+)
+def test_service_tokens_that_say_too_little_or_too_much_are_refused(
+    tmp_path: Path, tokens: list[Any], says: str
+) -> None:
+    assert says in refusal(json.dumps({"service_tokens": tokens}), folder=tmp_path)

@@ -1,15 +1,71 @@
-"""What comes out of a group of tasks: one error as it is, and never one less than there were."""
+"""What every process runs on: log lines, groups of tasks, and long texts beside the event loop."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
 import structlog
 
+from memory.runtime.offload import HEAVY_CHARACTERS, run_offloaded
 from memory.runtime.task_groups import started_again, unwrapped
+
+SCRIPT = """
+import logging, sys, structlog
+from memory.runtime.logs import log_to_stderr
+log = structlog.get_logger("early")
+log_to_stderr(sys.argv[1])
+def fail(said):
+    raise ValueError("broken")
+log.info("started", part="worker")
+logging.getLogger("a.library").info("chatter")
+logging.getLogger("a.library").warning("slow disk")
+try:
+    fail("my locker code is 4711")
+except ValueError:
+    log.exception("a job broke")
+    logging.getLogger("a.library").exception("it broke there")
+"""
+
+
+def lines_of(log_format: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, log_format], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout == ""
+    return done.stderr.splitlines()
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_no_traceback_shows_what_a_variable_held(log_format: str) -> None:
+    lines = lines_of(log_format)
+    text = "\n".join(lines)
+    assert "ValueError: broken" in text
+    assert "4711" not in text
+    assert "chatter" not in text
+    if log_format == "json":
+        events = [json.loads(line) for line in lines]
+        assert [event["event"] for event in events] == ["started", "slow disk", "a job broke", "it broke there"]
+        assert (events[0]["level"], events[0]["part"]) == ("info", "worker")
+        assert all("ValueError: broken" in event["exception"] for event in events[2:])
+
+
+@pytest.mark.parametrize(("length", "is_here"), [(HEAVY_CHARACTERS, True), (HEAVY_CHARACTERS + 1, False)])
+async def test_only_a_long_text_goes_to_a_thread(length: int, *, is_here: bool) -> None:
+    places: list[int] = []
+
+    def upper(text: str) -> str:
+        places.append(threading.get_ident())
+        return text.upper()
+
+    assert await run_offloaded(upper, "a" * length) == "A" * length
+    assert (places == [threading.get_ident()]) is is_here
 
 
 class Late(Exception):
