@@ -25,14 +25,17 @@ ROOT = Path(__file__).resolve().parent.parent
 KUBERNETES = ROOT / "deploy" / "kubernetes"
 KUBECTL = Path(sys.executable).with_name("kubectl")
 KUBERNETES_VERSION = "1.32"
-PROFILES = ("gpu",)
 COMMANDS: dict[str, Any] = get_command(memproxy).commands
 SETTINGS = {doc.environment for doc in every_setting()}
 
 
-def compose() -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+def content_of(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return content
+
+
+def compose() -> dict[str, Any]:
+    return content_of(ROOT / "docker-compose.yml")
 
 
 def ours() -> dict[str, dict[str, Any]]:
@@ -41,13 +44,8 @@ def ours() -> dict[str, dict[str, Any]]:
     return {name: service for name, service in services if service["image"].startswith("memproxy")}
 
 
-def kustomization() -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text(encoding="utf-8"))
-    return content
-
-
 def manifests() -> list[dict[str, Any]]:
-    files = [KUBERNETES / name for name in kustomization()["resources"]]
+    files = [KUBERNETES / name for name in content_of(KUBERNETES / "kustomization.yaml")["resources"]]
     return [one for file in files for one in yaml.safe_load_all(file.read_text(encoding="utf-8")) if one]
 
 
@@ -69,10 +67,9 @@ def is_understood(words: list[str]) -> bool:
 
 
 def test_compose_has_every_part_and_what_they_stand_on() -> None:
-    services = compose()["services"]
     parts = [service["command"][0] for service in ours().values()]
     assert sorted(parts) == ["api", "envoy", "filter", "filter", "model", "worker", "worker"]
-    assert {"vllm", "milvus", "etcd", "minio", "redis", "prometheus", "grafana"} <= set(services)
+    assert {"vllm", "milvus", "etcd", "minio", "redis", "prometheus", "grafana"} <= set(compose()["services"])
 
 
 def test_every_service_of_compose_says_when_it_works_and_what_it_may_use() -> None:
@@ -149,35 +146,22 @@ def test_a_stopping_part_is_given_longer_than_it_waits() -> None:
     assert filter_["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= waits
 
 
+def composed(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """What compose makes of the file."""
+    path = os.environ["PATH"]  # noqa: TID251 - where docker-compose is
+    environment = {"PATH": path, **variables}
+    return subprocess.run(["docker-compose", *words], capture_output=True, text=True, cwd=ROOT, env=environment)
+
+
 @pytest.mark.skipif(shutil.which("docker-compose") is None, reason="docker-compose is not installed: apt install it")
-def test_compose_itself_understands_the_file() -> None:
-    profiles = [word for profile in PROFILES for word in ("--profile", profile)]
-    environment = {**os.environ, "MEMPROXY_EDGE_SECRET": "x"}  # noqa: TID251 - with the PATH
-    shown = subprocess.run(
-        ["docker-compose", "--file", str(ROOT / "docker-compose.yml"), *profiles, "config", "--services"],
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
+def test_compose_itself_understands_the_file_and_with_gpu_all_parts_use_vllm_and_learn_behind_chats() -> None:
+    shown = composed("--env-file", "deploy/compose/gpu.env", "--profile", "gpu", "config", MEMPROXY_EDGE_SECRET="x")
     assert shown.returncode == 0, shown.stderr
-    assert sorted(shown.stdout.split()) == sorted(compose()["services"])
-    without = subprocess.run(
-        ["docker-compose", "--file", str(ROOT / "docker-compose.yml"), "config"],
-        capture_output=True,
-        text=True,
-        env={"PATH": environment["PATH"]},
-    )
-    assert "MEMPROXY_EDGE_SECRET" in without.stderr, "a secret that is not set is found at the start"
-
-
-@pytest.mark.skipif(shutil.which("docker-compose") is None, reason="docker-compose is not installed: apt install it")
-def test_with_the_variables_of_gpu_all_parts_use_vllm_and_learn_behind_chats() -> None:
-    words = ["docker-compose", "--env-file", "deploy/compose/gpu.env", "--profile", "gpu", "config"]
-    environment = {"PATH": os.environ["PATH"], "MEMPROXY_EDGE_SECRET": "x"}  # noqa: TID251
-    shown = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
     services = yaml.safe_load(shown.stdout)["services"]
+    assert sorted(services) == sorted(compose()["services"])
     for name in ours().keys() - {"model"}:
         assert of_gpu().items() <= services[name]["environment"].items(), name
+    assert "MEMPROXY_EDGE_SECRET" in composed("config").stderr, "a secret that is not set is found at the start"
 
 
 def test_compose_mounts_files_that_are_there_and_volumes_that_it_declares() -> None:
@@ -194,7 +178,7 @@ def test_compose_publishes_on_loopback_only() -> None:
 
 
 def test_prometheus_asks_services_that_compose_has() -> None:
-    scrape = yaml.safe_load((ROOT / "envoy" / "prometheus.yml").read_text(encoding="utf-8"))["scrape_configs"]
+    scrape = content_of(ROOT / "envoy" / "prometheus.yml")["scrape_configs"]
     hosts = {t.partition(":")[0] for job in scrape for group in job["static_configs"] for t in group["targets"]}
     assert hosts - {"127.0.0.1"} <= set(compose()["services"])
 
@@ -284,11 +268,10 @@ def test_no_container_of_the_kubernetes_example_is_root_or_writes_outside_its_vo
 
 
 def test_filters_are_asked_by_the_names_that_their_health_service_knows() -> None:
-    [filter_] = [one for one in containers() if one["name"] == "filter"]
+    filter_, envoy = (next(one for one in containers() if one["name"] == name) for name in ("filter", "envoy"))
     port = int(filter_["args"][-1].rpartition(":")[2])
     assert filter_["readinessProbe"]["grpc"] == {"port": port}
     assert filter_["livenessProbe"]["grpc"] == filter_["startupProbe"]["grpc"] == {"port": port, "service": LIVE}
-    [envoy] = [one for one in containers() if one["name"] == "envoy"]
     [service] = [one for one in of_kind("Service") if one["spec"].get("clusterIP") == "None"]
     assert f"--filter={service['metadata']['name']}:{service['spec']['ports'][0]['port']}" in envoy["args"]
 
@@ -305,7 +288,7 @@ def test_the_dockerfile_copies_what_is_there() -> None:
 
 
 def test_envoy_gateway_observes_and_asks_for_health_as_our_own_envoy_does() -> None:
-    own = yaml.safe_load(template().read_text(encoding="utf-8"))["static_resources"]
+    own = content_of(template())["static_resources"]
     manager = own["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
     [observe] = [one["typed_config"] for one in manager["http_filters"] if one["name"] == "memory.observe"]
     [inject] = [one["typed_config"] for one in manager["http_filters"] if one["name"] == "memory.inject"]

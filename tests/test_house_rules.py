@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import subprocess
 from collections.abc import Iterator
@@ -53,6 +54,15 @@ SOURCES = (*PRODUCTION, BENCHES, "docs/**/*.py", "tests/**/*.py")
 MACHINE_PATHS = re.compile("|".join(("/wo" + "rk/", "/ro" + "ot/", "/tmp/" + "brief", "bash" + "_jobs", "/ho" + "me/")))
 
 OUR_PATHS = re.compile(r"`((?:memory|extproc|tests|bench|envoy)/[a-z0-9_/.]+)`")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trees_are_no_garbage() -> Iterator[None]:
+    """Looking for garbage among a million nodes, again and again, would take most of the time."""
+    gc.disable()
+    yield
+    parsed.cache_clear()
+    gc.enable()
 
 
 def modules(*patterns: str) -> list[Path]:

@@ -50,14 +50,12 @@ def test_every_block_says_its_language() -> None:
     assert [str(block) for block in blocks() if block.language not in LANGUAGES] == []
 
 
-@pytest.mark.parametrize("block", blocks("json"), ids=str)
-def test_json_is_json(block: Block) -> None:
-    json.loads(block.text)
-
-
-@pytest.mark.parametrize("block", blocks("python"), ids=str)
-def test_python_compiles(block: Block) -> None:
-    ast.parse(block.text)
+@pytest.mark.parametrize("block", blocks("json", "python"), ids=str)
+def test_json_and_python_are_what_they_claim(block: Block) -> None:
+    if block.language == "json":
+        json.loads(block.text)
+    else:
+        ast.parse(block.text)
 
 
 @pytest.mark.parametrize("block", blocks("yaml"), ids=str)
@@ -101,13 +99,6 @@ def test_commands_in_shell_blocks_exist_with_their_options() -> None:
     found = commands_of(MEMPROXY)
     assert len(found) > 10
     assert [(place, wrong) for place, words in found if (wrong := wrong_words(words))] == []
-
-
-@pytest.mark.parametrize(
-    "line", ["memproxy fly", "memproxy list --color red --user a", "memproxy dlq", "memproxy dlq burn"]
-)
-def test_the_check_itself_sees_what_does_not_exist(line: str) -> None:
-    assert wrong_words(line.split())
 
 
 def test_commands_that_the_text_names_exist() -> None:
@@ -167,18 +158,3 @@ def test_calls_name_routes_parameters_and_fields_that_exist() -> None:
     found = commands_of({"curl"})
     assert len(found) > 20
     assert [(place, problem) for place, words in found for problem in problems_of(Curl(words))] == []
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "curl http://127.0.0.1:8081/v1/memories",
-        "curl -X PUT http://127.0.0.1:8081/v1/memory/ID",
-        "curl http://127.0.0.1:8081/v1/memory?colour=red",
-        'curl http://127.0.0.1:8081/v1/memory/search -d {"question":1}',
-        "curl http://127.0.0.1:8080/v1/chat/complete -d {}",
-        "curl --silent http://127.0.0.1:8081/v1/memory",
-    ],
-)
-def test_the_check_itself_sees_calls_that_are_not_served(words: str) -> None:
-    assert list(problems_of(Curl(words.split())))

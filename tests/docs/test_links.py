@@ -1,18 +1,24 @@
-"""Links of the documents lead somewhere: files, headings, tests. Addresses on the web are checked for form only."""
+"""What the documents name is there: files, headings, tests, and the stages of docs/ARCHITECTURE.md with their IO.
+
+Addresses on the web are checked for form only.
+"""
 
 from __future__ import annotations
 
-import ast
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import pytest
 from documents import GENERATED, PAGES, ROOT, anchors, code_in_text, links
 
 OWN_HOSTS = {"127.0.0.1", "localhost"}
 TEST_NAME = re.compile(r"test_\w+")
+TEST = re.compile(r"^ *(?:async )?def (test_\w+)\(", re.MULTILINE)
+ARCHITECTURE = ROOT / "docs" / "ARCHITECTURE.md"
+PURE = "Pure stages import no adapter"
 
 
 def problem_of(page: Path, link: str) -> str:
@@ -37,21 +43,64 @@ def test_links_of_the_documents_lead_somewhere() -> None:
     assert [(str(page.relative_to(ROOT)), link, why) for page, link in found if (why := problem_of(page, link))] == []
 
 
-@pytest.mark.parametrize(
-    "link", ["docs/none.md", "docs/operations.md#none", "#none", "http://x", "https://x y.z", "../x"]
-)
-def test_the_check_itself_sees_links_that_lead_nowhere(link: str) -> None:
-    assert problem_of(ROOT / "README.md", link)
+def test_every_test_that_the_documents_name_exists() -> None:
+    files = (ROOT / "tests").rglob("test_*.py")
+    tests = {name for path in files for name in TEST.findall(path.read_text(encoding="utf-8"))}
+    named = {(page.name, text) for page in PAGES for text in code_in_text(page) if TEST_NAME.fullmatch(text)}
+    assert len(named) > 30
+    assert sorted(one for one in named if one[1] not in tests) == []
+
+
+# The page of the architecture
+
+
+class Stage(NamedTuple):
+    """One row of the table: its files or folders, relative to the root, and the column of its IO."""
+
+    name: str
+    paths: tuple[str, ...]
+    io: str
+
+
+def stages() -> list[Stage]:
+    """The rows of the table. A file that is named without its folder stands beside the one before it."""
+    table = ARCHITECTURE.read_text(encoding="utf-8").split("| stage | file |")[1].split("\n\n")[0]
+    found: list[Stage] = []
+    for row in table.splitlines()[2:]:
+        name, files, _, io = (cell.strip() for cell in row.strip("|").split("|"))
+        paths: list[str] = []
+        for path in re.findall(r"`([^`]+)`", files):
+            paths.append(path if "/" in path else f"{Path(paths[-1]).parent}/{path}")
+        found.append(Stage(name, tuple(paths), io))
+    return found
 
 
 @cache
-def functions_in_tests() -> set[str]:
-    files = (ROOT / "tests").rglob("test_*.py")
-    nodes = (node for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    return {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+def pure_modules() -> tuple[str, ...]:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (pure,) = (contract for contract in settings["contracts"] if contract["name"].startswith(PURE))
+    return tuple(pure["source_modules"])
 
 
-def test_every_test_that_the_documents_name_exists() -> None:
-    named = {(page.name, text) for page in PAGES for text in code_in_text(page) if TEST_NAME.fullmatch(text)}
-    assert len(named) > 30
-    assert sorted(one for one in named if one[1] not in functions_in_tests()) == []
+def module_of(path: str) -> str:
+    return path.removesuffix("/").removesuffix(".py").replace("/", ".")
+
+
+def is_pure(module: str) -> bool:
+    return any(module == one or module.startswith(f"{one}.") for one in pure_modules())
+
+
+def test_every_stage_and_every_pure_module_of_the_contract_has_its_files() -> None:
+    assert len(stages()) > 20
+    assert [path for stage in stages() for path in stage.paths if not (ROOT / path).exists()] == []
+    files = [ROOT / module.replace(".", "/") for module in pure_modules()]
+    assert [str(path) for path in files if not path.is_dir() and not path.with_suffix(".py").exists()] == []
+
+
+def test_the_import_contract_holds_those_stages_pure_that_have_no_io() -> None:
+    python = [(stage, path) for stage in stages() for path in stage.paths if path.endswith((".py", "/"))]
+    pure = {path for stage, path in python if stage.io.startswith("none")}
+    assert sorted(path for path in pure if not is_pure(module_of(path))) == []
+    assert len(pure) > 10
+    with_io = [stage.paths[0] for stage in stages() if not stage.io.startswith("none")]
+    assert [path for path in with_io if is_pure(module_of(path))] == []

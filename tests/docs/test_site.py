@@ -76,19 +76,7 @@ def test_nothing_is_loaded_from_another_host(site: Path) -> None:
     assert scripts == []
 
 
-def test_what_the_checks_look_for_is_seen() -> None:
-    page = (
-        '<script src="https://cdn.x/a.js"></script><link rel="stylesheet" href="//fonts.x/b.css"><a href="https://y">'
-    )
-    assert Loaded(page).urls == ["https://cdn.x/a.js", "//fonts.x/b.css"]
-    assert FETCHED_BY_STYLE.findall("@import 'https://x/a.css'; src: url(//x/b.woff)") == [
-        "https://x/a.css",
-        "//x/b.woff",
-    ]
-    assert FETCHED_BY_SCRIPT.search('fetch("https://x")')
-
-
-@pytest.mark.slow("builds the site")
+@pytest.mark.full("builds the site")
 def test_every_setting_is_in_the_reference_with_its_default_and_its_variable(site: Path) -> None:
     known, text = ids_of(site, "reference/configuration.html"), text_of(site, "reference/configuration.html")
     assert [doc.path for doc in every_setting() if slug(doc.path) not in known] == []

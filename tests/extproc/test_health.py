@@ -3,86 +3,76 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from virtual_time import in_virtual_time, now
 
-from extproc.health import CHECK_INTERVAL_SECONDS, LIVE, OBSERVE, RECALL, Health
+from extproc.health import CHECK_INTERVAL_SECONDS, LIVE, OBSERVE, POLL_SECONDS, RECALL, RECENT_SECONDS, Health
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 ENVOY, SHELL = "Envoy/HC", "grpc-c"
 
 
-class Checker:
-    def __init__(self, target: str, agent: str) -> None:
-        self._channel = grpc.aio.insecure_channel(target, options=(("grpc.primary_user_agent", agent),))
-        self._stub = health_pb2_grpc.HealthStub(self._channel)
-
-    async def asks(self, service: str = RECALL) -> int:
-        answer = await self._stub.Check(health_pb2.HealthCheckRequest(service=service))
-        return int(answer.status)
-
-    async def close(self) -> None:
-        await self._channel.close()
-
-
-@asynccontextmanager
-async def serving(folder: Path) -> AsyncIterator[tuple[Health, str]]:
-    server, health, target = grpc.aio.server(), Health(), f"unix:{folder}/h.sock"
+async def test_recall_begins_with_enter_observing_at_once_and_only_life_goes_on_after_leaving(tmp_path: Path) -> None:
+    server, health, target = grpc.aio.server(), Health(), f"unix:{tmp_path}/h.sock"
     await health.join(server)
     server.add_insecure_port(target)
     await server.start()
-    try:
-        yield health, target
-    finally:
-        await server.stop(0)
+    async with grpc.aio.insecure_channel(target) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
 
+        async def answers() -> list[int]:
+            asked = [health_pb2.HealthCheckRequest(service=one) for one in (RECALL, OBSERVE, LIVE)]
+            return [(await stub.Check(one)).status for one in asked]
 
-async def leaving_takes(health: Health, *, seconds_max: float = 5.0) -> float:
-    began = asyncio.get_running_loop().time()
-    await health.leave(seconds_max=seconds_max)
-    return asyncio.get_running_loop().time() - began
-
-
-async def test_recall_begins_with_enter_observing_at_once_and_only_life_goes_on_after_leaving(tmp_path: Path) -> None:
-    async with serving(tmp_path) as (health, target):
-        checker = Checker(target, SHELL)
-        assert [await checker.asks(one) for one in (RECALL, OBSERVE, LIVE)] == [NOT_SERVING, SERVING, SERVING]
+        assert await answers() == [NOT_SERVING, SERVING, SERVING]
         await health.enter()
-        assert [await checker.asks(one) for one in (RECALL, OBSERVE, LIVE)] == [SERVING, SERVING, SERVING]
+        assert await answers() == [SERVING, SERVING, SERVING]
         await health.leave()
         await health.enter()  # a warm-up that ends late takes nothing back
-        assert [await checker.asks(one) for one in (RECALL, OBSERVE, LIVE)] == [NOT_SERVING, NOT_SERVING, SERVING]
-        await checker.close()
+        assert await answers() == [NOT_SERVING, NOT_SERVING, SERVING]
+    await server.stop(0)
 
 
-async def test_it_stays_until_an_envoy_that_believes_in_it_has_asked_again(tmp_path: Path) -> None:
-    async with serving(tmp_path) as (health, target), asyncio.TaskGroup() as tasks:
-        await health.enter()
-        checker = Checker(target, ENVOY)
-        assert [await checker.asks(one) for one in (RECALL, OBSERVE)] == [SERVING, SERVING]
-        leaving = tasks.create_task(leaving_takes(health))
-        await asyncio.sleep(CHECK_INTERVAL_SECONDS + 0.3)  # a busy Envoy
-        assert not leaving.done()
-        assert await checker.asks(RECALL) == NOT_SERVING
-        await asyncio.sleep(CHECK_INTERVAL_SECONDS + 0.1)
+async def entered() -> Health:
+    """Of a filter whose server nobody starts: checks are calls."""
+    health = Health()
+    taken = dict.fromkeys(("add_generic_rpc_handlers", "add_registered_method_handlers"), lambda *_: None)
+    await health.join(SimpleNamespace(**taken))  # type: ignore[arg-type]
+    await health.enter()
+    return health
+
+
+async def asked(health: Health, service: str, agent: str = ENVOY) -> int:
+    context = SimpleNamespace(invocation_metadata=lambda: (("user-agent", agent),), peer=lambda: "unix:envoy")
+    answer = await health._servicer.Check(health_pb2.HealthCheckRequest(service=service), context)
+    return int(answer.status)
+
+
+@in_virtual_time
+async def test_it_stays_until_an_envoy_that_believes_in_it_has_asked_again() -> None:
+    health = await entered()
+    assert [await asked(health, one) for one in (RECALL, OBSERVE)] == [SERVING, SERVING]
+    async with asyncio.TaskGroup() as tasks:
+        leaving = tasks.create_task(health.leave())
+        await asyncio.sleep(2 * CHECK_INTERVAL_SECONDS)  # a busy Envoy
+        assert await asked(health, RECALL) == NOT_SERVING
+        await asyncio.sleep(CHECK_INTERVAL_SECONDS + POLL_SECONDS)
         assert not leaving.done(), "its other cluster has not heard of it"
-        assert await checker.asks(OBSERVE) == NOT_SERVING
-        assert await leaving < 4.5
-        await checker.close()
+        assert await asked(health, OBSERVE) == NOT_SERVING
+        heard_at = now()
+    assert now() <= heard_at + CHECK_INTERVAL_SECONDS + 2 * POLL_SECONDS
 
 
-@pytest.mark.parametrize("agent", [ENVOY, SHELL])
-async def test_who_is_gone_or_sends_no_chats_is_not_waited_for(tmp_path: Path, agent: str) -> None:
-    async with serving(tmp_path) as (health, target):
-        await health.enter()
-        checker = Checker(target, agent)
-        assert await checker.asks() == SERVING
-        await checker.close()
-        took = await leaving_takes(health, seconds_max=60)
-        assert took < (6.0 if agent == ENVOY else 2.0)
+@pytest.mark.parametrize(("agent", "seconds"), [(ENVOY, RECENT_SECONDS), (SHELL, 0.0)])
+@in_virtual_time
+async def test_who_is_gone_or_sends_no_chats_is_not_waited_for(agent: str, seconds: float) -> None:
+    health = await entered()
+    assert await asked(health, RECALL, agent) == SERVING
+    await health.leave(seconds_max=60)
+    assert now() <= seconds + CHECK_INTERVAL_SECONDS + 2 * POLL_SECONDS

@@ -84,15 +84,9 @@ NOTE = "The cat is called Miu."
 @pytest.mark.parametrize(
     ("messages", "notes", "placement"),
     [
-        (TALK, (Note(NOTE, 2),), Placement.BEFORE_LAST_USER),
-        ([SYSTEM, *TALK[:1]], (Note(NOTE, 1),), Placement.BEFORE_LAST_USER),
         (TALK, (Note(NOTE, 0), Note(NOTE, 2)), Placement.BEFORE_LAST_USER),
-        (TALK, (Note(NOTE, 0),), Placement.SYSTEM),
-        (TALK, (Note(NOTE),), Placement.SYSTEM),
-        ([SYSTEM, *TALK], (Note(NOTE),), None),
         ([{**SYSTEM, "role": "developer"}, *TALK], (Note(NOTE),), None),
         ([SYSTEM, *TALK], (Note(NOTE, 0),), Placement.SYSTEM),
-        (TALK, (), None),
     ],
 )
 def test_a_receipt_says_where_a_template_might_refuse_the_note(
@@ -116,9 +110,7 @@ def test_what_filters_ahead_say_goes_to_recall() -> None:
 
 def test_who_only_sends_the_header_and_has_no_note_keeps_every_byte() -> None:
     injection = awaiting_body(ALICE)
-    body = body_of(temperature=0.70)
-    [recall] = injection.on(RequestBody(body))
-    assert isinstance(recall, RecallMemories)
+    injection.on(RequestBody(body_of(temperature=0.70)))
     assert injection.on(Recalled(RecallStatus.EMPTY)) == [Finish(None, ResponseInfo(RecallStatus.EMPTY))]
 
 
@@ -133,6 +125,7 @@ def test_a_stranger_without_our_fields_passes_byte_for_byte_and_is_told_nothing(
         ({"memory_config": {"enabled": True}}, "no_identity"),
         ({"memory_context": {"user_id": "alice"}, "memory_config": {"enabled": False}}, "disabled"),
         ({"memory_context": {"user_id": "alice"}, "memory_config": {"enabled": "yes"}}, "not_understood"),
+        ({"memory_context": {"user_id": "alice"}, "auto_store": "no"}, "not_understood"),
     ],
 )
 def test_our_fields_are_stripped_even_where_memory_does_nothing(fields: dict[str, object], reason: str) -> None:
@@ -140,13 +133,6 @@ def test_our_fields_are_stripped_even_where_memory_does_nothing(fields: dict[str
     assert count == CountRequest(RecallStatus.DISABLED, reason)
     assert isinstance(finish, Finish)
     assert finish.receipt == ResponseInfo(RecallStatus.DISABLED)
-    assert without_fields(finish.body) == ASK
-
-
-def test_a_refused_identity_is_counted_and_stripped() -> None:
-    refused, _, finish = awaiting_body(ALICE).on(RequestBody(body_of(memory_context={"user_id": "bob"})))
-    assert refused == CountRefused(RefusalReason.DISAGREEMENT)
-    assert isinstance(finish, Finish)
     assert without_fields(finish.body) == ASK
 
 
@@ -190,15 +176,6 @@ def test_a_response_gets_its_note_at_the_head_of_the_question() -> None:
     assert finish == Finish(b'{"input" : "N\\n\\nhi", "store":true}', ResponseInfo(RecallStatus.USED, 1, "r", None))
 
 
-def test_instructions_made_for_a_note_may_be_refused_by_a_template_and_those_of_the_client_may_not() -> None:
-    for body, placement in ((b'{"input":"hi"}', Placement.SYSTEM), (b'{"input":"hi","instructions":"x"}', None)):
-        injection = awaiting_body(ALICE, path=b"/v1/responses")
-        injection.on(RequestBody(body))
-        [finish] = injection.on(Recalled(RecallStatus.USED, 1, "r", (Note("N"),)))
-        assert isinstance(finish, Finish)
-        assert finish.receipt == ResponseInfo(RecallStatus.USED, 1, "r", placement)
-
-
 @pytest.mark.parametrize(("mode", "is_known"), [(IdentityMode.DEVELOPMENT, True), (IdentityMode.HEADER, False)])
 @pytest.mark.parametrize("named", [{"metadata": {"user_id": "alice"}, "user": "bob"}, {"user": "alice"}])
 def test_in_development_the_api_s_own_fields_name_the_user_and_stay(
@@ -221,13 +198,6 @@ def test_a_field_that_holds_no_id_names_nobody(named: dict[str, object]) -> None
     assert awaiting_body().on(RequestBody(body_of(**named))) == [Finish(None, None)]
 
 
-def test_an_auto_store_that_is_no_flag_switches_memory_off_and_is_taken_out() -> None:
-    counted, finish = awaiting_body(ALICE).on(RequestBody(body_of(auto_store="no")))
-    assert counted == CountRequest(RecallStatus.DISABLED, "not_understood")
-    assert isinstance(finish, Finish)
-    assert without_fields(finish.body) == ASK
-
-
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
@@ -244,26 +214,22 @@ def test_a_body_that_we_could_not_read_anyway_is_not_asked_for(more: tuple[str, 
 @pytest.mark.parametrize(
     "more", [("content-length", str(CHAT_BYTES_MAX).encode()), ("content-encoding", b"Identity"), ("x", b"\xff")]
 )
-def test_a_body_at_the_limit_is_read(more: tuple[str, bytes]) -> None:
-    awaiting_body(ALICE, more)
+def test_a_body_at_the_limit_is_read_whatever_the_query(more: tuple[str, bytes]) -> None:
+    awaiting_body(ALICE, more, path=b"/v1/chat/completions?api-version=1")
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [(b"GET", b"/v1/chat/completions"), (b"POST", b"/v1/embeddings"), (b"POST", b"/v1/chat/complet")],
+    ("method", "path", "is_end"),
+    [
+        (b"GET", b"/v1/chat/completions", False),
+        (b"POST", b"/v1/embeddings", False),
+        (b"POST", b"/v1/chat/complet", False),
+        (b"POST", b"/v1/chat/completions", True),  # without a body
+    ],
 )
-def test_what_we_do_not_understand_proceeds_without_us(method: bytes, path: bytes) -> None:
-    injection = injection_of()
-    assert injection.on(RequestHeaders(headers(method=method, path=path))) == [Proceed(wants_body=False)]
-
-
-def test_a_query_string_is_not_part_of_the_path() -> None:
-    awaiting_body(path=b"/v1/chat/completions?api-version=1")
-
-
-def test_a_post_without_a_body_proceeds() -> None:
-    injection = injection_of()
-    assert injection.on(RequestHeaders(headers(), is_end=True)) == [Proceed(wants_body=False)]
+def test_what_we_do_not_understand_proceeds_without_us(method: bytes, path: bytes, *, is_end: bool) -> None:
+    request = RequestHeaders(headers(method=method, path=path), is_end=is_end)
+    assert injection_of().on(request) == [Proceed(wants_body=False)]
 
 
 def test_only_large_bodies_are_heavy() -> None:
@@ -284,13 +250,19 @@ def test_events_out_of_order_are_our_own_mistake() -> None:
 
 
 @pytest.mark.parametrize("rejects", [False, True])
-def test_a_body_that_contradicts_the_edge_is_rejected_only_where_the_settings_say_so(rejects: bool) -> None:
+def test_a_body_that_contradicts_the_edge_is_rejected_only_where_the_settings_say_so(
+    rejects: bool,
+) -> None:
     injection = Injection(IdentityMode.HEADER, SignalReader(), rejects_mismatches=rejects)
     injection.on(RequestHeaders(headers(ALICE)))
     counted, *rest = injection.on(RequestBody(body_of(memory_context={"user_id": "bob"})))
     assert counted == CountRefused(RefusalReason.DISAGREEMENT)
-    assert (rest == [Reject()]) == rejects
-    assert rejects or isinstance(rest[-1], Finish)
+    if rejects:
+        assert rest == [Reject()]
+        return
+    finish = rest[-1]
+    assert isinstance(finish, Finish)
+    assert without_fields(finish.body) == ASK
 
 
 @pytest.mark.parametrize(("more", "user"), [((), "bob"), ((("x-authz-user-id", b" alice"),), "alice")])

@@ -1,32 +1,34 @@
-"""Writes during an outage of the turn log: repeated until it is over, in the order in which they came."""
+"""Writes during an outage of the turn log: repeated until it is over, in order; and how it shows later as a gap."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
+from virtual_time import in_virtual_time, now
 
-from extproc import patient_writes
-from extproc.patient_writes import PatientWrites
+from extproc.patient_writes import FIRST_SECONDS_MAX, PAUSE_SECONDS_MAX, PatientWrites
+from extproc.recording_beats import BEAT_SECONDS, RecordingBeats
 from memory.errors import Unavailable
 
 
 @dataclass
 class Log:
-    """Takes nothing while it is down, and for ever refuses what is poisoned."""
+    """Takes nothing before `up_at`, and for ever refuses what is poisoned."""
 
-    is_down: bool = False
+    up_at: float = 0.0
     poisoned: str = ""
     taken: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    asked: int = 0
 
     def writing(self, name: str) -> Callable[[], Awaitable[str]]:
         async def write() -> str:
-            self.asked.append(name)
+            self.asked += 1
             await asyncio.sleep(0)
-            if self.is_down or name == self.poisoned:
+            if now() < self.up_at or name == self.poisoned:
                 raise Unavailable("turn_log", "down")
             self.taken.append(name)
             return name.upper()
@@ -34,57 +36,23 @@ class Log:
         return write
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patient_writes, "PAUSE_SECONDS_MIN", 0.001)
-    monkeypatch.setattr(patient_writes, "PAUSE_SECONDS_MAX", 0.01)
-
-
-async def written(
-    writes: PatientWrites, log: Log, *names: str, then: Callable[[], object]
-) -> list[str | BaseException]:
-    """All at once; `then` happens when they have had time to fail. What each returns or raises."""
-
-    async def meanwhile() -> None:
-        await asyncio.sleep(0.05)
-        then()
-
-    async with asyncio.timeout(30):
-        *results, _ = await asyncio.gather(
-            *(writes.write(log.writing(name)) for name in names), meanwhile(), return_exceptions=True
-        )
-    return [one for one in results if one is not None]
-
-
-async def test_what_comes_during_an_outage_is_written_after_it_in_order() -> None:
-    log, outages = Log(is_down=True), list[Unavailable]()
+@in_virtual_time
+async def test_what_comes_during_an_outage_is_written_after_it_in_order_before_what_comes_later() -> None:
+    log, outages = Log(up_at=10.0), list[Unavailable]()
     writes = PatientWrites(outages.append)
 
-    def end() -> None:
-        assert log.taken == []
-        log.is_down = False
+    async def come_late() -> str:
+        await asyncio.sleep(10.0)  # it is up again, and the others pause
+        return await writes.write(log.writing("z"))
 
-    assert await written(writes, log, *"abcde", then=end) == list("ABCDE")
-    assert log.taken == list("abcde")
+    assert await asyncio.gather(*(writes.write(log.writing(name)) for name in "abc"), come_late()) == list("ABCZ")
+    assert log.taken == list("abcz")
+    assert now() <= 10.0 + PAUSE_SECONDS_MAX
     assert outages != []
     assert await writes.write(log.writing("f")) == "F"
 
 
-async def test_what_comes_later_waits_for_what_waits_already() -> None:
-    log = Log(is_down=True)
-    writes = PatientWrites(lambda _: None)
-    late = list[str]()
-
-    async def come() -> None:
-        await asyncio.sleep(0.02)
-        log.is_down = False  # while the others pause
-        late.append(await writes.write(log.writing("z")))
-
-    async with asyncio.timeout(30):
-        await asyncio.gather(*(writes.write(log.writing(name)) for name in "abc"), come())
-    assert log.taken == list("abcz")
-
-
+@in_virtual_time
 async def test_without_an_outage_nobody_waits_for_others() -> None:
     log, writes = Log(), PatientWrites(lambda _: None)
     is_over = asyncio.Event()
@@ -93,28 +61,59 @@ async def test_without_an_outage_nobody_waits_for_others() -> None:
         assert await writes.write(log.writing("a")) == "A"
         is_over.set()
 
-    async with asyncio.timeout(30):
-        await asyncio.gather(writes.write(is_over.wait), come())
+    await asyncio.gather(writes.write(is_over.wait), come())
 
 
-async def test_one_that_is_impossible_holds_the_others_up_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patient_writes, "FIRST_SECONDS_MAX", 0.2)
-    log = Log(is_down=True, poisoned="a")
-
-    def end() -> None:
-        log.is_down = False
-
-    impossible, other = await written(PatientWrites(lambda _: None), log, *"ab", then=end)
+@in_virtual_time
+async def test_one_that_is_impossible_holds_the_others_up_for_a_limited_time() -> None:
+    log, writes = Log(up_at=1.0, poisoned="a"), PatientWrites(lambda _: None)
+    impossible, other = await asyncio.gather(
+        *(writes.write(log.writing(name)) for name in "ab"), return_exceptions=True
+    )
     assert isinstance(impossible, Unavailable)
     assert other == "B"
+    assert FIRST_SECONDS_MAX <= now() <= FIRST_SECONDS_MAX + PAUSE_SECONDS_MAX
 
 
+@in_virtual_time
 async def test_whoever_ends_tries_each_once_more_and_waits_no_longer() -> None:
-    log, writes = Log(is_down=True), PatientWrites(lambda _: None)
-    assert all(isinstance(one, Unavailable) for one in await written(writes, log, *"ab", then=writes.give_up))
-    tried = len(log.asked)
+    log, writes = Log(up_at=math.inf), PatientWrites(lambda _: None)
+    asyncio.get_running_loop().call_later(5.0, writes.give_up)
+    waiting = [writes.write(log.writing(name)) for name in "ab"]
+    assert all(isinstance(one, Unavailable) for one in await asyncio.gather(*waiting, return_exceptions=True))
+    assert now() == 5.0
+    tried = log.asked
     with pytest.raises(Unavailable):
         await writes.write(log.writing("c"))
-    assert len(log.asked) == tried + 1
-    log.is_down = False
+    assert log.asked == tried + 1
+    log.up_at = 0.0
     assert await writes.write(log.writing("d")) == "D"
+
+
+@dataclass
+class Times:
+    """When it was told that turns are recorded, and since when some were missed."""
+
+    told: list[tuple[float, float | None]] = field(default_factory=list)
+
+    async def beat(self, *, missed_since: float | None = None) -> None:
+        self.told.append((now(), missed_since))
+        if len(self.told) == 2:
+            raise Unavailable("turn_log", "down")
+
+
+@in_virtual_time
+async def test_a_gap_is_told_with_the_next_beat_that_is_written() -> None:
+    times = Times()
+    beats = RecordingBeats(times, now)  # type: ignore[arg-type]
+    asyncio.get_running_loop().call_later(1.5 * BEAT_SECONDS, beats.miss)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(4.5 * BEAT_SECONDS):
+            await beats.run()
+    missed_at = 1.5 * BEAT_SECONDS
+    assert times.told == [
+        (1 * BEAT_SECONDS, None),
+        (2 * BEAT_SECONDS, missed_at),
+        (3 * BEAT_SECONDS, missed_at),
+        (4 * BEAT_SECONDS, None),
+    ]

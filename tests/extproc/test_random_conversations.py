@@ -1,7 +1,6 @@
-"""Random trees of edits: the record is what was said, and what is recalled is what still holds.
+"""Random conversations: the record is what was said, each exchange once, and what is recalled is what still holds.
 
-Requests of `random_talkers` go through the reply side and the recorder into a real turn log, learning through a real
-worker with a reader without a model.
+Requests go through the reply side and the recorder into a real turn log, which is away between the phases of a life.
 """
 
 from __future__ import annotations
@@ -10,106 +9,123 @@ import asyncio
 import json
 import random
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from learning_parts import Bench
+from prometheus_client import CollectorRegistry
 from random_talkers import Said, Tab, Talker, check_record, messages_of
-from turn_logs import DEPLOYMENTS, START, Process
+from turn_logs import DEPLOYMENTS, ManualClock, Process
 
 from extproc import sent_again
-from extproc.exchange import CloseTurn, OpenTurn
+from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
 from extproc.identity import IdentityMode
 from extproc.observe import Observation
 from extproc.recorder import TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.server import contained
 from memory.model import MemoryStatus, TurnStatus
-from memory.ports import TurnLog
+from memory.runtime.metrics import Metrics
 
-LIVES = [
-    pytest.param("sqlite", 100, marks=pytest.mark.full("trees of about ten requests, each with its own commit")),
-    pytest.param("sqlite", 1_000, marks=pytest.mark.soak("a thousand trees")),
-    pytest.param("redis", 400, marks=pytest.mark.soak("four hundred trees")),
-]
-TREES_PER_USER = 4
-USERS_AT_ONCE = 25
-PHASES = 4  # after each of them we learn, there is an outage, and every process starts again
+PHASES = 4  # between two of them there is an outage, and every process starts again
 OUTAGE_SECONDS = 600.0
-ACTS_PER_PHASE = 2
-HEADERS = [(":method", b"POST"), (":path", b"/v1/chat/completions")]
+TREES_PER_USER = 4
+USERS_AT_ONCE = 15
+ACTS = 12  # of each user in a phase
+EXAMPLES = (("Is the sky blue in the evening?", "Seldom."), ("Is the grass green in the winter?", "Often."))
+
+
+@pytest.fixture(autouse=True)
+def _no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sent_again, "PATIENCE_SECONDS", (0.0,))
 
 
 @dataclass
 class Proxy:
     """The reply side and the recorder of one process."""
 
-    bench: Bench
+    clock: ManualClock
     recorder: TurnRecorder
-    log: TurnLog
-    ids: Any
+    ids: Iterator[int]
 
-    async def chat(self, user: str, said: Said) -> None:
+    async def exchange(
+        self, user: str, messages: list[dict[str, Any]], answer: str, *, is_failed: bool = False, **options: Any
+    ) -> None:
         turn_id = f"turn-{next(self.ids)}"
         watch = Observation(turn_id=turn_id, mode=IdentityMode.DEVELOPMENT)
-        watch.on_request_headers([*HEADERS, ("x-authz-user-id", user.encode())])
-        body = json.dumps({"messages": messages_of(said)}).encode()
-        self.bench.deployment.clock.now += 1
-        opening = watch.on_request_body(body, is_end=True, at=self.bench.deployment.clock.now)
-        assert isinstance(opening, OpenTurn)
-        begun = self.recorder.open(opening)
+        path = (":path", b"/v1/chat/completions")
+        watch.on_request_headers([(":method", b"POST"), path, ("x-authz-user-id", user.encode())])
+        self.clock.now += 1
+        asked = json.dumps({"messages": messages, **options}).encode()
+        seen = watch.on_request_body(asked, is_end=True, at=self.clock.now)
+        if isinstance(seen, LeaveOut):
+            await self.recorder.start(self.recorder._leave_out(seen))
+            return
+        assert isinstance(seen, OpenTurn)
+        begun = self.recorder.open(seen)
         assert begun is not None
-        link = await begun
-        assert link is not None
-        status = TurnStatus.FAILED if said.is_failed else TurnStatus.CLOSED
-        self.recorder.close(CloseTurn(turn_id, status, said.answer, START), after=begun)
-        while TurnStatus.OPENED in [turn.status async for turn in self.log.turns(user, session_id=link.session_id)]:
-            await asyncio.sleep(0.001)
+        assert await begun is not None
+        status = TurnStatus.FAILED if is_failed else TurnStatus.CLOSED
+        closing = CloseTurn(turn_id, status, answer, self.clock.now)
+        assert await self.recorder.start(self.recorder._close(closing, begun))
+
+    async def chat(self, user: str, said: Said) -> None:
+        await self.exchange(user, messages_of(said), said.answer, is_failed=said.is_failed)
 
 
-@pytest.mark.parametrize(("adapter", "trees"), LIVES)
+@asynccontextmanager
+async def recording(process: Process, clock: ManualClock, ids: Iterator[int]) -> AsyncIterator[Proxy]:
+    metrics = Metrics(CollectorRegistry())
+    recorder = TurnRecorder(process.log, metrics, clock, contained, RecordingPolicy(str, True), None)  # type: ignore[arg-type]
+    async with asyncio.timeout(300), recorder:
+        yield Proxy(clock, recorder, ids)
+
+
+# Trees of edits, with learning
+
+
+@pytest.mark.parametrize(
+    ("adapter", "trees"),
+    [
+        pytest.param("sqlite", 60, marks=pytest.mark.full("trees of about ten requests, each with its own commit")),
+        pytest.param("sqlite", 1_000, marks=pytest.mark.soak("a thousand trees")),
+        pytest.param("redis", 400, marks=pytest.mark.soak("four hundred trees")),
+    ],
+)
 async def test_the_record_is_what_was_said_and_only_the_branches_that_hold_are_recalled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapter: str, trees: int
+    tmp_path: Path, adapter: str, trees: int
 ) -> None:
-    monkeypatch.setattr(sent_again, "PATIENCE_SECONDS", (0.0,))
     kinds: Counter[str] = Counter()
     for first in range(0, trees // TREES_PER_USER, USERS_AT_ONCE):
         folder = tmp_path / str(first)
         folder.mkdir()
         bench = Bench(DEPLOYMENTS[adapter](folder), has_sets=False)
+        clock, ids = bench.deployment.clock, iter(range(1_000_000))
         talkers = [
             Talker(f"u{number}", random.Random(number), [Tab() for _ in range(TREES_PER_USER)])
             for number in range(first, first + USERS_AT_ONCE)
         ]
-        ids = iter(range(1_000_000))
         for _ in range(PHASES):
             async with bench.deployment.start() as process:
-                await phase(bench, process, talkers, ids)
+                async with recording(process, clock, ids) as proxy, asyncio.TaskGroup() as group:
+                    for talker in talkers:
+                        group.create_task(live(talker, proxy))
                 await bench.worker(process).work_off()
                 for talker in talkers:
                     await check(bench, process, talker, kinds)
                     talker.live_through_outage()
-            bench.deployment.clock.now += OUTAGE_SECONDS
+            clock.now += OUTAGE_SECONDS
         kinds["resumed"] += int(bench.count("memproxy_facts_total", outcome="restored"))
     assert min(kinds[kind] for kind in ("abandoned", "filled_in", "resumed", "failed")) > trees / 30
 
 
-async def phase(bench: Bench, process: Process, talkers: list[Talker], ids: Any) -> None:
-    recorder = TurnRecorder(
-        process.log, bench.metrics, bench.deployment.clock, contained, RecordingPolicy(str, True), None
-    )  # type: ignore[arg-type]
-    async with asyncio.timeout(300), recorder:
-        proxy = Proxy(bench, recorder, process.log, ids)
-
-        async def live(talker: Talker) -> None:
-            for _ in range(ACTS_PER_PHASE * TREES_PER_USER):
-                await talker.act(proxy)
-
-        async with asyncio.TaskGroup() as group:
-            for talker in talkers:
-                group.create_task(live(talker))
+async def live(talker: Talker, proxy: Proxy) -> None:
+    for _ in range(2 * TREES_PER_USER):
+        await talker.act(proxy)
 
 
 async def check(bench: Bench, process: Process, talker: Talker, kinds: Counter[str]) -> None:
@@ -125,3 +141,96 @@ async def check(bench: Bench, process: Process, talker: Talker, kinds: Counter[s
     kinds["abandoned"] += sum(not talker.holds(one) for one in said)
     kinds["filled_in"] += sum(turn.status is TurnStatus.FILLED_IN for turn in record)
     kinds["failed"] += sum(one.is_failed for one in said)
+
+
+# Whichever agent, project or part of the history a client sends, and whatever must not be recorded
+
+
+@dataclass
+class Client:
+    """One conversation of one user. `shown`: what the client knows of it; `recorded`: what must be on record."""
+
+    name: str
+    chance: random.Random
+    shown: list[tuple[str, str]] = field(default_factory=list)
+    recorded: list[str] = field(default_factory=list)
+    numbers: int = 0
+
+    def news(self) -> tuple[str, str]:
+        self.numbers += 1
+        said = "Yes." if self.chance.random() < 0.2 else f"I like {self.name}thing{self.numbers} a lot"
+        return said, f"Answer {self.numbers} to {self.name}."
+
+    def miss(self) -> None:
+        for _ in range(self.chance.randrange(3)):
+            self.shown.append(self.news())
+            self.recorded.append(self.shown[-1][0])
+
+    async def act(self, proxy: Proxy) -> None:
+        chance = self.chance
+        said, answer = self.news()
+        history = self.shown[-chance.randrange(2, 6) :] if self.numbers > 3 and chance.random() < 0.3 else self.shown
+        is_kept = said == "Yes." or chance.random() < 0.8
+        scope = chance.choice(({}, {}, {"agent_id": "one"}, {"agent_id": "two"}, {"project_id": "p"}))
+        option = {} if is_kept else chance.choice(({"auto_store": False}, {"enabled": False}))
+        await self.ask(proxy, history, said, answer, memory_context=scope, memory_config=option)
+        self.shown.append((said, answer))
+        self.recorded += [said] if is_kept else []
+
+    async def ask_by_examples(self, proxy: Proxy) -> None:
+        self.numbers += 1
+        self.recorded.append(f"Is {self.name}thing{self.numbers} round?")
+        await self.ask(proxy, EXAMPLES, self.recorded[-1], "Sometimes.")
+
+    async def ask(
+        self, proxy: Proxy, history: Sequence[tuple[str, str]], said: str, answer: str, **options: Any
+    ) -> None:
+        messages = [
+            {"role": role, "content": text}
+            for exchange in (*history, (said,))
+            for role, text in zip(("user", "assistant"), exchange, strict=False)
+        ]
+        await proxy.exchange(self.name, messages, answer, **options)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "users"),
+    [
+        pytest.param("sqlite", 15, marks=pytest.mark.full("lives of fifty requests, each with its own commit")),
+        pytest.param("sqlite", 100, marks=pytest.mark.soak("a hundred lives")),
+        pytest.param("redis cluster", 40, marks=pytest.mark.soak("forty lives on servers")),
+    ],
+)
+async def test_every_exchange_is_recorded_once_and_none_that_must_not_be(
+    tmp_path: Path, adapter: str, users: int
+) -> None:
+    deployment, ids, filled_in = DEPLOYMENTS[adapter](tmp_path), iter(range(1_000_000)), 0
+    clients = [Client(f"u{number}", random.Random(number)) for number in range(users)]
+    for phase in range(PHASES):
+        async with (
+            deployment.start() as process,
+            recording(process, deployment.clock, ids) as proxy,
+            asyncio.TaskGroup() as group,
+        ):
+            for client in clients:
+                group.create_task(talk(client, proxy, is_last=phase == PHASES - 1))
+        if phase < PHASES - 1:
+            deployment.clock.now += OUTAGE_SECONDS
+            for client in clients:
+                client.miss()
+    async with deployment.start() as process:
+        for client in clients:
+            record = [turn async for turn in process.log.turns(client.name)]
+            assert Counter(turn.messages[0].content for turn in record) == Counter(client.recorded)
+            filled_in += sum(turn.status is TurnStatus.FILLED_IN for turn in record)
+    assert filled_in > users
+
+
+async def talk(client: Client, proxy: Proxy, *, is_last: bool) -> None:
+    await client.ask_by_examples(proxy)
+    for _ in range(ACTS):
+        await client.act(proxy)
+    await client.ask_by_examples(proxy)
+    if is_last:
+        client.recorded.append(f"The end of {client.name}.")
+        await client.ask(proxy, client.shown, client.recorded[-1], "Good bye.")

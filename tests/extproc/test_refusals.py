@@ -1,14 +1,18 @@
-"""Which errors of model servers tell the context window, and that nothing a client wrote is taken for one."""
+"""What an upstream's errors tell: its template refuses a note, or a request is too long; and nothing a client wrote."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extproc.identity import Headers, IdentityMode
+from extproc.observe import LengthRefusal, NoteOutcome, Observation
 from extproc.refusals import BODY_BYTES_MAX, context_tokens
+from memory.model import Placement
 
 SAYS = "This model's maximum context length is 4096 tokens. However, "
 
@@ -20,28 +24,12 @@ def nested(message: str, **more: object) -> bytes:
 @pytest.mark.parametrize(
     "body",
     [
-        nested(
-            SAYS + "you requested 100 output tokens and your prompt contains 4090 input tokens, for a total of 4190."
-        ),
-        nested(
-            SAYS + "your request has 5000 input tokens. Please reduce the length of the input messages.", param=None
-        ),
+        nested(SAYS + "your request has 5000 input tokens. Please reduce their number.", param=None),
         nested("this model's maximum context length is 4096 tokens, but the prompt contains 5000 input tokens"),
-        nested(
-            SAYS + "you requested 5000 tokens in the messages",
-            type="invalid_request_error",
-            code="context_length_exceeded",
-        ),
-        json.dumps(
-            {"object": "error", "message": SAYS + "you requested 5000", "type": "BadRequestError", "code": 400}
-        ).encode(),
+        nested(SAYS + "you requested 5000", type="invalid_request_error", code="context_length_exceeded"),
+        json.dumps({"object": "error", "message": SAYS + "you requested 5000", "type": "BadRequestError"}).encode(),
         nested(f"'max_tokens' or 'max_completion_tokens' is too large: 5000. {SAYS}your request has 100 input tokens"),
-        nested(
-            "the request exceeds the available context size",
-            type="exceed_context_size_error",
-            n_prompt_tokens=5000,
-            n_ctx=4096,
-        ),
+        nested("the request exceeds the available context size", type="exceed_context_size_error", n_ctx=4096),
     ],
 )
 def test_a_server_s_own_words_tell_its_window(body: bytes) -> None:
@@ -78,3 +66,103 @@ def test_other_errors_and_what_a_client_wrote_tell_nothing(body: bytes) -> None:
 @given(st.binary(max_size=300))
 def test_whatever_a_server_sends_is_read_without_an_error(body: bytes) -> None:
     assert context_tokens(body) is None
+
+
+# What becomes of a note
+
+
+POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
+
+
+def body(**fields: Any) -> bytes:
+    return json.dumps(
+        {"model": "m", "messages": [{"role": "user", "content": "My budget is 10.000."}], **fields}
+    ).encode()
+
+
+def note_outcome(
+    status: bytes,
+    placement: object = "before_last_user",
+    *,
+    is_recording: bool = True,
+    said: str = "bad request",
+    **fields: Any,
+) -> NoteOutcome | None:
+    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, is_recording=is_recording)
+    watch.on_request_headers(POST)
+    watch.on_request_body(body(**fields), is_end=True, at=1.0)
+    assert watch.note_outcome is None
+    watch.on_response_headers([(":status", status)], {"memory": {"placement": placement}}, at=2.0)
+    watch.on_response_body(json.dumps({"error": {"message": said}}).encode(), is_end=True, at=2.0)
+    return watch.note_outcome
+
+
+def test_a_bad_request_with_a_note_is_a_refusal_and_a_good_one_is_none() -> None:
+    assert note_outcome(b"400") == NoteOutcome("m", Placement.BEFORE_LAST_USER, is_refused=True)
+    assert note_outcome(b"200", "system") == NoteOutcome("m", Placement.SYSTEM, is_refused=False)
+
+
+@pytest.mark.parametrize("status", [b"500", b"422"])
+@pytest.mark.parametrize(
+    "said",
+    ["System message must be at the beginning.", "Jinja Exception: no", "Unexpected role 'system' after role 'user'"],
+)
+def test_a_refusal_in_words_counts_as_one_that_says_400(status: bytes, said: str) -> None:
+    assert note_outcome(status, said=said) == NoteOutcome("m", Placement.BEFORE_LAST_USER, is_refused=True)
+
+
+@pytest.mark.parametrize("status", [b"401", b"429", b"503"])
+def test_overload_and_keys_are_no_refusal_of_messages_whatever_they_name(status: bytes) -> None:
+    assert note_outcome(status, said="Rate limit reached for the chat template project") is None
+
+
+@pytest.mark.parametrize("placement", ["before_last_user", ""])
+@pytest.mark.parametrize("is_recording", [True, False])
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_a_request_that_is_too_long_tells_the_window_and_nothing_about_the_template(
+    placement: str, *, is_recording: bool, is_cut: bool
+) -> None:
+    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, is_recording=is_recording)
+    watch.on_request_headers(POST)
+    watch.on_request_body(body(), is_end=True, at=1.0)
+    watch.on_response_headers([(":status", b"400")], {"memory": {"placement": placement}}, at=2.0)
+    assert not watch.is_idle
+    said = nested(SAYS + "you requested 5000 tokens (4900 in the messages, 100 in the completion).")
+    watch.on_response_body(said[:50], is_end=False, at=2.0)
+    watch.on_response_body(said[50:], is_end=not is_cut, at=2.0)
+    watch.on_end(at=2.0)
+    assert watch.is_idle
+    assert watch.length_refusal == LengthRefusal("m", 4096)
+    assert watch.note_outcome is None
+
+
+def test_a_refusal_whose_text_never_comes_counts_against_the_template_as_before() -> None:
+    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, is_recording=False)
+    watch.on_request_headers(POST)
+    watch.on_request_body(body(), is_end=True, at=1.0)
+    watch.on_response_headers([(":status", b"400")], {"memory": {"placement": "system"}}, at=2.0)
+    watch.on_end(at=3.0)
+    assert watch.note_outcome == NoteOutcome("m", Placement.SYSTEM, is_refused=True)
+    assert watch.length_refusal is None
+
+
+@pytest.mark.parametrize("status", [b"401", b"422", b"429", b"500", b"302", b""])
+def test_other_failures_say_nothing_about_a_note(status: bytes) -> None:
+    assert note_outcome(status) is None
+
+
+@pytest.mark.parametrize("placement", ["", None, 1.0, "elsewhere", ["system"]])
+def test_a_request_without_a_note_of_ours_is_not_judged(placement: object) -> None:
+    assert note_outcome(b"400", placement) is None
+
+
+def test_a_note_is_judged_where_nothing_is_recorded_but_not_where_memory_is_off() -> None:
+    loop = [
+        *json.loads(body())["messages"],
+        {"role": "assistant", "tool_calls": [{}]},
+        {"role": "tool", "content": "x"},
+    ]
+    assert note_outcome(b"400", memory_config={"auto_store": False}) is not None
+    assert note_outcome(b"400", messages=loop) is not None
+    assert note_outcome(b"400", is_recording=False) is not None
+    assert note_outcome(b"400", memory_config={"enabled": False}) is None

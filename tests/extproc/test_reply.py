@@ -1,10 +1,11 @@
-"""What a reply says, in all the shapes that servers give it."""
+"""What a reply says, in all the shapes that servers give it, event streams among them."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from extproc.reply import (
     read_reply,
     without_reasoning,
 )
+from extproc.sse import events
 from memory.model import TurnStatus
 
 JSON: Headers = [("content-type", b"application/json")]
@@ -41,18 +43,12 @@ DONE = b"data: [DONE]\n\n"
 STOP = chunk({}, finish_reason="stop")
 
 
-def test_a_whole_answer_is_read() -> None:
-    assert read_reply(200, JSON, whole({"role": "assistant", "content": "Hello"})) == Reply(
-        TurnStatus.CLOSED, text="Hello", model="m", finish_reason="stop"
-    )
-
-
-def test_a_streamed_answer_is_put_together() -> None:
+def test_a_whole_answer_is_read_and_a_streamed_one_put_together() -> None:
+    reply = Reply(TurnStatus.CLOSED, text="Héllo", model="m", finish_reason="stop")
+    assert read_reply(200, JSON, whole({"role": "assistant", "content": "Héllo"})) == reply
     usage = b'data: {"model":"m","choices":[],"usage":{"total_tokens":3}}\n\n'
     body = chunk({"role": "assistant", "content": ""}) + chunk({"content": "Hé"}) + chunk({"content": "llo"}) + STOP
-    assert read_reply(200, STREAM, b": hi\n\n" + body + usage + DONE) == Reply(
-        TurnStatus.CLOSED, text="Héllo", model="m", finish_reason="stop", is_done=True
-    )
+    assert read_reply(200, STREAM, b": hi\n\n" + body + usage + DONE) == replace(reply, is_done=True)
 
 
 @pytest.mark.parametrize("headers", [JSON, STREAM, [], [("content-type", b"text/plain")]])
@@ -89,10 +85,6 @@ def test_an_error_inside_a_success_failed(event: bytes) -> None:
     assert (reply.status, reply.text) == (TurnStatus.FAILED, "")
 
 
-def test_an_error_that_is_null_is_none() -> None:
-    assert read_reply(200, JSON, whole({"content": "Hello"}, error=None)).text == "Hello"
-
-
 def test_tool_calls_are_no_answer_even_with_words_beside_them() -> None:
     call = [{"index": 0, "function": {"name": "f", "arguments": ""}}]
     reply = read_reply(200, JSON, whole({"content": "Let me look.", "tool_calls": call}))
@@ -102,11 +94,14 @@ def test_tool_calls_are_no_answer_even_with_words_beside_them() -> None:
     assert (reply.text, reply.has_tool_calls, reply.finish_reason) == ("", True, "tool_calls")
 
 
-def test_an_empty_list_of_tool_calls_is_none() -> None:
-    assert read_reply(200, JSON, whole({"content": "Hello", "tool_calls": [], "function_call": None})).text == "Hello"
+def test_an_empty_list_of_tool_calls_or_an_error_that_is_null_is_none() -> None:
+    message = {"content": "Hello", "tool_calls": [], "function_call": None}
+    assert read_reply(200, JSON, whole(message, error=None)).text == "Hello"
 
 
-def test_of_several_choices_the_first_with_text_counts() -> None:
+def test_of_several_choices_the_first_with_text_counts_and_its_parts_are_joined() -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}]
+    assert read_reply(200, JSON, whole({"content": parts})).text == "a\nb"
     assert read_reply(200, JSON, whole({"content": None}, {"content": "B"}, {"content": "C"})).text == "B"
     stream = chunk({"content": "B"}, index=1) + chunk({"content": "A"}) + chunk({"content": "b"}, index=1) + STOP
     assert read_reply(200, STREAM, stream + DONE).text == "A"
@@ -134,11 +129,6 @@ def test_only_a_think_block_at_the_beginning_is_reasoning(text: str, answer: str
     assert without_reasoning(text) == answer
 
 
-def test_content_in_parts_is_joined() -> None:
-    parts = [{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}]
-    assert read_reply(200, JSON, whole({"content": parts})).text == "a\nb"
-
-
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -156,14 +146,11 @@ def test_what_we_cannot_read_closes_the_turn_without_an_answer(body: bytes, reas
     assert read_reply(200, JSON, body) == Reply(TurnStatus.CLOSED, reason=reason)
 
 
-def test_an_event_that_is_not_json_hides_no_other() -> None:
-    body = b"data: ping\n\n" + chunk({"content": "Hello"}) + b'data: {"choices":5}\n\n' + DONE
-    assert read_reply(200, STREAM, body).text == "Hello"
-
-
-def test_broken_characters_cost_no_more_than_themselves() -> None:
+def test_broken_characters_and_events_cost_no_more_than_themselves() -> None:
     event = b'data: {"choices":[{"index":0,"delta":{"content":"a\\ud83d\xffb"}}]}\n\n'
-    assert read_reply(200, STREAM, event + DONE).text == "a\ufffd\ufffdb"
+    assert (
+        read_reply(200, STREAM, b"data: ping\n\n" + event + b'data: {"choices":5}\n\n' + DONE).text == "a\ufffd\ufffdb"
+    )
 
 
 def _raw_deflate(body: bytes) -> bytes:
@@ -229,3 +216,35 @@ def test_a_buffer_keeps_what_came_up_to_its_bound_and_past_it_both_ends() -> Non
 @given(st.integers(200, 299), st.sampled_from(["", "gzip", "deflate", "br"]), st.binary())
 def test_no_reply_raises(status: int, coding: str, body: bytes) -> None:
     assert read_reply(status, [("content-encoding", coding.encode())], body).status in TurnStatus
+
+
+# The events of a stream
+
+
+@pytest.mark.parametrize(
+    ("body", "payloads"),
+    [
+        (b"", []),
+        (b"\n\n\n", []),
+        (b"data: one\ndata: two\n\n", [b"one\ntwo"]),
+        (b": keep-alive\n\nevent: x\nid: 1\nretry: 5\n\ndata: one\n\n", [b"one"]),
+        (b": hi\ndata: one\n: hi\ndata: two\n\n", [b"one\ntwo"]),
+        (b"data:one\n\ndata:  two \n\n", [b"one", b" two "]),
+        (b"data\n\ndata:\n\n", [b"", b""]),
+        (b"database: no\n\ndata : no\n\n data: no\n\n", []),
+        (b"\xef\xbb\xbfdata: one\n\n", [b"one"]),
+        (b"data: one\n\ndata: [DONE]", [b"one", b"[DONE]"]),
+        (b"data: one\n\ndata: [DONE]\n", [b"one", b"[DONE]"]),
+        ("data: é\u2028ü\n\n".encode(), ["é\u2028ü".encode()]),
+    ],
+)
+def test_the_data_of_each_event_is_found(body: bytes, payloads: list[bytes]) -> None:
+    assert list(events(body)) == payloads
+
+
+@given(
+    st.lists(st.text(st.characters(exclude_characters="\r\n", codec="utf-8"))), st.sampled_from(["\n", "\r\n", "\r"])
+)
+def test_what_was_sent_is_what_is_read(sent: list[str], end: str) -> None:
+    body = "".join(f"data: {payload}{end}{end}" for payload in sent)
+    assert list(events(body.encode())) == [payload.encode() for payload in sent]

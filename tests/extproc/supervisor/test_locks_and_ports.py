@@ -10,13 +10,17 @@ import socket
 import stat
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from extproc.supervisor import locks_and_ports
 from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, run_folder, wait_for_lock
+from extproc.supervisor.supervisor import claimed
+from memory.settings import Settings
 
+NOBODY = "http://127.0.0.1:9"  # nothing answers there, and nothing has to
 HOLDER = """
 import sys, time
 from pathlib import Path
@@ -36,9 +40,8 @@ def hold(folder: Path) -> tuple[subprocess.Popen[str], Path]:
 
 def end(holder: subprocess.Popen[str]) -> None:
     holder.kill()
-    holder.wait(10)
-    assert holder.stdout is not None
-    holder.stdout.close()
+    with holder:  # which waits, and closes its output
+        pass
 
 
 def test_a_data_directory_is_made_private_and_belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
@@ -62,19 +65,16 @@ def test_a_data_directory_that_cannot_be_one_says_so(tmp_path: Path) -> None:
             pass
 
 
-def test_the_run_folder_is_short_private_and_gone_at_the_end() -> None:
-    with run_folder() as folder:
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        assert len(os.fsencode(folder / "filter-99.sock")) <= locks_and_ports.SOCKET_PATH_BYTES_MAX
-    assert not folder.exists()
-
-
-def test_a_long_temporary_folder_is_not_used_for_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_run_folder_is_short_private_and_gone_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the temporary folder is too long for sockets."""
     long = tmp_path / ("x" * 90)
     long.mkdir()
-    monkeypatch.setattr(locks_and_ports.tempfile, "tempdir", str(long))
-    with run_folder() as folder:
-        assert folder.parent == Path("/tmp")
+    for temporary in (None, str(long)):
+        monkeypatch.setattr(locks_and_ports.tempfile, "tempdir", temporary)
+        with run_folder() as folder:
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+            assert len(os.fsencode(folder / "filter-99.sock")) <= locks_and_ports.SOCKET_PATH_BYTES_MAX
+        assert not folder.exists()
 
 
 def test_the_folder_of_a_dead_run_is_cleaned_up_and_that_of_a_living_one_is_not(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_lock_that_is_still_held_is_waited_for_and_then_complained_about(tmp_p
         wait_for_lock(lock, seconds=0.1)
     signal.signal(signal.SIGALRM, lambda *_: os.close(descriptor))
     signal.setitimer(signal.ITIMER_REAL, 0.2)
-    wait_for_lock(lock, seconds=5)
+    wait_for_lock(lock, seconds=60)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
@@ -119,16 +119,11 @@ def test_a_reserved_port_is_free_for_our_part_only() -> None:
 
 
 def test_nobody_draws_a_reserved_port() -> None:
-    with reserve_port("127.0.0.1", 0, setting="port") as reserved:
-        drawn = []
-        for _ in range(200):
-            other = socket.socket()
+    with reserve_port("127.0.0.1", 0, setting="port") as reserved, ExitStack() as drawn:
+        others = [drawn.enter_context(socket.socket()) for _ in range(200)]
+        for other in others:
             other.bind(("127.0.0.1", 0))
-            drawn.append(other)
-        numbers = {other.getsockname()[1] for other in drawn}
-        for other in drawn:
-            other.close()
-        assert reserved.getsockname()[1] not in numbers
+        assert reserved.getsockname()[1] not in {other.getsockname()[1] for other in others}
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
@@ -136,3 +131,17 @@ def test_an_address_of_another_machine_is_refused() -> None:
         with pytest.raises(CannotStart, match=f"host: {host} is not an address of this machine") as refused:
             reserve_port(host, 0, setting="host")
         assert "port" not in str(refused.value)
+
+
+@pytest.mark.parametrize("milvus_uri", ["", NOBODY])
+def test_the_address_of_an_earlier_run_s_store_is_gone(tmp_path: Path, milvus_uri: str) -> None:
+    """It was killed. By what it left, files of the directory would be taken for those of the server."""
+    ports = dict.fromkeys(("port", "api_port", "metrics_port", "envoy_admin_port"), 0)
+    settings = Settings(data_dir=str(tmp_path), milvus_uri=milvus_uri, upstream=NOBODY, **ports)
+    settings.milvus_uri_file.write_text("http://127.0.0.1:19530")
+    with claimed(settings) as run:
+        if milvus_uri:
+            assert not settings.milvus_uri_file.exists()
+        else:
+            assert settings.milvus_uri_file.read_text() == run.settings.milvus_uri
+    assert not settings.milvus_uri_file.exists()

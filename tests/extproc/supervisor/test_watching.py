@@ -1,27 +1,33 @@
-"""What the supervisor sees of its parts, and what it shows: probes, the metrics page, the plan of a run."""
+"""What the supervisor sees of its parts, and what is shown of them: probes, metrics, the plan of a run."""
 
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+import time
 from pathlib import Path
 
 import httpx
 import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
+from served_app import served
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from extproc.supervisor import probes, process_specs
+from extproc.supervisor.locks_and_ports import reserve_port
 from extproc.supervisor.metrics_endpoint import AggregatedMetrics, MetricsEndpoint, forget_process
 from extproc.supervisor.process_specs import Ports, RunPaths
+from memory.cli import main
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
+from memory.settings.loader import from_process
 
 PORTS = Ports(proxy=8080, api=8081, envoy_admin=9901, metrics=9464, milvus=19530, model=8000)
 COUNTING = """
@@ -72,11 +78,11 @@ def test_an_address_is_read_from_whatever_names_it(url: str, expected: tuple[str
 async def test_a_part_that_is_not_there_or_says_nothing_does_not_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probes, "PROBE_SECONDS", 0.2)
-    assert not await probes.filter_serves(f"unix:{tmp_path}/nobody.sock")
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
         host, port = silent.getsockname()
         assert await probes.accepts_connections(host, port)
+        monkeypatch.setattr(probes, "PROBE_SECONDS", 0.2)
+        assert not await probes.filter_serves(f"unix:{tmp_path}/nobody.sock")
         assert not await probes.answers_http((host, port), "/health")
         assert not await probes.milvus_answers(f"http://{host}:{port}")
         assert not await probes.envoy_sees_all((host, port), endpoints_of=frozenset())
@@ -85,28 +91,12 @@ async def test_a_part_that_is_not_there_or_says_nothing_does_not_work(
     assert not await probes.milvus_answers(f"http://{host}:{port}")
 
 
-class _Unwell(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(503)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
-        return
-
-
-@contextmanager
-def unwell() -> Iterator[tuple[str, int]]:
-    with HTTPServer(("127.0.0.1", 0), _Unwell) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield ("127.0.0.1", server.server_port)
-        server.shutdown()
-        thread.join()
-
-
 async def test_a_part_that_says_it_is_unwell_does_not_work() -> None:
-    with unwell() as where:
-        assert not await probes.answers_http(where, "/health")
+    async def unwell(_: Request) -> Response:
+        return Response(status_code=503)
+
+    with served(Starlette(routes=[Route("/health", unwell)])) as port:
+        assert not await probes.answers_http(("127.0.0.1", port), "/health")
 
 
 def counted(folder: Path, turns: int) -> int:
@@ -131,7 +121,7 @@ def test_the_page_adds_up_all_processes_and_adds_what_the_supervisor_and_envoy_k
         lines = httpx.get(f"{url}/metrics").text.splitlines()
         assert 'memproxy_part_up{part="api"} 1.0' in lines
         assert 'memproxy_turns_total{status="closed"} 7.0' in lines
-        assert [line for line in lines if line.startswith("# TYPE memproxy_turns ")].__len__() <= 1
+        assert sum(line.startswith("# TYPE memproxy_turns ") for line in lines) <= 1
         assert "memproxy_recall_in_flight 4.0" in lines
         assert "envoy_says 1" in lines
 
@@ -139,6 +129,46 @@ def test_the_page_adds_up_all_processes_and_adds_what_the_supervisor_and_envoy_k
         lines = httpx.get(f"{url}/metrics").text.splitlines()
         assert "memproxy_recall_in_flight 2.0" in lines  # what a dead process had under way is over
         assert 'memproxy_turns_total{status="closed"} 7.0' in lines  # what it counted happened
+
+
+@pytest.mark.full("starts a worker")
+def test_a_part_alone_as_in_a_container_shows_its_metrics_where_it_is_told_to(tmp_path: Path) -> None:
+    with reserve_port("127.0.0.1", 0, setting="metrics_port") as reserved:
+        port = reserved.getsockname()[1]
+        environment = {
+            "PATH": os.defpath,
+            "MEMPROXY_DATA_DIR": str(tmp_path),
+            "MEMPROXY_MODELS_DIR": str(from_process(None, {}).models_path),  # else it would make them ready first
+            "MEMPROXY_RUN_DIR": str(tmp_path),
+            "MEMPROXY_MILVUS_URI": "http://127.0.0.1:9",
+            "MEMPROXY_METRICS_HOST": "127.0.0.1",
+            "MEMPROXY_METRICS_PORT": str(port),
+        }
+        command = [Path(sys.executable).with_name("memproxy"), "worker"]
+        worker = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        try:
+            until, page = time.monotonic() + 120, ""
+            while "memproxy_turns" not in page and time.monotonic() < until:
+                try:
+                    page = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+                except httpx.TransportError:
+                    time.sleep(0.2)
+        finally:
+            worker.terminate()
+            worker.wait(60)
+    assert "memproxy_turns" in page
+
+
+def test_a_part_that_is_told_nothing_shows_its_metrics_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = list[tuple[str, int]]()
+
+    async def ends(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr(main, "_show_metrics", lambda *where: shown.append(where))
+    for host in ("", "127.0.0.1"):
+        main.run_part(ends, Settings(metrics_host=host, metrics_port=9464))
+    assert shown == [("127.0.0.1", 9464)]
 
 
 def planned(settings: Settings, tmp_path: Path, **owns: bool) -> dict[str, process_specs.ProcessSpec]:
@@ -150,13 +180,8 @@ def planned(settings: Settings, tmp_path: Path, **owns: bool) -> dict[str, proce
 
 def test_there_are_as_many_filters_and_workers_as_asked_for_each_filter_on_its_own_socket(tmp_path: Path) -> None:
     plan = planned(Settings(upstream="http://127.0.0.1:8000", filters=3, workers=2), tmp_path)
-    assert {name for name in plan if name.startswith(("filter", "worker"))} == {
-        "filter-0",
-        "filter-1",
-        "filter-2",
-        "worker-0",
-        "worker-1",
-    }
+    several = [name for name in plan if name.startswith(("filter", "worker"))]
+    assert sorted(several) == ["filter-0", "filter-1", "filter-2", "worker-0", "worker-1"]
     assert len({plan[f"filter-{number}"].command.argv for number in range(3)}) == 3
 
 
@@ -195,12 +220,7 @@ def test_what_a_request_needs_is_stopped_before_what_it_stands_on(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("host", "line"),
-    [
-        ("127.0.0.1", "ready http://127.0.0.1:8080"),
-        ("::1", "ready http://[::1]:8080"),
-        ("[::1]", "ready http://[::1]:8080"),
-    ],
+    ("host", "line"), [("127.0.0.1", "ready http://127.0.0.1:8080"), ("::1", "ready http://[::1]:8080")]
 )
 def test_the_ready_line_is_a_url(tmp_path: Path, host: str, line: str) -> None:
     told = process_specs.settings_of_run(Settings(host=host), RunPaths(tmp_path, tmp_path), PORTS)

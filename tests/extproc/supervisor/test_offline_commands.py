@@ -1,4 +1,4 @@
-"""`memproxy reembed` as a command: what it prints, what it refuses, and what it leaves when a part is away."""
+"""Commands that have the data for themselves: what they print, what they refuse, and what they leave when cut short."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ from milvus_lite_server import MilvusLiteServer
 from reembed_command import OLD, Place, stored
 
 from extproc.supervisor.locks_and_ports import data_directory
+from memory.adapters.file_scan import scanned
 from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sqlite.erasures import SqliteErasures
 from memory.model import VectorOrigin
+from memory.ports import MemoryFilter
+from memory.ports.erasures import ErasureRequest
 
 DIMENSION = 24
 NEW = VectorOrigin("the new one", DIMENSION)
+USER = "user-who-leaves-7f3a"
+commands = pytest.mark.full("runs of commands, each a start")
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +40,7 @@ def place(filled: Place, tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-@pytest.mark.full("runs of the command, each a start")
+@commands
 async def test_a_dry_run_says_how_many_and_how_long_and_the_run_does_it_and_says_so(place: Place) -> None:
     snapshot = place.data / "snapshots" / "of-somebody"
     snapshot.parent.mkdir()
@@ -56,14 +62,7 @@ async def test_a_dry_run_says_how_many_and_how_long_and_the_run_does_it_and_says
     assert len(await place.records(NEW, "ann")) == 120
 
 
-@pytest.mark.full("runs of the command, each a start")
-async def test_another_model_with_vectors_of_the_same_length_is_another_model(place: Place) -> None:
-    async with running_foreign_embeddings(dimension=OLD.dimension) as server:
-        place.configure(server.url, OLD.dimension)
-        assert (await place.run("--json")).shown["embedded"] == 120
-
-
-@pytest.mark.full("runs of the command, each a start")
+@commands
 async def test_it_refuses_to_run_beside_an_up_or_a_part_that_runs_alone(place: Place) -> None:
     place.configure("http://127.0.0.1:1", DIMENSION)
     with data_directory(place.data):
@@ -77,22 +76,20 @@ async def test_it_refuses_to_run_beside_an_up_or_a_part_that_runs_alone(place: P
     assert len(await place.records(OLD, "ann")) == 120
 
 
-async def test_a_data_directory_that_is_not_there_is_named_and_not_made(tmp_path: Path) -> None:
+async def test_where_there_is_nothing_it_is_named_and_not_made(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.configure("http://127.0.0.1:1", DIMENSION)
     refused = await place.run()
     assert refused.code == 2
     assert str(place.data) in refused.stderr
     assert not place.data.exists()
+    place.data.mkdir()
+    assert (await place.run(part="compact")).stdout == "nothing to do: there is no turn log yet\n"
 
 
-@pytest.mark.full("runs of the command, each a start")
-async def test_a_milvus_that_is_away_or_whose_disk_is_full_loses_nothing(place: Place) -> None:
+@commands
+async def test_a_milvus_whose_disk_is_full_loses_nothing(place: Place) -> None:
     async with running_foreign_embeddings(dimension=DIMENSION) as embeddings:
-        place.configure(embeddings.url, DIMENSION, milvus_uri="http://127.0.0.1:1")
-        away = await place.run()
-        assert away.code == 1
-        assert "milvus is unavailable" in away.stderr
         server = MilvusLiteServer(place.data / "milvus")
         server.start()
         try:
@@ -111,7 +108,7 @@ async def test_a_milvus_that_is_away_or_whose_disk_is_full_loses_nothing(place: 
     assert len(await place.records(NEW, "ann")) == 120
 
 
-@pytest.mark.full("runs of the command, each a start")
+@commands
 async def test_a_part_that_embeds_otherwise_ends_at_its_start_and_the_doctor_says_why(place: Place) -> None:
     server = MilvusLiteServer(place.data / "milvus")
     server.start()
@@ -128,3 +125,45 @@ async def test_a_part_that_embeds_otherwise_ends_at_its_start_and_the_doctor_say
                     assert words in said
     finally:
         server.kill()
+
+
+async def erase(place: Place) -> None:
+    """The rows are gone, and bytes of them are in the files of the store and of the turn log."""
+    await place.fill(*stored(40, user_id=USER), *stored(20, user_id="bob"))
+    async with place.store(OLD) as store:
+        await store.delete(USER, await store.ids(MemoryFilter(USER, status=None, with_raw=True)))
+    async with SqliteDatabase(place.data / "turns.sqlite") as database:
+        for number in range(50):
+            words = f"{USER} said number {number} " * 100
+            await database.write(
+                lambda c, words=words: c.execute("INSERT INTO opted_out_users VALUES (?, 1.0)", (words,))
+            )
+        await database.write(lambda c: c.execute("DELETE FROM opted_out_users"))
+        await SqliteErasures(database).begun(USER, ErasureRequest("e1", 1.0, 1.0, {"memories": 40}))
+
+
+@commands
+async def test_compact_ends_erasures_that_wait_for_a_rewriting_and_loses_nothing(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.data.mkdir()
+    place.configure("http://127.0.0.1:9", OLD.dimension, model=OLD.model)
+    await erase(place)
+    assert {Path(one).parts[0] for one in scanned([place.data], [USER])[2]} >= {"milvus"}
+    dry = (await place.run("--dry-run", "--json", part="compact")).shown
+    assert (dry["is_dry_run"], dry["erasures"]) == (True, 1)
+    done = await place.run(part="compact")
+    assert done.code == 0, done.stderr
+    assert "erasures that waited for it: 1" in done.stdout
+    assert "MiB" in done.stderr  # the bar
+    assert scanned([place.data], [USER])[2] == []
+    async with SqliteDatabase(place.data / "turns.sqlite") as database:
+        found = await SqliteErasures(database).get(USER, "e1")
+        assert found is not None
+        assert found.rewritten_at is not None
+        refused = await place.run(part="compact")
+        assert refused.code != 0
+        assert "1 other processes of memproxy" in refused.stderr
+    assert len(await place.records(OLD, "bob")) == 20
+    again = (await place.run("--json", part="compact")).shown
+    assert again["erasures"] == 0
+    assert again["turns_sqlite_bytes"]["before"] == again["turns_sqlite_bytes"]["after"]
