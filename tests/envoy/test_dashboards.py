@@ -113,7 +113,7 @@ def test_every_panel_shows_figures(busy: PrometheusServer, shared_product: Produ
         return not empty()
 
     with suppress(AssertionError):  # what is still missing then says more
-        eventually(is_full_after_use, seconds=60, every=1.0)
+        eventually(is_full_after_use, every=1.0)
     assert empty() == {}
 
 

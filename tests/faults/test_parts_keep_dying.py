@@ -103,7 +103,7 @@ def victims(
         started, redis = stack.enter_context(running)
         if redis is not None:
             servers[REDIS] = redis
-        eventually(lambda: is_whole(started), seconds=60)
+        eventually(lambda: is_whole(started))
         for user in users():
             assert started.chat(FACT, user).status_code == 200
         for user in users():
@@ -151,9 +151,9 @@ def test_parts_that_keep_dying_fail_no_chat_and_lose_and_double_nothing(
     assert {blow.part for blow in blows} == set(victims.parts), "not all were hit: the test shows little"
     assert load.failures == {}
     assert [blow for blow in blows if blow.part == REDIS and blow.until - blow.at > REDIS_SECONDS_MAX] == []
-    eventually(lambda: answers(product), seconds=60)
+    eventually(lambda: answers(product))
     for user in users():
-        eventually(lambda user=user: product.flush(user)["pending"] == 0, seconds=120)
+        eventually(lambda user=user: product.flush(user)["pending"] == 0)
         assert product.flush(user)["failed"] == 0
         assert_kept_once(user, [chat for chat in load.chats if chat.user == user], blows, kept_of(product, user))
 
@@ -171,11 +171,11 @@ def strike(victims: Victims, signs: Sequence[signal.Signals], *, seconds: float)
     chance, until, blows = random.Random(SEED), time.monotonic() + seconds, list[Blow]()
     for part, sign in zip(itertools.cycle(victims.parts), itertools.cycle(signs)):
         time.sleep(EVERY_SECONDS)
-        eventually(lambda: is_whole(victims.product), seconds=90)
+        eventually(lambda: is_whole(victims.product))
         if time.monotonic() > until and len(blows) >= len(victims.parts):
             return blows
         if part not in victims.servers:
-            eventually(lambda part=part: victims.product.children(part), seconds=60)
+            eventually(lambda part=part: victims.product.children(part))
         at = time.monotonic()
         victims.hit(part, sign, chance)
         blows.append(Blow(part, sign, at, time.monotonic()))

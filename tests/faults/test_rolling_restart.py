@@ -79,7 +79,7 @@ def product(two: TwoOfEach) -> Product:
 
 def warm(product: Product) -> None:
     """Both filters hold the users, as they do when these talk."""
-    eventually(lambda: is_whole(product), seconds=60)
+    eventually(lambda: is_whole(product))
     for user in USERS:
         for _ in range(6):
             assert product.ask(QUESTION, user).headers["x-memory-status"] == "used"
@@ -191,7 +191,7 @@ def refuses_connections(port: int) -> bool:
 
 def test_what_one_filter_recorded_is_learnt_and_seen_by_the_other(product: Product) -> None:
     """Envoy chooses the filter: questions go on until both have answered, of which one knew nothing."""
-    eventually(lambda: is_whole(product), seconds=60)
+    eventually(lambda: is_whole(product))
     user, question = "traveller", "Which city do I fly to in May?"
     for _ in range(6):
         product.chat(question, user)  # both filters know this user, without the fact
@@ -225,7 +225,7 @@ def test_a_killed_filter_costs_memory_only_for_what_it_was_working_on(product: P
         with_pid(victim, signal.SIGKILL)
         killed = time.monotonic()
         time.sleep(2 * LOAD_SECONDS)
-        eventually(lambda: is_whole(product), seconds=60)
+        eventually(lambda: is_whole(product))
     assert load.failures == {}
     is_remembering(load, none_max=len(USERS))
     assert all(abs(chat.began - killed) < 1 for chat in load.without_memory() if chat.memory == "none")
@@ -243,7 +243,7 @@ def test_a_part_that_stands_still_fails_no_chat(product: Product, part: str) -> 
             time.sleep(STILL_SECONDS)
         finally:
             with_pid(stopped, signal.SIGCONT)
-        eventually(lambda: is_whole(product), seconds=60)
+        eventually(lambda: is_whole(product))
         time.sleep(LOAD_SECONDS)
     assert load.failures == {}
     without = [chat for chat in load.without_memory() if chat.memory != "unavailable"]

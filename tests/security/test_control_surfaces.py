@@ -60,9 +60,9 @@ def test_an_envoy_without_its_listener_is_started_again(shared_product: Product,
             return False
         return answer.status_code == 200 and product.children("envoy -c") not in ([], [envoy])
 
-    assert eventually(has_begun, seconds=120)
+    assert eventually(has_begun)
 
     def is_served() -> bool:  # by the filter, again
         return product.ask("Where is my boat?", "sailor").headers.get("x-memory-status") in ("empty", "used")
 
-    assert eventually(is_served, seconds=120)
+    assert eventually(is_served)

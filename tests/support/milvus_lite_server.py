@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pymilvus import MilvusClient
 
-from memory.adapters.milvus.connection import MilvusAddress
+from memory.adapters.milvus.connection import CHANNEL_OPTIONS, MilvusAddress
 from memory.model import VectorOrigin
 
 START_SECONDS_MAX = 30.0
@@ -33,7 +33,7 @@ class MilvusLiteServer:
         return MilvusAddress(self.uri, collection, dimension, origin=origin)
 
     def client(self) -> MilvusClient:
-        return MilvusClient(self.uri, timeout=60)  # a busy machine is slow to connect
+        return MilvusClient(self.uri, timeout=60, grpc_options=CHANNEL_OPTIONS)  # a busy machine is slow to connect
 
     @property
     def is_running(self) -> bool:

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_pla
 
 MY_PAGE, OPERATORS_PAGE = "/v1/memory/ui/", "/v1/memory/ui/operator.html"
 CHROMIUM = shutil.which("chromium")
-SECONDS_MAX = 15.0  # until something appears, on a busy machine
+SECONDS_MAX = 60.0  # until something appears: only stops what never does
 OF_VIOLATIONS = """
 window.policyViolations = [];
 addEventListener("securitypolicyviolation", (event) =>

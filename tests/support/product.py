@@ -26,7 +26,7 @@ UNHURRIED = {
     "MEMPROXY_MEMORY_EMBEDDING_TIMEOUT_MS": "350",
     "MEMPROXY_MEMORY_WORKING_SET_PATIENCE_MS": "300",
 }
-PATIENCE_SECONDS = 30.0  # for what happens behind an answer; a busy machine may stand still for seconds
+PATIENCE_SECONDS = 180.0  # for what happens behind an answer: only stops what never happens
 OFF_ROUTE = "guests.example.com"  # where the shared product has no memory
 LATE_TIMES_MAX = 20  # in a row: a machine that others keep busy may be late for seconds
 
