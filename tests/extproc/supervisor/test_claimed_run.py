@@ -31,3 +31,10 @@ def test_the_address_of_an_earlier_run_s_store_is_gone(tmp_path: Path, milvus_ur
         else:
             assert settings.milvus_uri_file.read_text() == run.settings.milvus_uri
     assert not settings.milvus_uri_file.exists()
+
+
+@pytest.mark.parametrize(("uri", "port"), [("unix:/run/milvus.sock", None), ("http://milvus.example:19531", 19531)])
+def test_the_port_of_a_store_is_known_where_it_has_one(tmp_path: Path, uri: str, port: int | None) -> None:
+    settings = Settings(data_dir=str(tmp_path), milvus_uri=uri, upstream=SERVER, port=0, api_port=0, metrics_port=0)
+    with claimed(settings) as run:
+        assert (run.ports.milvus, run.ports.envoy_admin) == (port, None)
