@@ -28,6 +28,7 @@ UNHURRIED = {
 }
 PATIENCE_SECONDS = 30.0  # for what happens behind an answer; a busy machine may stand still for seconds
 OFF_ROUTE = "guests.example.com"  # where the shared product has no memory
+TRUSTED_PAGE = "https://app.example"  # an origin that the shared product trusts
 LATE_TIMES_MAX = 20  # in a row: a machine that others keep busy may be late for seconds
 
 
