@@ -66,6 +66,10 @@ def test_the_run_folder_is_short_private_and_gone_at_the_end() -> None:
     with run_folder() as folder:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert len(os.fsencode(folder / "filter-99.sock")) <= locks_and_ports.SOCKET_PATH_BYTES_MAX
+        descriptor = os.open(folder, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):  # so that what cleans by age leaves it alone
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(descriptor)
     assert not folder.exists()
 
 
