@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,9 @@ from library_parts import library_parts
 from product import Product
 from upstream import RecordingUpstream
 
+from extproc.supervisor.log_lines import LogLines
 from memory.chat.completions import NotAChat, read_chat_request
+from memory.sessions.summaries import prose
 
 JSON = {"content-type": "application/json"}
 DEEP = "[" * 50_000 + "]" * 50_000
@@ -83,6 +86,14 @@ def test_each_chat_of_a_product_passes(shared_product: Product, upstream: Record
         httpx.post(shared_product.url + path, content=body, headers=JSON | ANN, timeout=60)
         assert len(upstream.received) == before + 1
     assert "Traceback" not in shared_product.log()
+
+
+def test_what_a_model_or_a_part_says_is_unusable_and_no_fault_of_ours(capfd: pytest.CaptureFixture[str]) -> None:
+    assert prose.checked(f'{{"title": "x", "summary": {DEEP}}}', []) is None
+    log = LogLines(2, as_json=True)
+    log.write("filter-0", DEEP)
+    log.close()
+    assert json.loads(capfd.readouterr().err) == {"part": "filter-0", "event": DEEP}
 
 
 @pytest.mark.parametrize("body", [DEEP, f'{{"messages": {DEEP}}}', f'{{"memory_context": {DEEP}, "messages": []}}'])

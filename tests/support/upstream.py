@@ -84,7 +84,7 @@ class RecordingUpstream:
             chat = json.loads(body)
             if not isinstance(chat[CHATS[path]], list | str if path == RESPONSES_PATH else list):
                 raise TypeError(CHATS[path])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return JSONResponse({"error": {"message": "bad request"}}, status_code=400)
         if path == RESPONSES_PATH:
             return self._response(chat)
