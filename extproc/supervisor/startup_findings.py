@@ -136,6 +136,7 @@ def _as_in_a_run(settings: Settings) -> Settings:
         upstream=settings.upstream or f"http://{LOOPBACK}:8000",
         port=settings.port or 8080,
         api_port=settings.api_port or 8081,
+        envoy_admin_port=settings.envoy_admin_port or None,  # of its socket, if any is to be chosen
         run_dir=settings.run_dir or "/run",
     )
 
