@@ -78,7 +78,7 @@ def ending_plainly() -> Iterator[None]:
 def running_bare(upstream: str, folder: Path) -> Iterator[int]:
     """An Envoy with our configuration without memory; its port."""
     port, bootstrap = free_port(), folder / "bare.json"
-    plan = BootstrapValues(upstream, (folder / "none.sock",), port=port, admin=free_port())
+    plan = BootstrapValues(upstream, free_port(), (folder / "none.sock",), port=port)
     bootstrap.write_bytes(render_bare(plan))
     envoy = str(Path(sys.executable).parent / "envoy")
     options = ("--disable-hot-restart", "--concurrency", "2", "--log-level", "error")

@@ -248,7 +248,7 @@ def model(
 
 @command(memproxy, "milvus-lite", panel=PARTS)
 def milvus_lite(
-    _: Annotated[Literal["server"], Argument(metavar="server", help="The only thing that it does.")],
+    server: Annotated[Literal["server"], Argument(metavar="server", help="The only thing that it does.")],
     *,
     data_dir: Annotated[Path, Option(help="Folder of its files; one server at a time.")],
     address: Annotated[
@@ -258,6 +258,7 @@ def milvus_lite(
     """Serve the embedded store, as `up` does without --milvus-uri."""
     from extproc.supervisor.milvus_lite import serve
 
+    del server  # its type is its check
     serve(data_dir, address)
 
 

@@ -17,7 +17,7 @@ from hypothesis import settings
 from milvus_kinds import MILVUS_KINDS, RealMilvus, real_milvus
 from milvus_lite_server import MilvusLiteServer
 from milvus_standalone import SERVER_IN_SOAK, MilvusServer
-from product import OFF_ROUTE, Product, running_product
+from product import OFF_ROUTE, TRUSTED_PAGE, Product, running_product
 from trace_collector import TraceCollector, running_collector
 from upstream import RecordingUpstream, running_upstream
 
@@ -130,11 +130,12 @@ def shared_product(
 ) -> Iterator[Product]:
     """One product for all tests that leave it whole: each test uses users of its own.
 
-    As by default, but for what only shows where it is asked for: traces, and a route without memory.
+    As by default, but for what only shows where it is asked for: traces, a route without memory, a trusted page.
     """
     folder = tmp_path_factory.mktemp("product")
     tracing = {"endpoint": trace_collector.url, "sample_ratio": 1.0}
-    settings = {"tracing": tracing, "memory": {"off_routes": [f"{OFF_ROUTE}/"]}}
+    memory = {"off_routes": [f"{OFF_ROUTE}/"], "identity": {"trusted_origins": [TRUSTED_PAGE]}}
+    settings = {"tracing": tracing, "memory": memory}
     (folder / "settings.yaml").write_text(json.dumps(settings))
     with running_product(folder / "data", upstream=shared_upstream.url, config=folder / "settings.yaml") as product:
         yield product

@@ -67,12 +67,12 @@ class BootstrapValues:
     """
 
     upstream: str
+    admin: int | Path
     filter_sockets: tuple[Path, ...] = ()
     filter_addresses: tuple[HostAndPort, ...] = ()
     is_upstream_kept_alive: bool = True
     host: str = "127.0.0.1"
     port: int = 8080
-    admin: int | Path = 9901
     api_port: int = 8081
     api_host: str = "127.0.0.1"
     identity: IdentityMode = IdentityMode.DEVELOPMENT

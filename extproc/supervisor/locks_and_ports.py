@@ -99,18 +99,24 @@ def wait_for_lock(lock: Path, *, seconds: float = ORPHAN_WAIT_SECONDS) -> None:
 
 @contextmanager
 def run_folder() -> Iterator[Path]:
-    """A new short 0700 folder for sockets and files of this run; deleted at the end, as are folders of dead runs."""
+    """A new short 0700 folder for sockets and files of this run; deleted at the end, as are folders of dead runs.
+
+    The folder itself is locked too: what cleans /tmp by age (systemd-tmpfiles) leaves such a folder alone.
+    """
     root = _short_root()
     _remove_stale(root)
     folder = Path(tempfile.mkdtemp(prefix=RUN_FOLDER_PREFIX, dir=root))
     fresh = folder / "lock.new"
     descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    kept = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(kept, fcntl.LOCK_SH)
         fresh.rename(folder / "lock")  # from now on others may treat the folder as in use or stale
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(kept)
         os.close(descriptor)
 
 

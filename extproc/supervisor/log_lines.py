@@ -65,7 +65,7 @@ class LogLines:
 def _as_json(part: str, line: str) -> str:
     try:
         said = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict):
         said = {"event": line}

@@ -7,6 +7,8 @@ command listens on ports only.
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from pathlib import Path
 
 from milvus_lite.adapter.grpc.server import start_server_in_thread
@@ -18,21 +20,25 @@ from extproc.supervisor.locks_and_ports import CannotStart
 THREADS = 1
 CALLS_END_SECONDS = 5.0  # how long calls under way may take once it is told to stop
 SOCKET_MODE = 0o600
+OF_OTHERS = 0o077  # rights that nothing gets which this process makes: its files, and its socket from the first moment
 
 
 def serve(data_dir: Path, address: str) -> None:
-    """Until SIGINT, on which it closes its files. `address`: `unix:PATH` in a folder that others cannot enter, or
-    `HOST:PORT`. Raises `CannotStart`.
+    """Until SIGINT, on which it closes its files, also while it is starting. Call from the main thread of a process of
+    its own. `address`: `unix:PATH` or `HOST:PORT`. Raises `CannotStart`.
     """
+    stopped = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: stopped.set())
+    os.umask(OF_OTHERS)
     host, _, port = address.rpartition(":")
-    server, store, bound = start_server_in_thread(str(data_dir), host=host, port=port, max_workers=THREADS)
     try:
-        if not bound:
-            raise CannotStart(f"the store cannot listen on {address}")
+        server, store, _ = start_server_in_thread(str(data_dir), host=host, port=port, max_workers=THREADS)
+    except RuntimeError as error:  # of gRPC
+        raise CannotStart(f"the store cannot listen on {address}: {error}") from error
+    try:
         if host == "unix":
-            os.chmod(port, SOCKET_MODE)  # noqa: PTH101 - until then its folder keeps others out
-        server.wait_for_termination()
-    except KeyboardInterrupt:
+            Path(port).chmod(SOCKET_MODE)
+        stopped.wait()
         server.stop(grace=CALLS_END_SECONDS).wait()
     finally:
         store.close()

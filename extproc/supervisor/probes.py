@@ -18,17 +18,22 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2
 
+from extproc.supervisor.listener_watch import ListenerSign
+
 Where: TypeAlias = tuple[str, int] | Path
 """Host and port, or a Unix socket."""
 
 PROBE_SECONDS = 2.0
+LISTENER_PATH = "/v1/memory/proxy-alive"  # as in envoy/envoy.yaml
 ANSWER_BYTES_MAX = 1 << 22  # far above Envoy's /clusters with many endpoints
 _MILVUS_VERSION = "/milvus.proto.milvus.MilvusService/GetVersion"
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 
 
-def address_of(url: str) -> tuple[str, int]:
-    """Host and port of an address setting; the default port of its scheme if it names none."""
+def address_of(url: str) -> Where:
+    """The socket of `unix:PATH`, or host and port of an address; the default port of its scheme if it names none."""
+    if url.startswith("unix:"):
+        return Path(url.removeprefix("unix:"))
     parts = urlsplit(url if "://" in url else f"tcp://{url}")
     implied = {"https": 443, "http": 80}.get(parts.scheme, 19530)
     return parts.hostname or "127.0.0.1", parts.port or implied
@@ -45,25 +50,16 @@ async def accepts_connections(host: str, port: int) -> bool:
     return True
 
 
-async def refuses_connections(host: str, port: int) -> bool:
-    """Whether nobody listens there: a busy listener lets others wait, and refuses nobody."""
-    try:
-        async with asyncio.timeout(PROBE_SECONDS):
-            _, writer = await asyncio.open_connection(host, port)
-    except ConnectionRefusedError:
-        return True
-    except (OSError, TimeoutError):
-        return False
-    writer.close()
-    return False
-
-
 async def milvus_answers(uri: str) -> bool:
     """Whether Milvus or Milvus Lite answers a call; a refusal for a missing password counts as an answer."""
-    host, port = address_of(uri)
-    if uri.startswith("https://"):
-        return await accepts_connections(host, port)
-    answer = await _call(uri if uri.startswith("unix:") else f"{host}:{port}", _MILVUS_VERSION, b"")
+    where = address_of(uri)
+    if isinstance(where, Path):
+        target = uri
+    elif uri.startswith("https://"):
+        return await accepts_connections(*where)
+    else:
+        target = "{}:{}".format(*where)
+    answer = await _call(target, _MILVUS_VERSION, b"")
     return answer not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
@@ -136,7 +132,27 @@ class _SocketConnection(http.client.HTTPConnection):
 
 async def listener_answers(where: tuple[str, int]) -> bool:
     """Whether a request through Envoy's listener is answered: Envoy itself is live without one."""
-    return await answers_http(where, "/v1/memory/proxy-alive")
+    return await answers_http(where, LISTENER_PATH)
+
+
+async def seen_listener(where: tuple[str, int]) -> ListenerSign:
+    return await asyncio.to_thread(_seen_listener, where)
+
+
+def _seen_listener(where: tuple[str, int]) -> ListenerSign:
+    connection = _tcp_connection(where)
+    try:
+        connection.request("GET", LISTENER_PATH)
+        connection.getresponse()
+    except ConnectionRefusedError:
+        return ListenerSign.REFUSES
+    except TimeoutError:
+        return ListenerSign.IS_SILENT
+    except (OSError, http.client.HTTPException):
+        return ListenerSign.LIVES
+    finally:
+        connection.close()
+    return ListenerSign.LIVES
 
 
 async def envoy_sees_all(admin: Where, *, endpoints_of: frozenset[str]) -> bool:

@@ -200,9 +200,9 @@ def proxy_address(settings: Settings) -> tuple[str, int]:
 
 
 def envoy_admin(settings: Settings) -> probes.Where:
-    """Where Envoy's admin page is in this run."""
-    port = settings.envoy_admin_port
-    return settings.envoy_admin_socket if port is None else (LOOPBACK, port)
+    """Where Envoy's admin page is asked in this run."""
+    admin = _known_admin(settings)
+    return (LOOPBACK, admin) if isinstance(admin, int) else admin
 
 
 def envoy_arguments(bootstrap_file: Path, threads: int) -> tuple[str, ...]:
@@ -234,7 +234,7 @@ def bootstrap_values(
         filter_addresses=filter_addresses,
         host=settings.host,
         port=settings.port,
-        admin=_admin_of(settings),
+        admin=_known_admin(settings),
         api_port=settings.api_port,
         api_host=settings.api_host,
         identity=IdentityMode(settings.identity),
@@ -252,13 +252,13 @@ def bootstrap_values(
     )
 
 
-def _admin_of(settings: Settings) -> int | Path:
-    if settings.envoy_admin_port is None and not settings.run_dir:
+def _known_admin(settings: Settings) -> int | Path:
+    if settings.envoy_admin is None:
         raise BadSetting(
             "envoy_admin_port is needed for an Envoy that `memproxy up` does not start: set MEMPROXY_ENVOY_ADMIN_PORT, "
             "such as to 9901"
         )
-    return settings.envoy_admin_socket if settings.envoy_admin_port is None else settings.envoy_admin_port
+    return settings.envoy_admin
 
 
 def envoy_tracing(settings: Settings) -> EnvoyTracing | None:

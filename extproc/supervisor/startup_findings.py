@@ -102,7 +102,7 @@ async def envoy_finding(settings: Settings) -> Finding:
     name = "envoy"
     try:
         path = program(name)
-        values = bootstrap_values(_with_ports(settings), (Path("/run/filter-0.sock"),))
+        values = bootstrap_values(_as_in_a_run(settings), (Path("/run/filter-0.sock"),))
         configuration = render(values)
     except (BadInput, CannotStart) as error:
         return Finding(name, Level.FAIL, str(error), "correct what it names, then start again")
@@ -129,14 +129,15 @@ async def envoy_finding(settings: Settings) -> Finding:
     return Finding(name, Level.OK, f"{path} accepts its configuration")
 
 
-def _with_ports(settings: Settings) -> Settings:
-    """Any port and any upstream where the run would choose one."""
+def _as_in_a_run(settings: Settings) -> Settings:
+    """Any port, upstream and folder where the run would choose one."""
     return msgspec.structs.replace(
         settings,
         upstream=settings.upstream or f"http://{LOOPBACK}:8000",
         port=settings.port or 8080,
         api_port=settings.api_port or 8081,
-        envoy_admin_port=settings.envoy_admin_port or 9901,
+        envoy_admin_port=settings.envoy_admin_port or None,  # of its socket, if any is to be chosen
+        run_dir=settings.run_dir or "/run",
     )
 
 

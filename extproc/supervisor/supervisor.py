@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry
 from structlog.typing import FilteringBoundLogger
 
 from extproc.supervisor import bootstrap, probes
+from extproc.supervisor.listener_watch import ListenerSign, ListenerWatch
 from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, run_folder, wait_for_lock
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
 from extproc.supervisor.metrics_endpoint import METRICS_HOST, AggregatedMetrics, MetricsEndpoint, forget_process
@@ -124,9 +125,13 @@ def _claim_ports(settings: Settings, claims: ExitStack, *, owns_store: bool, own
         metrics=claim("metrics_port", METRICS_HOST, settings.metrics_port),
         milvus=claim_if_given("milvus_port", settings.milvus_port)
         if owns_store
-        else probes.address_of(settings.store_uri)[1],
+        else _port_of(probes.address_of(settings.store_uri)),
         model=claim("model", LOOPBACK, 0) if owns_model else 0,
     )
+
+
+def _port_of(where: probes.Where) -> int | None:
+    return None if isinstance(where, Path) else where[1]
 
 
 def _forget_last_run(ports_file: Path) -> None:
@@ -163,6 +168,7 @@ class Supervisor:
             data_dir=run.paths.data,
             logger=logger,
         )
+        self._listener = ListenerWatch()
         self._stopping = asyncio.Event()
         self._asked_to_stop_at: float | None = None
         self._failure: CannotStart | BadSetting | None = None
@@ -304,7 +310,6 @@ class Supervisor:
     async def _watch(self) -> None:
         """Report to metrics and log which parts work. Dead ones are restarted elsewhere; slow ones are left alone."""
         known: set[str] = set()
-        was_deaf = False  # twice in a row: once may be a moment of its start
         while True:
             missing = set(await self._missing())
             for name in {*self._parts, "milvus"}:
@@ -314,20 +319,20 @@ class Supervisor:
             for name in known - missing:
                 self._logger.info("part works again", part=name)
             known = missing
-            is_deaf = await self._envoy_is_deaf()
-            if is_deaf and was_deaf:
-                self._logger.error("Envoy lives without its listener: it is restarted", part="envoy")
-                self._metrics.part_restarts.labels("envoy").inc()
-                await self._parts["envoy"][1].restart()
-            was_deaf = is_deaf
+            await self._restart_a_deaf_envoy()
             await asyncio.sleep(WATCH_SECONDS)
 
-    async def _envoy_is_deaf(self) -> bool:
-        """Whether it answers on its admin page, and nobody listens where clients come in."""
+    async def _restart_a_deaf_envoy(self) -> None:
+        """Where Envoy lives and its listener does not: after the requests that it still serves."""
         settings = self._run.settings
-        if not await probes.refuses_connections(*proxy_address(settings)):
-            return False
-        return await probes.answers_http(envoy_admin(settings), "/ready")
+        sign = await probes.seen_listener(proxy_address(settings))
+        is_live = sign is not ListenerSign.REFUSES or await probes.answers_http(envoy_admin(settings), "/ready")
+        if not self._listener.is_lost(sign, is_live=is_live):
+            return
+        self._logger.error("Envoy lives without its listener: it is restarted", part="envoy", listener=str(sign))
+        await self._end_of_requests()
+        self._metrics.part_restarts.labels("envoy").inc()
+        await self._parts["envoy"][1].restart()
 
     async def _shut_down(self) -> None:
         """Accept no more requests, finish active ones, then stop the parts stage by stage."""
@@ -346,8 +351,12 @@ class Supervisor:
         if not self._parts["envoy"][1].is_running:
             return
         status, _ = await probes.ask_http(admin, "/drain_listeners", method="POST")
-        if status != 200:
-            return
+        if status == 200:
+            await self._end_of_requests()
+
+    async def _end_of_requests(self) -> None:
+        """Return once none is active, or `DRAIN_SECONDS` have passed."""
+        admin = envoy_admin(self._run.settings)
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
                 while True:

@@ -43,7 +43,11 @@ def refuse_foreign_origin(headers: Iterable[tuple[bytes, bytes]], pages: Trusted
 def _sent(headers: Iterable[tuple[bytes, bytes]]) -> PageHeaders:
     """`headers` have lower-case names."""
     pairs = [(name, value.decode("latin-1")) for name, value in headers]
-    return PageHeaders([v for n, v in pairs if n == b"host"], [v for n, v in pairs if n == b"origin"])
+
+    def values(name: bytes) -> list[str]:
+        return [value for key, value in pairs if key == name]
+
+    return PageHeaders(values(b"host"), values(b"origin"), values(b"sec-fetch-site"))
 
 
 def refuse_other_types(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:

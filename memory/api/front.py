@@ -9,11 +9,10 @@ from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
 from memory.api.asgi import AsgiApp, AsgiMessage, AsgiReceive, AsgiScope, AsgiSend
-from memory.api.browsers import refuse_pages
+from memory.api.callers import Callers
 from memory.api.forgery import refuse_forged
-from memory.api.identity import Forbidden
+from memory.api.identity import DEVELOPMENT, Forbidden
 from memory.api.refusals import CLIENT_GONE, ClientGone, refusal, send_refusal
-from memory.model.web_pages import TrustedPages
 from memory.runtime.instruments import Instruments
 from memory.runtime.tracing import UNMATCHED, ServedCall
 
@@ -24,15 +23,13 @@ IDS_AFTER = {"sessions": ("end",), "conversations": ("messages", "trim", "compre
 
 
 class Front:
-    """An application around the framework's. `passed`: paths of others (MCP), which it only traces. `trusted`: pages
-    that may call; None: the edge answers for them.
+    """An application around the framework's. `passed`: paths of others (MCP), which get what a page may send, and are
+    traced. `callers`: know which pages may call; where an edge identifies users, it answers for those of REST.
     """
 
-    def __init__(
-        self, app: AsgiApp, *, trusted: TrustedPages | None, passed: frozenset[str], instruments: Instruments
-    ) -> None:
+    def __init__(self, app: AsgiApp, *, callers: Callers, passed: frozenset[str], instruments: Instruments) -> None:
         self._app = app
-        self._trusted = trusted
+        self._callers = callers
         self._passed = passed
         self._metrics = instruments.metrics
         self._tracer = instruments.tracer
@@ -48,15 +45,24 @@ class Front:
             inner["headers"] = [(name, value) for name, value in scope["headers"] if name != b"host"]
             await self._app(inner, exchange.receive, exchange.send)
             return
+        is_passed = path.rstrip("/") in self._passed
         with self._tracer.served(parent=_parent(scope["headers"])) as name:
             try:
-                if path in self._passed:
-                    await self._app(scope, receive, exchange.send)
+                if is_passed:
+                    await self._pass(scope, receive, exchange)
                 else:
                     await self._serve(inner, exchange)
             finally:
-                route = path if path in self._passed else inner.get("path_template", "")
+                route = path.rstrip("/") if is_passed else inner.get("path_template", "")
                 name(ServedCall(scope["method"], route, exchange.code))
+
+    async def _pass(self, scope: AsgiScope, receive: AsgiReceive, exchange: _Exchange) -> None:
+        try:
+            self._callers.refuse_page(scope["headers"])
+        except Forbidden as error:
+            await send_refusal(exchange.send, refusal(error.code, str(error), 403))
+            return
+        await self._app(scope, receive, exchange.send)
 
     async def _serve(self, scope: AsgiScope, exchange: _Exchange) -> None:
         started = time.perf_counter()
@@ -69,8 +75,8 @@ class Front:
 
     async def _checked(self, scope: AsgiScope, exchange: _Exchange) -> None:
         try:
-            if self._trusted is not None:
-                refuse_pages(scope["headers"], self._trusted)
+            if self._callers.identity_mode == DEVELOPMENT:
+                self._callers.refuse_page(scope["headers"])
             refuse_forged(scope["method"], scope["headers"])
         except Forbidden as error:
             await send_refusal(exchange.send, refusal(error.code, str(error), 403))

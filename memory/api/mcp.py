@@ -259,7 +259,7 @@ class MemoryMcp:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
-        # Pages of other hosts are refused in `_caller`, with the identity of each call.
+        # Pages of other hosts are refused before (memory.api.front); the SDK's own check knows no settings.
         self._manager = StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=BODY_BYTES_MAX
         )
@@ -306,10 +306,8 @@ class MemoryMcp:
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=found)
 
     def _caller(self, request: HttpRequest, access: Access) -> Caller:
-        """Raises `BadInput`: nobody is identified, or a web page of another host asks."""
-        headers = request.scope["headers"]
-        self._callers.refuse_page(headers)
-        return self._callers.identify(headers, request.query_params.get("user_id"), access)
+        """Raises `BadInput`: nobody is identified."""
+        return self._callers.identify(request.scope["headers"], request.query_params.get("user_id"), access)
 
 
 def _refusal(message: str) -> CallToolResult:

@@ -26,7 +26,6 @@ from memory.api.document import document_config, show_document
 from memory.api.erasures import ErasuresController, EverythingController, OperatorErasuresController
 from memory.api.front import Front
 from memory.api.health import show_health, show_liveness
-from memory.api.identity import DEVELOPMENT
 from memory.api.memories import MemoriesController
 from memory.api.operator import OperatorController
 from memory.api.opt_outs import OptOutController
@@ -72,8 +71,7 @@ def create_app(
     callers = Callers(identity_mode=identity_mode, edge_secret=edge_secret, rules=rules, metrics=instruments.metrics)
     passed = frozenset(path for route in routes for path in route.paths)
     app = PageFiles(cast(AsgiApp, framework_app(library, callers, routes)), identity_mode=identity_mode)
-    trusted = rules.pages if identity_mode == DEVELOPMENT else None
-    return Front(app, trusted=trusted, passed=passed, instruments=instruments)
+    return Front(app, callers=callers, passed=passed, instruments=instruments)
 
 
 def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRouteHandler] = ()) -> Litestar:

@@ -123,7 +123,7 @@ class Reflector:
         said = await self._model.complete(messages, max_tokens=ANSWER_TOKENS, seconds=self._seconds, schema=SCHEMA)
         try:
             return str(json.loads(said.text)["summary"]).strip()
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return ""
 
 

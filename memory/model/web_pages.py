@@ -33,22 +33,23 @@ class PageHeaders:
 
 @dataclass(frozen=True, slots=True)
 class TrustedPages:
-    """`origins`: `https://app.example:8443`, in lower case, whose pages are trusted next to those of loopback."""
+    """`origins`: as browsers send them (page_origins.py); their pages are trusted next to those of loopback."""
 
     origins: tuple[str, ...] = ()
 
     def is_known_host(self, sent: PageHeaders) -> bool:
-        """Whether we were called by a name of this machine, or of a trusted page."""
-        named = {urlsplit(origin).hostname for origin in self.origins}
+        """Whether we were called by a name of this machine, or of a trusted page that has a host."""
+        named = {urlsplit(origin).hostname for origin in self.origins if origin.startswith(("http://", "https://"))}
         return bool(sent.hosts) and all(_HOST.fullmatch(one) or _name_of(one) in named for one in sent.hosts)
 
     def is_trusted_origin(self, sent: PageHeaders, *, may_be_host: bool = False) -> bool:
-        """Whether no page sent this, or a trusted one. `may_be_host`: also a page of the host that was called."""
-        own = {host.lower() for host in sent.hosts} if may_be_host else set()
-        return all(
-            _ORIGIN.fullmatch(one) or one.lower() in self.origins or one.lower().partition("://")[2] in own
-            for one in sent.origins
-        )
+        """Whether no page sent this, or a trusted one.
+
+        `may_be_host`: without configured origins, also a page of the host that was called: a page that points its own
+        name at us is one as well, so whoever names origins names them all.
+        """
+        own = _origins_of_the_host(sent) if may_be_host and not self.origins else frozenset()
+        return all(_ORIGIN.fullmatch(one) or one.lower() in self.origins or one.lower() in own for one in sent.origins)
 
     def is_foreign_chat(self, sent: PageHeaders, *, is_host_checked: bool) -> bool:
         """Whether a foreign page may have made a browser send this chat.
@@ -59,9 +60,20 @@ class TrustedPages:
             return True
         if not self.is_trusted_origin(sent, may_be_host=not is_host_checked):
             return True
-        if not sent.origins and not _OF_OURS.issuperset(one.lower() for one in sent.fetch_sites):
+        if not sent.origins and not _is_ours(sent):
             return True
         return any(one.partition(";")[0].strip().lower() in _OF_FORMS for one in sent.content_types)
+
+
+def _origins_of_the_host(sent: PageHeaders) -> frozenset[str]:
+    """Those whose pages a browser may call of the same origin: which scheme we were called by, it alone knows."""
+    hosts = sent.hosts if _is_ours(sent) else ()
+    return frozenset(f"{scheme}://{host.lower()}" for scheme in ("http", "https") for host in hosts)
+
+
+def _is_ours(sent: PageHeaders) -> bool:
+    """Whether the browser, if it says so, sees no border between the page and the host that was called."""
+    return _OF_OURS.issuperset(one.lower() for one in sent.fetch_sites)
 
 
 def _name_of(host: str) -> str:
@@ -74,17 +86,4 @@ def _name_of(host: str) -> str:
 
 LOOPBACK_PAGES = TrustedPages()
 
-
-def is_origin(text: str) -> bool:
-    """Whether it is the origin of a page as browsers send it: scheme, host and perhaps a port, in lower case."""
-    try:
-        parts = urlsplit(text)
-        port = parts.port
-    except ValueError:
-        return False
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    shown = f"{parts.scheme}://{host}" + ("" if port is None else f":{port}")
-    return parts.scheme in ("http", "https") and bool(host) and shown == text
-
-
-__all__ = ["LOOPBACK_ORIGIN", "LOOPBACK_PAGES", "PageHeaders", "TrustedPages", "is_origin"]
+__all__ = ["LOOPBACK_ORIGIN", "LOOPBACK_PAGES", "PageHeaders", "TrustedPages"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -74,12 +75,15 @@ class SeenParts:
 
     async def _clusters(self) -> bytes | None:
         """What Envoy knows of its clusters; None if it is not there, or not live."""
-        port = self._settings.envoy_admin_port
-        admin, socket_path = f"http://127.0.0.1:{port or 80}", None if port else self._settings.envoy_admin_socket
-        status, _ = await self._probe.ask(f"{admin}/ready", socket_path=socket_path)
+        admin = self._settings.envoy_admin
+        if admin is None:
+            return None
+        socket_path = admin if isinstance(admin, Path) else None
+        base = "http://localhost" if socket_path else f"http://127.0.0.1:{admin}"
+        status, _ = await self._probe.ask(f"{base}/ready", socket_path=socket_path)
         if status != OK:
             return None
-        _, body = await self._probe.ask(f"{admin}/clusters?format=json", socket_path=socket_path)
+        _, body = await self._probe.ask(f"{base}/clusters?format=json", socket_path=socket_path)
         return body
 
     def _envoy(self, parts: Sequence[RunningPart] | None, *, is_live: bool) -> PartHealth:

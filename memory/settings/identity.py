@@ -77,8 +77,8 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
     trusted_origins: Annotated[
         tuple[str, ...],
         Meta(
-            description="Origins such as https://app.example, whose web pages may chat with memory in modes "
-            "`development` and `header`, next to pages of this machine; CORS is answered for them. Chats of other "
-            "pages go without memory."
+            description="Origins such as https://app.example, as `location.origin` shows them, whose web pages may "
+            "chat with memory in modes `development` and `header`, next to pages of this machine; CORS is answered for "
+            "them. Chats of other pages go without memory."
         ),
     ] = ()

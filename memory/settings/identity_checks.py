@@ -8,7 +8,7 @@ import msgspec
 
 from memory.errors import BadSetting
 from memory.model import is_valid_id
-from memory.model.web_pages import is_origin
+from memory.model.page_origins import origin_problem
 from memory.settings.tree import Settings
 
 JWT = "jwt"
@@ -34,10 +34,10 @@ def check_identity(settings: Settings) -> None:
         _check_jwt(settings)
     _check_tokens(settings)
     for origin in settings.memory.identity.trusted_origins:
-        if not is_origin(origin):
+        if problem := origin_problem(origin):
             raise BadSetting(
-                "memory.identity.trusted_origins: expected origins as browsers send them, such as https://app.example "
-                f"or http://10.0.0.7:3000, in lower case and without a path; got {origin!r:.80}"
+                f"memory.identity.trusted_origins: {problem}; got {origin!r:.80}. Write what `location.origin` "
+                "shows in the console of the page"
             )
 
 

@@ -301,15 +301,14 @@ def _check_addresses(settings: Settings) -> None:
             "upstream: expected a URL without user and password (not shown here): clients send their own Authorization "
             "header; take out what stands before the @"
         )
-    for path, url in (
-        ("upstream", settings.upstream),
-        ("milvus_uri", settings.store_uri),
-        ("tracing.endpoint", settings.tracing.endpoint),
-    ):
-        if path == "milvus_uri" and url.startswith("unix:/"):
-            continue
+    for path, url in (("upstream", settings.upstream), ("tracing.endpoint", settings.tracing.endpoint)):
         if url and not _is_http_url(url):
             raise BadSetting(f"{path}: expected a URL such as http://127.0.0.1:8000, got {_shown(url)}")
+    store = settings.store_uri
+    if store and not store.startswith("unix:/") and not _is_http_url(store):
+        raise BadSetting(
+            f"milvus_uri: expected a URL such as http://127.0.0.1:19530, or unix:/PATH of a socket; got {_shown(store)}"
+        )
     for peer in settings.trusted_peers:
         try:
             ipaddress.ip_network(peer)

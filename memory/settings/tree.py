@@ -312,9 +312,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return named if not named or "://" in named or named.startswith("unix:") else f"http://{named}"
 
     @property
-    def envoy_admin_socket(self) -> Path:
-        """Of an Envoy that `up` starts, where no `envoy_admin_port` is set."""
-        return Path(self.run_dir) / "envoy-admin.sock"
+    def envoy_admin(self) -> int | Path | None:
+        """Envoy's admin page: a port of loopback, or a Unix socket in the folder of a run; None outside one."""
+        if self.envoy_admin_port is None and self.run_dir:
+            return Path(self.run_dir) / "envoy-admin.sock"
+        return self.envoy_admin_port
 
     def model_for(self, role: Literal["memory_extraction", "memory_rewrite"]) -> ExternalModel | None:
         return next((model for model in self.external_models if model.model_role == role), None)

@@ -133,6 +133,7 @@ JUNK = {
     "a number": b'{"choices": [{"message": {"content": 5}}]}',
     "packed": gzip.compress(b'{"choices": [{"message": {"content": "x"}}]}'),
     "deep": b"[" * 100_000,
+    "deep inside": b'{"x": ' + b"[" * 100_000,
 }
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import httpx
@@ -46,12 +48,31 @@ def test_the_sockets_of_the_parts_are_of_this_user_alone(shared_product: Product
             other.connect(str(path))
 
 
+def streamed(product: Product, begun: threading.Event) -> bytes:
+    body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
+    with httpx.stream("POST", f"{product.url}/v1/chat/completions", json=body, timeout=60) as answer:
+        pieces = []
+        for piece in answer.iter_bytes():
+            begun.set()
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
 @pytest.mark.full("the listener is looked at every five seconds")
-def test_an_envoy_without_its_listener_is_started_again(shared_product: Product, upstream: RecordingUpstream) -> None:
-    product = shared_product
+def test_an_envoy_without_its_listener_is_started_again_after_the_chats_that_it_carries(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
+    product, begun, is_noticed = shared_product, threading.Event(), "Envoy lives without its listener"
     [envoy] = product.children("envoy -c")
-    with product.admin() as admin:
+    upstream.chunk_seconds, upstream.chunk_count = 0.1, 10_000  # until it is told otherwise
+    with ThreadPoolExecutor() as pool, product.admin() as admin:
+        carried = pool.submit(streamed, product, begun)
+        assert begun.wait(60)
         assert admin.post("/drain_listeners").status_code == 200
+        eventually(lambda: is_noticed in product.log(), seconds=120)
+        upstream.chunk_count = 1
+        assert carried.result().endswith(b"data: [DONE]\n\n")
+    upstream.behave()
 
     def has_begun() -> bool:
         try:

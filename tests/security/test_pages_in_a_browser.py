@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pages import CHROMIUM
 from playwright.sync_api import Page, sync_playwright
-from product import Product, sentences
+from product import Product, listening, sentences
 from served_app import served
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -29,6 +29,7 @@ CHAT = """async ([url, user, text, kind]) => {
     return ["refused", null];
   }
 }"""
+ORDERS = ("/drain_listeners", "/quitquitquit", "/logging?level=trace", "/healthcheck/fail", "/v1/memory/flush")
 CONTROL = """async (urls) => Promise.all(urls.map((url) =>
   fetch(url, {method: "POST", mode: "no-cors"}).then(() => "reached", () => "refused")))"""
 pytestmark = [
@@ -108,7 +109,15 @@ def test_a_page_of_this_machine_chats_with_memory_and_reads_what_it_got(
 
 
 def test_no_page_reaches_what_controls_the_parts(shared_product: Product, page: Page, site: int) -> None:
+    product = shared_product
+    assert product.process is not None
+    parts = sorted(product.children())
+    ports = {port for _, port in listening([product.process.pid, *parts])}
+    assert len(ports) >= 3
     page.goto(f"http://{EVIL}:{site}/")
-    usual = [f"http://127.0.0.1:{port}/drain_listeners" for port in (9901, 19530)]
-    assert page.evaluate(CONTROL, usual) == ["refused", "refused"]
-    assert shared_product.chat("Hello", "whoever").status_code == 200
+    page.evaluate(CONTROL, [f"http://127.0.0.1:{port}{path}" for port in ports for path in ORDERS])
+    assert product.chat("Hello", "whoever").status_code == 200
+    assert sorted(product.children()) == parts
+    with product.admin() as admin:
+        assert admin.get("/server_info").json()["state"] == "LIVE"
+        assert not [line for line in admin.post("/logging").text.splitlines() if line.endswith(("trace", "debug"))]

@@ -6,7 +6,8 @@ import pytest
 
 from extproc.identity import IdentityMode, IdentityRules, RefusalReason, RefusedIdentity, identify
 from memory.model import Scope
-from memory.model.web_pages import TrustedPages, is_origin
+from memory.model.page_origins import origin_problem
+from memory.model.web_pages import TrustedPages
 
 RULES = IdentityRules(pages=TrustedPages(("https://app.example", "http://10.0.0.7:3000")))
 FOREIGN = RefusedIdentity(RefusalReason.FOREIGN_PAGE)
@@ -80,11 +81,36 @@ def test_a_trusted_page_may_call_us_by_its_own_name_on_our_port() -> None:
     assert answered(IdentityMode.DEVELOPMENT, b"App.example:8080", origin=b"https://app.example") == Scope("ann")
 
 
-def test_in_mode_header_the_gateway_knows_its_names_and_pages_of_the_host_itself_chat() -> None:
-    mode, host = IdentityMode.HEADER, b"chat.example:8443"
-    assert answered(mode, host) == Scope("ann")
-    assert answered(mode, host, origin=b"https://chat.example:8443") == Scope("ann")
-    assert answered(mode, host, origin=b"https://other.example") == FOREIGN
+HOST = b"chat.example:8443"
+
+
+@pytest.mark.parametrize(
+    ("origin", "site", "is_own"),
+    [
+        (b"https://chat.example:8443", b"same-origin", True),
+        (b"http://chat.example:8443", b"", True),  # a browser that does not say how it sees it
+        (b"http://chat.example:8443", b"cross-site", False),  # of another scheme
+        (b"app://chat.example:8443", b"", False),
+        (b"https://chat.example", b"", False),
+        (b"https://other.example", b"same-origin", False),
+    ],
+)
+def test_in_mode_header_pages_of_the_host_itself_chat_until_origins_are_named(
+    origin: bytes, site: bytes, *, is_own: bool
+) -> None:
+    sent = [(":authority", HOST), ANN, ("origin", origin), *([("sec-fetch-site", site)] if site else [])]
+    unnamed, named = IdentityRules(), RULES
+    assert identify(sent, None, IdentityMode.HEADER, rules=unnamed) == (Scope("ann") if is_own else FOREIGN)
+    assert identify(sent, None, IdentityMode.HEADER, rules=named) == FOREIGN
+    assert identify(sent[:2], None, IdentityMode.HEADER, rules=named) == Scope("ann")
+
+
+def test_the_name_in_an_origin_without_a_host_is_no_name_of_ours() -> None:
+    rules = IdentityRules(pages=TrustedPages(("app://obsidian.example",)))
+    rebound = [(":authority", b"obsidian.example:8080"), ANN, ("origin", b"http://obsidian.example:8080")]
+    assert identify(rebound, None, IdentityMode.DEVELOPMENT, rules=rules) == FOREIGN
+    plugin = [(":authority", b"127.0.0.1:8080"), ANN, ("origin", b"app://obsidian.example")]
+    assert identify(plugin, None, IdentityMode.DEVELOPMENT, rules=rules) == Scope("ann")
 
 
 def test_a_token_that_the_page_sends_is_proof_enough() -> None:
@@ -93,15 +119,41 @@ def test_a_token_that_the_page_sends_is_proof_enough() -> None:
     assert identify(headers, None, IdentityMode.JWT, rules=RULES) == Scope("ann")
 
 
-@pytest.mark.parametrize("text", ["https://app.example", "http://10.0.0.7:3000", "http://[::1]:1"])
-def test_an_origin_can_be_trusted(text: str) -> None:
-    assert is_origin(text)
+@pytest.mark.parametrize(
+    "text",
+    """https://app.example http://10.0.0.7:3000 http://[::1]:1 https://xn--bcher-kva.example https://a_b.example
+    chrome-extension://abcdefghijklmnopabcdefghijklmnop moz-extension://0b6f0f8a-5d5b-4e5c-9d55-0f0c8b1f3a11
+    tauri://localhost capacitor://localhost app://- http://localhost:8081 https://app.example:80""".split(),
+)
+def test_what_browsers_send_can_be_trusted(text: str) -> None:
+    assert not origin_problem(text)
 
 
 @pytest.mark.parametrize(
-    "text",
-    """null * app.example https:// https://app.example/ https://App.example ftp://app.example https://a@app.example
-    https://app.example:x https://a.example,https://b.example https://app.example?q""".split(),
+    ("text", "advice"),
+    [
+        ("null", "any page can send null"),
+        ("*", "without wildcards"),
+        ("https://*.example", "without wildcards"),
+        ("https://a.example,https://b.example", "a text of its own"),
+        ("https://bücher.example", "in ASCII"),
+        ("https://App.example", "as https://app.example"),
+        ("https://app.example:443", "https://app.example"),
+        ("http://app.example:80", "http://app.example"),
+        ("https://app.example:65536", "expected scheme"),
+        ("http://127.1", "10.0.0.7"),
+        ("http://0x7f.0.0.1", "as an address"),
+        ("http://[::0001]:3000", "as ::1"),
+        ("http://[fe80::1%eth0]", "as fe80::1"),
+        ("file://", "no page"),
+        ("file://localhost", "no page"),
+        ("wss://app.example", "no page"),
+        *(
+            (text, "expected scheme")
+            for text in ["", "app.example", "https://", "https://app.example/", "https://a@app.example", "https://a b"]
+        ),
+        *((f"https://app.example{end}", "expected scheme") for end in (":x", ":", ":080", "?q", "#f", "\n", "%20")),
+    ],
 )
-def test_what_is_no_origin_cannot(text: str) -> None:
-    assert not is_origin(text)
+def test_what_browsers_never_send_is_refused_with_what_to_write(text: str, advice: str) -> None:
+    assert advice in origin_problem(text)

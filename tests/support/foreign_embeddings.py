@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -41,7 +42,9 @@ class ForeignEmbeddings:
         data = [
             {"index": i, "embedding": vector_of(text, self.dimension).tolist()} for i, text in enumerate(asked["input"])
         ]
-        return web.json_response(self.mood({"object": "list", "data": data[::-1]}), status=self.status)
+        said = self.mood({"object": "list", "data": data[::-1]})
+        text = str(said["as it is"]) if "as it is" in said else json.dumps(said)
+        return web.json_response(text=text, status=self.status)
 
 
 def vector_of(text: str, dimension: int = DIMENSION) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -28,6 +28,7 @@ UNHURRIED = {
 }
 PATIENCE_SECONDS = 180.0  # for what happens behind an answer: only stops what never happens
 OFF_ROUTE = "guests.example.com"  # where the shared product has no memory
+TRUSTED_PAGE = "https://app.example"  # an origin that the shared product trusts
 LATE_TIMES_MAX = 20  # in a row: a machine that others keep busy may be late for seconds
 
 

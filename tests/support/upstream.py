@@ -47,6 +47,7 @@ class RecordingUpstream:
     chunk_seconds: float = 0.0
     chunk_count: int = 0  # 0: one chunk for each word
     more_headers: dict[str, str] = field(default_factory=dict)
+    later_system: int = 200  # the status of a chat with a system message that is not the first, in llama.cpp's words
     received: list[Received] = field(default_factory=list)
     streamed: list[bytes] = field(default_factory=list)
     port: int = 0
@@ -61,6 +62,7 @@ class RecordingUpstream:
         self.message = None
         self.chunk_seconds, self.chunk_count = 0.0, 0
         self.more_headers = {}
+        self.later_system = 200
         self.streamed.clear()
 
     def last_chat(self) -> Received:
@@ -82,10 +84,13 @@ class RecordingUpstream:
             chat = json.loads(body)
             if not isinstance(chat[CHATS[path]], list | str if path == RESPONSES_PATH else list):
                 raise TypeError(CHATS[path])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return JSONResponse({"error": {"message": "bad request"}}, status_code=400)
         if path == RESPONSES_PATH:
             return self._response(chat)
+        if self.later_system != 200 and any(message["role"] == "system" for message in chat["messages"][1:]):
+            error = {"message": "System message must be at the beginning.", "type": "server_error"}
+            return JSONResponse({"error": error}, status_code=self.later_system)
         if chat.get("stream"):
             return StreamingResponse(self._chunks(), media_type="text/event-stream")
         message = self.message or {"role": "assistant", "content": self.answer}
@@ -105,6 +110,8 @@ class RecordingUpstream:
     async def _chunks(self) -> AsyncIterator[bytes]:
         words = self.answer.split(" ") if not self.chunk_count else ["x"] * self.chunk_count
         for i, word in enumerate(words):
+            if 0 < self.chunk_count <= i:  # fewer than at the start
+                break
             delta = {"role": "assistant", "content": word if i == 0 else f" {word}"}
             yield self._event({"delta": delta, "finish_reason": None})
             if self.chunk_seconds:

@@ -256,7 +256,7 @@ def _completion_of(status: int, answer: bytes) -> tuple[Completion, _Usage]:
         raise Unusable(PART, f"an answer of more than {ANSWER_BYTES_MAX} bytes")
     try:
         read = msgspec.json.decode(answer, type=_Answer)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Unusable(PART, "an answer that is no chat completion") from None
     first = read.choices[0] if read.choices else None
     if first is None or first.message.content is None:
@@ -273,7 +273,7 @@ async def first_model(endpoint: str, *, seconds: float) -> str:
         names = msgspec.json.decode(answer.content, type=_Models).data
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         raise Unavailable(PART, type(error).__name__) from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Unavailable(PART, "no list of models") from None
     if not names:
         raise Unavailable(PART, "an empty list of models")

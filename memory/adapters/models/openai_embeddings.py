@@ -162,9 +162,10 @@ class OpenAiEmbedder:
             raise self._failure(f"it answered {status}", is_certain=False, began_at=began_at)
         try:
             vectors = _vectors_of(msgspec.json.decode(answer, type=_Answer), len(texts), self.dimension)
-        except (msgspec.DecodeError, binascii.Error, ValueError) as error:
-            reason = "an answer that is not JSON" if isinstance(error, msgspec.DecodeError) else str(error)
-            raise self._failure(reason, is_certain=False, began_at=began_at) from None
+        except (msgspec.DecodeError, RecursionError):
+            raise self._failure("an answer that is not JSON", is_certain=False, began_at=began_at) from None
+        except (binascii.Error, ValueError) as error:
+            raise self._failure(str(error), is_certain=False, began_at=began_at) from None
         self._breaker.succeeded()
         return vectors
 

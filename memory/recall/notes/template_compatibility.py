@@ -1,8 +1,8 @@
 """Finds out where the chat template of each upstream model accepts notes: asks the server, or learns from refusals.
 
 A chat template may refuse a system message in the middle of a conversation, or any system message; the server then
-answers 400 to a chat that would have succeeded without our note. But a 400 has many causes, and one client's mistake
-must not change the notes of everybody who uses that model. So the server is asked first. Only if it cannot tell do
+refuses a chat that would have succeeded without our note. But a refusal has many causes, and one client's mistake must
+not change the notes of everybody who uses that model. So the server is asked first. Only if it cannot tell do
 refusals count: not against a placement that the model accepted recently, and notes are switched off only after several
 refusals in a row. This runs concurrently with requests, never delays one, and never raises.
 """
@@ -94,7 +94,7 @@ class TemplateCompatibility:
         self._refusals.drop((model, placement))
 
     async def refused(self, model: str, placement: Placement) -> None:
-        """The upstream answered 400 to a request for that model with a note at `placement`, for whatever reason."""
+        """The upstream refused a request for that model with a note at `placement`, for whatever reason."""
         with suppress(Unavailable):
             supported = await self._templates.placement(model)
             if supported is not None:

@@ -58,7 +58,7 @@ def checked(answer: str, shown: Sequence[Turn]) -> SummaryText | None:
     try:
         read = json.loads(answer)
         title, text = str(read["title"]), str(read["summary"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     title, text = on_one_line(title), on_one_line(text)
     if not (0 < len(title) <= TITLE_CHARACTERS_MAX and 0 < len(text) <= TEXT_CHARACTERS_MAX):

@@ -27,7 +27,11 @@ from memory.model import CHAT_BYTES_MAX
 from memory.recall.signals.upstream import UpstreamRule
 from memory.settings import Settings
 
-PLAN = BootstrapValues(upstream="http://127.0.0.1:8000", filter_sockets=(Path("/run/f-0.sock"), Path("/run/f-1.sock")))
+PLAN = BootstrapValues(
+    upstream="http://127.0.0.1:8000",
+    admin=Path("/run/admin.sock"),
+    filter_sockets=(Path("/run/f-0.sock"), Path("/run/f-1.sock")),
+)
 
 INLINE = TokenVerification(issuer="https://login.example", audiences=("chat",), keys=TokenIssuer().key_set())
 FETCHED = TokenVerification(issuer="https://login.example", keys_url="http://127.0.0.1:9/keys.json")

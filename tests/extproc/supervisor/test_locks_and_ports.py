@@ -74,6 +74,10 @@ def test_the_run_folder_is_short_private_and_gone_at_the_end(tmp_path: Path, mon
         with run_folder() as folder:
             assert stat.S_IMODE(folder.stat().st_mode) == 0o700
             assert len(os.fsencode(folder / "filter-99.sock")) <= locks_and_ports.SOCKET_PATH_BYTES_MAX
+            descriptor = os.open(folder, os.O_RDONLY)
+            with pytest.raises(BlockingIOError):  # so that what cleans by age leaves it alone
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.close(descriptor)
         assert not folder.exists()
 
 
@@ -145,3 +149,10 @@ def test_the_address_of_an_earlier_run_s_store_is_gone(tmp_path: Path, milvus_ur
         else:
             assert settings.milvus_uri_file.read_text() == run.settings.milvus_uri
     assert not settings.milvus_uri_file.exists()
+
+
+@pytest.mark.parametrize(("uri", "port"), [("unix:/run/milvus.sock", None), ("http://milvus.example:19531", 19531)])
+def test_the_port_of_a_store_is_known_where_it_has_one(tmp_path: Path, uri: str, port: int | None) -> None:
+    settings = Settings(data_dir=str(tmp_path), milvus_uri=uri, upstream=NOBODY, port=0, api_port=0, metrics_port=0)
+    with claimed(settings) as run:
+        assert (run.ports.milvus, run.ports.envoy_admin) == (port, None)

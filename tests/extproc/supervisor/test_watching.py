@@ -21,6 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from extproc.supervisor import probes, process_specs
+from extproc.supervisor.listener_watch import REFUSALS_MIN, SILENT_LOOKS_MIN, ListenerSign, ListenerWatch
 from extproc.supervisor.locks_and_ports import reserve_port
 from extproc.supervisor.metrics_endpoint import AggregatedMetrics, MetricsEndpoint, forget_process
 from extproc.supervisor.process_specs import Ports, RunPaths
@@ -69,9 +70,10 @@ def test_a_cluster_is_healthy_when_each_of_its_endpoints_is(answer: bytes, *, ex
         ("http://milvus.example", ("milvus.example", 80)),
         ("10.0.0.7:19531", ("10.0.0.7", 19531)),
         ("http://[::1]:19530", ("::1", 19530)),
+        ("unix:/run/milvus.sock", Path("/run/milvus.sock")),
     ],
 )
-def test_an_address_is_read_from_whatever_names_it(url: str, expected: tuple[str, int]) -> None:
+def test_an_address_is_read_from_whatever_names_it(url: str, expected: probes.Where) -> None:
     assert probes.address_of(url) == expected
 
 
@@ -83,11 +85,13 @@ async def test_a_part_that_is_not_there_or_says_nothing_does_not_work(
         assert await probes.accepts_connections(host, port)
         monkeypatch.setattr(probes, "PROBE_SECONDS", 0.2)
         assert not await probes.filter_serves(f"unix:{tmp_path}/nobody.sock")
+        assert await probes.seen_listener((host, port)) is ListenerSign.IS_SILENT
         assert not await probes.answers_http((host, port), "/health")
         assert not await probes.milvus_answers(f"http://{host}:{port}")
         assert not await probes.envoy_sees_all((host, port), endpoints_of=frozenset())
         assert await probes.active_requests((host, port)) == 0
     assert not await probes.accepts_connections(host, port)
+    assert await probes.seen_listener((host, port)) is ListenerSign.REFUSES
     assert not await probes.milvus_answers(f"http://{host}:{port}")
 
 
@@ -97,6 +101,35 @@ async def test_a_part_that_says_it_is_unwell_does_not_work() -> None:
 
     with served(Starlette(routes=[Route("/health", unwell)])) as port:
         assert not await probes.answers_http(("127.0.0.1", port), "/health")
+        assert await probes.seen_listener(("127.0.0.1", port)) is ListenerSign.LIVES
+
+
+LIVES, REFUSES, SILENT = ListenerSign.LIVES, ListenerSign.REFUSES, ListenerSign.IS_SILENT
+
+
+@pytest.mark.parametrize(
+    ("signs", "restarts"),
+    [
+        ([REFUSES] * REFUSALS_MIN, 1),
+        ([REFUSES] * 2 * REFUSALS_MIN, 2),
+        ([REFUSES, LIVES] * 5, 0),
+        ([SILENT] * SILENT_LOOKS_MIN, 1),
+        ([SILENT] * (SILENT_LOOKS_MIN - 1), 0),
+        (([SILENT] * (SILENT_LOOKS_MIN - 1) + [LIVES]) * 3, 0),  # an overload that serves now and then
+        ([SILENT, REFUSES] * SILENT_LOOKS_MIN, 0),
+    ],
+)
+def test_envoy_is_restarted_once_its_listener_refuses_twice_or_says_nothing_for_a_minute(
+    signs: list[ListenerSign], restarts: int
+) -> None:
+    watch = ListenerWatch()
+    assert sum(watch.is_lost(sign, is_live=True) for sign in signs) == restarts
+
+
+def test_an_envoy_that_is_starting_may_refuse_as_long_as_that_takes() -> None:
+    watch = ListenerWatch()
+    assert not any(watch.is_lost(REFUSES, is_live=False) for _ in range(100))
+    assert [watch.is_lost(REFUSES, is_live=True) for _ in range(REFUSALS_MIN)] == [False] * (REFUSALS_MIN - 1) + [True]
 
 
 def counted(folder: Path, turns: int) -> int:

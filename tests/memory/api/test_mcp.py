@@ -28,6 +28,7 @@ from memory.api.mcp import MemoryMcp
 from memory.api.mcp_on_demand import PATHS, McpOnDemand, McpServer
 from memory.api.rest import create_app
 from memory.model.projects import ProjectRole
+from memory.model.web_pages import TrustedPages
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
@@ -53,7 +54,12 @@ async def serving(
 
     mcp = McpOnDemand(load)
     app = create_app(
-        parts.library, identity_mode=identity, edge_secret=secret, instruments=instruments, routes=mcp.routes
+        parts.library,
+        identity_mode=identity,
+        edge_secret=secret,
+        instruments=instruments,
+        routes=mcp.routes,
+        rules=rules,
     )
     server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_level="error"))
     with unwrapped():
@@ -133,11 +139,40 @@ async def test_wrong_arguments_are_told_to_the_model(url: str) -> None:
             await ann.call_tool("memory_everything", {})
 
 
-async def test_nobody_is_served_without_a_name_or_for_a_page_of_another_host(url: str) -> None:
+async def test_nobody_is_served_without_a_name(url: str) -> None:
     async with client(url) as nobody:
         assert "no user" in await refused(nobody, "memory_stats")
-    async with client(url, x_authz_user_id="ann", origin="http://pages.example") as page:
-        assert "other hosts" in await refused(page, "memory_stats")
+
+
+async def listed(url: str, path: str = PATHS[0], **headers: str) -> int:
+    """The status of `tools/list`, which says nothing of a user."""
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    sent = {"accept": "application/json, text/event-stream", **named}
+    async with httpx.AsyncClient(base_url=url) as http:
+        return (await http.post(path, json=asked, headers=sent)).status_code
+
+
+@pytest.mark.parametrize("identity", ["development", "header", "jwt"])
+async def test_a_page_of_another_host_gets_no_answer_of_the_protocol(parts: Parts, identity: str) -> None:
+    rules = CallerRules(pages=TrustedPages(("https://app.example",)))
+    async with serving(parts, identity, SECRET, rules) as url:
+        for origin in ("http://pages.example", "null", "https://app.example.pages.example"):
+            for path in (*PATHS, f"{PATHS[0]}/", f"/{PATHS[0]}"):
+                assert await listed(url, path, origin=origin) == 403
+        for origin in ("https://app.example", "http://localhost:3000"):
+            assert await listed(url, origin=origin) == 200
+        assert await listed(url) == 200
+
+
+@pytest.mark.parametrize("identity", ["header", "jwt"])
+async def test_a_page_of_the_host_itself_is_served_where_an_edge_identifies_users(parts: Parts, identity: str) -> None:
+    async with serving(parts, identity, SECRET) as url:
+        own = {"host": "chat.example:8443", "origin": "https://chat.example:8443"}
+        assert await listed(url, **own) == 200
+        assert await listed(url, **own, sec_fetch_site="cross-site") == 403
+        assert await listed(url, **own | {"origin": "ftp://chat.example:8443"}) == 403
+        assert await listed(url, **own | {"origin": "https://chat.example"}) == 403
 
 
 async def test_outside_development_only_the_edge_says_who_calls(parts: Parts) -> None:

@@ -101,7 +101,7 @@ async def test_what_the_grounds_do_not_bear_out_is_refused(summary: str) -> None
     assert await derived(json.dumps({"summary": summary})) == []
 
 
-@pytest.mark.parametrize("answer", [None, "", "no JSON", "[]", '{"other": 1}', '{"summary": null}'])
+@pytest.mark.parametrize("answer", [None, "", "no JSON", "[]", '{"other": 1}', '{"summary": null}', "[" * 9_999])
 async def test_a_model_that_is_down_or_talks_nonsense_derives_nothing(answer: str | None) -> None:
     assert await derived(answer) == []
 

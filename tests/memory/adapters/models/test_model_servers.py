@@ -274,6 +274,7 @@ WRONG: dict[str, Mood] = {
     "no direction": lambda a: a | {"data": [item | {"embedding": [0.0] * DIMENSION} for item in a["data"]]},
     "not base64": lambda a: a | {"data": [item | {"embedding": "%%%%"} for item in a["data"]]},
     "half a number": lambda a: a | {"data": [item | {"embedding": "AAAA"} for item in a["data"]]},
+    "deep": lambda a: {"as it is": '{"x": ' + "[" * 50_000 + "]" * 50_000 + "}"},
     "no data": lambda a: {"error": "odd"},
     "text for numbers": lambda a: a | {"data": [item | {"embedding": ["x"]} for item in a["data"]]},
 }
