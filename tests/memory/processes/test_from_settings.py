@@ -216,17 +216,17 @@ async def test_scripts_without_spaces_count_as_the_settings_say(desk: Desk) -> N
         (from_settings.is_recording, "shadow: {learns: false}", True),
         (from_settings.is_recording, "shadow: {enabled: true}", True),
         (from_settings.is_recording, "shadow: {enabled: true, learns: false}", False),
-        (from_settings.is_recording, "{shadow: {enabled: true}, auto_store: false}", False),
+        (from_settings.is_recording, "shadow: {enabled: true}, auto_store: false", False),
         (from_settings.is_recording, "enabled: false", False),
         (arms, "holdout: {share: 0.1, salt: x}", (True, False, HoldoutRule(0.1, "x"))),
-        (arms, "{holdout: {share: 0.1, salt: x}, shadow: {enabled: true}}", (False, True, HoldoutRule(0.1, "x"))),
+        (arms, "holdout: {share: 0.1, salt: x}, shadow: {enabled: true}", (False, True, HoldoutRule(0.1, "x"))),
         (arms, "holdout: {share: 0, salt: x}", (False, False, HoldoutRule(0, "x"))),
     ],
 )
 def test_each_part_is_handed_what_the_settings_say(
     tmp_path: Path, handed: Callable[[Settings], object], text: str, expected: object
 ) -> None:
-    assert handed(settings_of("memory: " + (text if text.startswith("{") else f"{{{text}}}"), tmp_path)) == expected
+    assert handed(settings_of(f"memory: {{{text}}}", tmp_path)) == expected
 
 
 async def test_what_is_kept_keeps_to_the_bounds_of_the_settings(
