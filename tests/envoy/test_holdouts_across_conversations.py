@@ -19,12 +19,12 @@ import httpx
 import pytest
 from product import Product, eventually, in_time, running_product
 from prometheus_client.parser import text_string_to_metric_families
+from scripted_model import running_table_model
 from served_app import served
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from table_model import running_table_model
 
 pytestmark = pytest.mark.full("a product that holds conversations out")
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))

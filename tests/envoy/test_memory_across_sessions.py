@@ -58,19 +58,6 @@ def test_told_in_session_a_is_injected_in_session_b(
     assert "memory_context" not in upstream.last_chat().json()
 
 
-async def test_the_async_client_is_served_alike(shared_product: Product, upstream: RecordingUpstream) -> None:
-    user = "asynchronous"
-    async with openai.AsyncOpenAI(base_url=f"{shared_product.url}/v1", api_key="k", max_retries=0) as client:
-        for text, session in ((BUDGET, "a"), (QUESTION, "b")):
-            messages: Any = [{"role": "user", "content": text}]
-            await client.chat.completions.create(model="m", messages=messages, extra_body=context(user, session))
-            shared_product.flush(user)
-        assert "$10,000" in upstream.last_chat().system_text()
-        async with client.responses.stream(model="m", input=QUESTION, extra_body=context(user, "c")) as stream:
-            assert (await stream.get_final_response()).output_text == "Noted."
-    assert "$10,000" in upstream.last_chat().body.decode()
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_told_in_one_response_is_injected_into_another(
     shared_product: Product, upstream: RecordingUpstream, stream: bool
@@ -111,64 +98,6 @@ def test_another_user_gets_nothing(shared_product: Product, upstream: RecordingU
     assert shared_product.memories("stranger") == []
 
 
-def test_what_a_model_says_is_not_taken_for_the_users_word(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
-    upstream.answer = "That is a lovely name for a parrot, I must say."
-    assert shared_product.chat("My parrot is called Quasimodo.", "streamer", stream=True).text.endswith("[DONE]\n\n")
-    eventually(lambda: known(shared_product, "streamer", "My parrot is called Quasimodo."))
-    assert not any("lovely" in memory for memory in shared_product.memories("streamer"))
-
-
-def test_receipts_travel_in_the_response_headers(shared_product: Product, upstream: RecordingUpstream) -> None:
-    shared_product.chat("I keep my passport in the blue drawer.", "owner")
-    shared_product.flush("owner")
-    answer = shared_product.ask("Where do I keep my passport?", "owner", stream=True)
-    assert answer.headers["x-memory-status"] == "used"
-    assert int(answer.headers["x-memory-count"]) >= 1
-    assert answer.headers["x-memory-receipt"]
-    greeted = shared_product.chat("Good morning!", "owner")
-    assert greeted.headers["x-memory-status"] == "skipped"
-
-
-def test_the_same_statement_again_updates_and_does_not_double(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
-    for text in ("My dentist is Dr. Okafor.", "my dentist is Dr. Okafor"):
-        shared_product.chat(text, "repeater", session_id=text[:2])
-        shared_product.flush("repeater")
-    assert len(shared_product.memories("repeater")) == 1
-
-
-def test_a_failed_reply_teaches_nothing(shared_product: Product, upstream: RecordingUpstream) -> None:
-    upstream.status = 500
-    assert shared_product.chat("My shoe size is 44.", "unlucky").status_code == 500
-    upstream.status = 200
-    assert shared_product.flush("unlucky") == {"pending": 0, "failed": 0}
-    assert shared_product.memories("unlucky") == []
-
-
-def test_memory_config_is_obeyed_and_stripped(shared_product: Product, upstream: RecordingUpstream) -> None:
-    shared_product.chat("My bicycle is orange.", "careful", memory_config={"auto_store": False})
-    shared_product.flush("careful")
-    assert shared_product.memories("careful") == []
-    shared_product.chat("My bicycle is orange.", "careful")
-    shared_product.flush("careful")
-    answer = shared_product.chat("What colour is my bicycle?", "careful", memory_config={"enabled": False})
-    assert answer.headers["x-memory-status"] == "disabled"
-    assert b"orange" not in upstream.last_chat().body
-    assert b"memory_config" not in upstream.last_chat().body
-
-
-def test_the_rest_api_is_served_under_the_proxys_own_port(shared_product: Product) -> None:
-    url = f"{shared_product.url}/v1/memory"
-    memory = {"content": "The alarm code of the cabin is 7741.", "memory_type": "semantic"}
-    created = httpx.post(url, params={"user_id": "rester"}, json={"memories": [memory]}, timeout=30)
-    assert created.status_code == 201
-    found = httpx.post(f"{url}/search", params={"user_id": "rester"}, json={"query": "cabin alarm code"}, timeout=30)
-    assert [m["content"] for m in found.json()["memories"]] == [memory["content"]]
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_secret_is_in_no_file(shared_product: Product, upstream: RecordingUpstream, stream: bool) -> None:
     key = f"sk-proj-{'aB3dE5fG7hJ9kL1mN2pQ4rS6tU8v'[:: -1 if stream else 1]}"
@@ -178,26 +107,6 @@ def test_a_secret_is_in_no_file(shared_product: Product, upstream: RecordingUpst
     assert any("Biscuit" in memory for memory in shared_product.memories("careless"))
     files = [path for path in shared_product.data_dir.rglob("*") if path.is_file()]
     assert [path.name for path in files if key.encode() in path.read_bytes()] == []
-
-
-def test_a_signal_turns_a_searched_question_into_a_skipped_one_and_the_other_way_round(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
-    def status(text: str, **headers: str) -> str:
-        body = {"model": "m", "messages": [{"role": "user", "content": text}]}
-        url, identity = f"{shared_product.url}/v1/chat/completions", {"x-authz-user-id": "signalled"}
-        answer = in_time(lambda: httpx.post(url, json=body, headers=identity | headers, timeout=30))
-        return str(answer.headers["x-memory-status"])
-
-    question, greeting = "How does a heat pump work in winter, in simple words?", "Good morning!"
-    shared_product.chat("My heat pump is a Daikin.", "signalled")
-    shared_product.flush("signalled")
-    assert status("Which heat pump do I have?") == "used"
-    assert status("What is the brand of my heat pump?", **{"x-disable-router-memory": "true"}) == "skipped"
-    assert status("What is the brand of my heat pump?") == "used"
-    assert status(question, **{"x-vsr-fact-check-needed": "true"}) == "skipped"
-    assert status(greeting) == "skipped"
-    assert status(greeting, **{"x-memory-intent": "search"}) in ("used", "empty")
 
 
 def rows_with(product: Product, user_id: str, words: str) -> list[dict[str, object]]:
@@ -251,23 +160,6 @@ def test_without_identity_the_upstream_receives_the_clients_bytes(
         upstream.streamed.clear()
         streamed = shared_product.chat("Tell me something long about me.", user, stream=True)
         assert streamed.content == b"".join(upstream.streamed)
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/anything/else?with=query"),
-        ("POST", "/v1/conversations"),  # OpenAI's and vLLM's own: our short names are on the API port only
-        ("GET", "/v1/conversations/c1/messages"),
-        ("DELETE", "/v1/sessions/s1"),
-    ],
-)
-def test_other_paths_and_methods_pass(
-    shared_product: Product, upstream: RecordingUpstream, method: str, path: str
-) -> None:
-    body = b'{"input":"x","memory_context":{"user_id":"u"}}' if method == "POST" else b""
-    assert httpx.request(method, f"{shared_product.url}{path}", content=body, timeout=30).status_code == 200
-    assert (upstream.received[-1].method, upstream.received[-1].body) == (method, body)
 
 
 @pytest.mark.full("ten thousand messages")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 from collections.abc import Iterator
 
 import httpx
@@ -11,14 +10,13 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
-from pages import MY_PAGE, OPERATORS_PAGE, accessibility_faults, chromium, press, watched
-from playwright.sync_api import Browser, Page, expect
-from product import Product, eventually, with_pid
+from pages import MY_PAGE, chromium, press, watched
+from playwright.sync_api import Browser, expect
+from product import Product
 from upstream import RecordingUpstream
 
 MISSING = "NO CHROMIUM ON THE PATH: THE WEB PAGE IS NOT TESTED (on Debian: apt install chromium)"
 SEEN_MS_MAX = 60_000  # the page looks every five seconds, and a busy machine may stand still for some
-LOOKS_MAX = 300
 
 
 @pytest.fixture
@@ -83,38 +81,3 @@ async def test_what_a_tool_saves_a_chat_is_told_and_what_it_deletes_is_gone(
 async def test_the_names_of_other_calls_stay_theirs(shared_product: Product) -> None:
     answer = httpx.get(f"{shared_product.url}/v1/memory/mcp/history", headers={"x-authz-user-id": "ann"}, timeout=30)
     assert answer.status_code == 404
-
-
-@pytest.mark.full("a part is killed until the page shows it")
-@pytest.mark.parametrize(("command", "part"), [("memproxy worker", "Workers"), ("envoy -c", "Envoy")])
-def test_a_part_that_dies_is_shown_to_operators_as_such_until_it_is_back(
-    shared_product: Product, browser: Browser, command: str, part: str
-) -> None:
-    product = shared_product
-    with watched(browser, product.api + OPERATORS_PAGE) as opened:
-        page = opened.page
-        line = page.get_by_role("region", name="Health").get_by_role("listitem").filter(has_text=part)
-        expect(line.locator("strong")).to_have_text("Works", timeout=SEEN_MS_MAX)
-        assert product.children(command), f"no process is called {command}"
-        keep_dead_until_shown(page, product, command, part)
-        assert line.get_attribute("class") == "bad"
-        assert accessibility_faults(page) == []
-        expect(line.locator("strong")).to_have_text("Works", timeout=SEEN_MS_MAX)
-        opened.assert_clean()
-    eventually(lambda: httpx.get(f"{product.url}/v1/memory/operator/health").status_code == 200)
-
-
-def state_of(page: Page, part: str) -> str:
-    line = page.get_by_role("region", name="Health").get_by_role("listitem").filter(has_text=part)
-    return line.locator("strong").inner_text()
-
-
-def keep_dead_until_shown(page: Page, product: Product, command: str, part: str) -> None:
-    """Kills it again as often as it is started again, until the page says that it does not run."""
-    for _ in range(LOOKS_MAX):
-        for pid in product.children(command):
-            with_pid(pid, signal.SIGKILL)
-        if state_of(page, part) == "Not running":
-            return
-        page.wait_for_timeout(200)
-    raise AssertionError(f"the page says of {part}: {state_of(page, part)}")

@@ -1,8 +1,9 @@
-"""Profiles and receipts through the whole product: what a chat is given, and what is told of it afterwards."""
+"""Profiles, receipts and summaries through the whole product: what a chat is given, and what is told of it later."""
 
 from __future__ import annotations
 
 import json
+import time
 from statistics import mean
 from typing import Any
 
@@ -145,18 +146,121 @@ def test_a_used_memory_is_told_with_every_part_of_its_score_and_the_others_with_
     assert {"wait", "notes", "embed", "retrieve", "select"} <= shown["timings_ms"].keys()
 
 
-def test_nothing_found_and_not_searched_are_told_apart(shared_product: Product, upstream: RecordingUpstream) -> None:
-    asked = shared_product.ask("What is my cat called?", "nobody yet")
-    empty = shared_product.receipt(asked, "nobody yet")
-    assert (empty["status"], empty["injected"], empty["candidates"]) == ("empty", [], [])
-    greeted = shared_product.chat("Good morning!", "nobody yet")
-    skipped = shared_product.receipt(greeted, "nobody yet")
-    assert (skipped["status"], skipped["signals"]["search"]) == ("skipped", False)
-    assert skipped["query"] == ""
+# Summaries: asked for in a new chat, and gone when forgotten
 
 
-def test_a_receipt_is_for_its_own_user_only(shared_product: Product, upstream: RecordingUpstream) -> None:
-    answer = shared_product.ask(WHERE, "owner of it")
-    shared_product.receipt(answer, "owner of it")
-    url = f"{shared_product.api}/v1/memory/receipts/{answer.headers['x-memory-receipt']}"
-    assert httpx.get(url, headers={"x-authz-user-id": "somebody else"}, timeout=30).status_code == 404
+BOAT = (
+    "I want to buy a small sailing boat this year.",
+    "We plan to sail around Rügen with my brother Nils.",
+    "How much does a berth in Stralsund cost?",
+)
+KITCHEN = (
+    "Our kitchen needs new cupboards.",
+    "We decided on oak fronts and a white worktop.",
+    "Which lamps go with oak?",
+)
+LAST_YEAR = time.gmtime().tm_year - 1
+IN_MAY, IN_MARCH = f"{LAST_YEAR}-05-12T10:00:00Z", f"{LAST_YEAR}-03-20T10:00:00Z"
+
+
+def api(product: Product, user_id: str, method: str, path: str, **more: Any) -> httpx.Response:
+    """Under the proxy's own port."""
+    headers = {"x-authz-user-id": user_id}
+    answer = httpx.request(method, f"{product.url}/v1/memory/{path}", headers=headers, timeout=30, **more)
+    answer.raise_for_status()
+    return answer
+
+
+def tell(product: Product, user_id: str, session_id: str, statements: tuple[str, ...], at: str) -> None:
+    """A session of another time, as an application imports it, that has ended."""
+    messages = [
+        message
+        for said in statements
+        for message in ({"role": "user", "content": said}, {"role": "assistant", "content": "Good idea."})
+    ]
+    body = {"session_id": session_id, "at": at, "messages": messages}
+    api(product, user_id, "POST", "turns", json=body)
+    end(product, user_id, session_id)
+
+
+def end(product: Product, user_id: str, session_id: str) -> None:
+    product.flush(user_id)
+    assert api(product, user_id, "POST", f"sessions/{session_id}/end").status_code == 202
+
+
+def shown(product: Product, user_id: str, session_id: str) -> dict[str, Any]:
+    return api(product, user_id, "GET", f"sessions/{session_id}").json()
+
+
+def summary(product: Product, user_id: str, session_id: str, *, version: int = 1) -> dict[str, Any]:
+    def current() -> dict[str, Any] | None:
+        found = shown(product, user_id, session_id)["summary"]
+        return found if found and found["version"] == version else None
+
+    return eventually(current)
+
+
+def asked(product: Product, upstream: RecordingUpstream, user_id: str, question: str) -> tuple[str, str]:
+    """What a new chat is given: memories, and summaries."""
+    answer = product.chat(question, user_id, memory_config={"auto_store": False, "profile": False})
+    assert answer.status_code == 200
+    sent = json.loads(upstream.received[-1].body)
+    text = "\n".join(one["content"] for one in sent["messages"] if one["role"] == "system")
+    facts, _, summaries = text.partition("<past_conversations>")
+    return facts, summaries
+
+
+def test_a_question_about_a_past_conversation_gets_its_summary_and_a_question_for_a_fact_the_fact(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
+    tell(shared_product, "sailor", "boat", BOAT, IN_MAY)
+    tell(shared_product, "sailor", "kitchen", KITCHEN, IN_MARCH)
+    made = summary(shared_product, "sailor", "boat")
+    summary(shared_product, "sailor", "kitchen")
+    assert made["title"] == BOAT[0]
+    assert BOAT[1] in made["text"]
+    assert len(made["turn_ids"]) == 3
+
+    _, in_may = asked(shared_product, upstream, "sailor", "What did we talk about in May?")
+    assert f"[{LAST_YEAR}-05-12]" in in_may
+    assert "Rügen" in in_may
+    assert "cupboards" not in in_may
+    _, topical = asked(
+        shared_product, upstream, "sailor", "Remind me of what we planned in our chat about the kitchen."
+    )
+    assert "cupboards" in topical
+    assert "sailing" not in topical
+    _, latest = asked(shared_product, upstream, "sailor", "What did we discuss last time?")
+    assert latest.index("sailing boat") < latest.index("cupboards")
+
+    facts, summaries = asked(shared_product, upstream, "sailor", "What is my brother called?")
+    assert "Nils" in facts
+    assert summaries == ""
+    facts, summaries = asked(shared_product, upstream, "stranger", "What did we talk about in May?")
+    assert (facts, summaries) == ("", "")
+
+
+def test_what_is_forgotten_is_in_no_summary_and_no_later_note(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
+    tell(shared_product, "private", "boat", BOAT, IN_MAY)
+    first = summary(shared_product, "private", "boat")
+    question = "What did we talk about in May?"
+    _, given = asked(shared_product, upstream, "private", question)
+    assert "Nils" in given
+    found = httpx.get(f"{shared_product.api}/v1/memory", params={"user_id": "private"}, timeout=30).json()["memories"]
+    (memory,) = [one for one in found if "Nils" in one["content"]]
+    api(shared_product, "private", "DELETE", memory["id"])
+    facts, given = asked(shared_product, upstream, "private", question)  # the same conversation, and its note
+    assert "Nils" not in facts + given
+    second = eventually(lambda: shown(shared_product, "private", "boat")["summary"])
+    assert "Nils" not in second["title"] + second["text"]
+    assert second["turn_ids"] != first["turn_ids"]
+
+    api(shared_product, "private", "DELETE", "sessions/boat")
+    assert asked(shared_product, upstream, "private", question) == ("", "")
+    tell(shared_product, "private", "kitchen", KITCHEN, IN_MAY)
+    summary(shared_product, "private", "kitchen")
+    httpx.delete(f"{shared_product.api}/v1/memory", params={"user_id": "private"}, timeout=30).raise_for_status()
+    shared_product.flush("private")
+    assert asked(shared_product, upstream, "private", question) == ("", "")

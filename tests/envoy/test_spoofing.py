@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+import h2.exceptions
 import httpx
 import pytest
 from edge_gateway import ELSEWHERE, GATEWAY, IMPORTER, TENANT, VICTIM, VICTIM_ID, Edge
 from product import Product, eventually
-from raw_http import Headers, RawRequest, over_http1, over_http2
 from token_issuer import (
     DROPPED,
     LATER,
@@ -35,6 +36,7 @@ SECRET = "My storage unit at the harbour is 99-13-57."
 QUESTION = "Which storage unit at the harbour is mine?"
 COMBINATION = b"99-13-57"
 PLANT = "My locker at the station is 55-44-33."
+Headers = list[tuple[bytes, bytes]]
 JSON: Headers = [(b"content-type", b"application/json")]
 ACCEPT = (b"accept", b"application/json, text/event-stream")  # which MCP demands
 MCP = "/v1/memory/mcp"
@@ -285,7 +287,7 @@ def test_no_attempt_leaks_and_nothing_is_learnt_for_the_victim(edge_product: Edg
     assert PLANT not in victim.said()
     assert victim.asks(upstream)
     if edge_product.mode == "jwt":
-        for url in (edge_product.url, edge_product.product.api):
+        for url in (edge_product.product.url, edge_product.product.api):
             assert found_by_program(url, VICTIM_ID) == (200, [SECRET])
             assert found_by_program(url, VICTIM)[0] == 403
             assert found_by_program(url, VICTIM_ID, IMPORTER + "x")[0] == 401
@@ -296,3 +298,68 @@ def found_by_program(url: str, user_id: str, token: str = IMPORTER) -> tuple[int
     headers = {"authorization": f"Bearer {token}"}
     answer = httpx.get(f"{url}/v1/memory", params={"user_id": user_id}, headers=headers, timeout=30)
     return answer.status_code, [memory["content"] for memory in answer.json().get("memories", ())]
+
+
+# HTTP/1.1 written by hand, for what no client library sends; and HTTP/2 as far as a library goes
+
+SECONDS_MAX = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class RawAnswer:
+    status: int
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RawRequest:
+    """`target`: path and query, as they are; `headers`: one line each, in order."""
+
+    method: str
+    target: str
+    headers: Headers
+    body: bytes = b""
+
+
+def over_http1(address: tuple[str, int], request: RawRequest, *, source: str = "127.0.0.1") -> RawAnswer:
+    """Every byte as given. Status 0 where the connection is closed without an answer."""
+    lines = [
+        f"{request.method} {request.target} HTTP/1.1".encode(),
+        b"Host: localhost",
+        b"Connection: close",
+        *(name + b": " + value for name, value in request.headers),
+    ]
+    if request.body:
+        lines.append(b"Content-Length: %d" % len(request.body))
+    received = b""
+    with socket.create_connection(address, timeout=SECONDS_MAX, source_address=(source, 0)) as connection:
+        connection.sendall(b"\r\n".join(lines) + b"\r\n\r\n" + request.body)
+        while chunk := _more(connection):
+            received += chunk
+    head, _, content = received.partition(b"\r\n\r\n")
+    return RawAnswer(int(head.split(b" ", 2)[1]) if head else 0, content)
+
+
+def over_http2(address: tuple[str, int], request: RawRequest, *, source: str = "127.0.0.1") -> RawAnswer | None:
+    """None where HTTP/2 has no way to say it; status 0 where the connection is closed without an answer."""
+    transport = httpx.HTTPTransport(verify=False, http1=False, http2=True, local_address=source)
+    with httpx.Client(transport=transport, timeout=SECONDS_MAX, trust_env=False) as client:
+        try:
+            answer = client.request(
+                request.method,
+                f"http://{address[0]}:{address[1]}{request.target}",
+                headers=[(b"host", b"localhost"), *request.headers],
+                content=request.body,
+            )
+        except (httpx.LocalProtocolError, h2.exceptions.ProtocolError):
+            return None
+        except (httpx.RemoteProtocolError, httpx.NetworkError):
+            return RawAnswer(0, b"")
+    return RawAnswer(answer.status_code, answer.content)
+
+
+def _more(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(65536)
+    except ConnectionError:
+        return b""

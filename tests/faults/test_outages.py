@@ -16,14 +16,15 @@ from typing import Any
 import pytest
 import yaml
 from chat_load import Talker, talking
+from chat_server import running_chat_server
 from foreign_embeddings import running_foreign_embeddings
 from kept_things import SUBJECTS, kept_thing
-from milvus_lite_server import free_port
 from milvus_standalone import TOKEN
-from misbehaving_model import running_moody_model
 from process_sizes import proportional_mb
 from product import Product, eventually, running_product
 from redis_server import RedisServer, own_redis_server
+from scripted_model import scripted
+from served_app import free_port
 from slow_relay import SlowRelay, running_relay
 from two_of_each import ON_SERVERS, TURN_LOGS, Store, counted, is_learnt_once, is_whole, store_of
 from upstream import running_upstream
@@ -43,6 +44,13 @@ DELAY_SECONDS = 3.0  # in each direction: nobody is answered in time
 FULL = "1mb"  # less than a server needs without any key
 PARTS = ("memproxy filter", "memproxy worker", "memproxy api")
 TURNS_LOST, TURNS_WAITING = "memproxy_turns_lost_total", "memproxy_queue_turns"
+
+
+@asynccontextmanager
+async def running_model(port: int) -> AsyncIterator[None]:
+    async with running_chat_server(port) as server:
+        server.says = scripted()
+        yield
 
 
 @asynccontextmanager
@@ -72,7 +80,7 @@ class Needed:
             case "store":
                 return running_store(self.store)
             case "model":
-                return running_moody_model(port=self.ports[name])
+                return running_model(self.ports[name])
             case _:
                 return running_foreign_embeddings(self.ports[name])
 
@@ -84,7 +92,7 @@ class Needed:
         await self.running.pop(name, AsyncExitStack()).aclose()  # it may be gone already
 
     def config(self, *, store_uri: str, redis_port: int) -> Path:
-        model = {"model_role": "memory_extraction", "llm_model_name": "moody"}
+        model = {"model_role": "memory_extraction", "llm_model_name": "scripted"}
         endpoint = {"address": "127.0.0.1", "port": self.ports["model"]}
         learn = {"reader": "model", "idle_seconds": 0.2, "retry_base_seconds": 0.5}
         settings = {

@@ -25,7 +25,7 @@ import pytest
 from chat_load import ChatLoad, chatting
 from product import Product, eventually, with_pid
 from redis_server import RedisServer
-from two_of_each import chats_of_filters, is_whole, kept_of, running_two_of_each
+from two_of_each import is_whole, kept_of, running_two_of_each
 from upstream import RecordingUpstream, running_upstream
 from whole_lives import assert_a_project_is_erased
 
@@ -38,9 +38,6 @@ FACT = "My locker at the pool has the number 117."
 QUESTION = "What number has my locker at the pool?"
 USERS = tuple(f"swimmer-{number}" for number in range(4))
 LOAD_SECONDS = 1.0  # of chats before and after what happens to a part, so that there are some to judge by
-STILL_SECONDS = 4.0
-ANSWER_SECONDS_MAX = 4.0  # Envoy's time-out of 1 s, on a busy machine
-QUESTIONS_MAX = 200  # until both filters were chosen
 RESTARTED = ("memproxy filter", "memproxy worker", "memproxy api", "milvus-lite server")
 
 
@@ -189,24 +186,6 @@ def refuses_connections(port: int) -> bool:
     return False
 
 
-def test_what_one_filter_recorded_is_learnt_and_seen_by_the_other(product: Product) -> None:
-    """Envoy chooses the filter: questions go on until both have answered, of which one knew nothing."""
-    eventually(lambda: is_whole(product))
-    user, question = "traveller", "Which city do I fly to in May?"
-    for _ in range(6):
-        product.chat(question, user)  # both filters know this user, without the fact
-    assert product.chat("I fly to Lisbon in May.", user).status_code == 200
-    assert product.flush(user) == {"pending": 0, "failed": 0}
-    before = chats_of_filters(product, "used")
-    assert len(before) == 2
-    for _ in range(QUESTIONS_MAX):
-        product.ask(question, user)
-        after = chats_of_filters(product, "used")
-        if all(after[filter_] > before[filter_] for filter_ in before):
-            return
-    raise AssertionError("one filter does not know it, or gets no chats")
-
-
 def test_of_a_project_that_is_erased_no_byte_is_left_on_redis(two: TwoOfEach) -> None:
     assert_a_project_is_erased(two.product, two.upstream, files=[two.redis.folder])
 
@@ -229,26 +208,3 @@ def test_a_killed_filter_costs_memory_only_for_what_it_was_working_on(product: P
     assert load.failures == {}
     is_remembering(load, none_max=len(USERS))
     assert all(abs(chat.began - killed) < 1 for chat in load.without_memory() if chat.memory == "none")
-
-
-@pytest.mark.soak("judges how long chats wait")
-@pytest.mark.parametrize("part", ["memproxy filter", "memproxy worker", "milvus-lite server"])
-def test_a_part_that_stands_still_fails_no_chat(product: Product, part: str) -> None:
-    warm(product)
-    stopped = product.children(part)[-1]
-    with chatting(product, QUESTION, USERS) as load:
-        time.sleep(LOAD_SECONDS)
-        with_pid(stopped, signal.SIGSTOP)
-        try:
-            time.sleep(STILL_SECONDS)
-        finally:
-            with_pid(stopped, signal.SIGCONT)
-        eventually(lambda: is_whole(product))
-        time.sleep(LOAD_SECONDS)
-    assert load.failures == {}
-    without = [chat for chat in load.without_memory() if chat.memory != "unavailable"]
-    if part == "memproxy filter":  # each that Envoy sent to it waits for a second, until Envoy believes that it hangs
-        assert len(without) <= 4 * len(USERS), len(load.chats)
-    else:
-        assert without == []
-    assert max(chat.ended - chat.began for chat in load.chats if not chat.is_streamed) < ANSWER_SECONDS_MAX

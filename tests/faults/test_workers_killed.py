@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 from foreign_embeddings import ForeignEmbeddings, running_foreign_embeddings, vector_of
+from kept_things import kept_thing
 from learning_processes import LearningProcesses, Records, records_of
 from plain_reader import by_words
 from reembed_command import OLD, Place, stored
-from table_model import running_table_model
+from scripted_model import running_table_model
 
 from memory.model import MemoryStatus, VectorOrigin
 from memory.ports import PairRelation, PairVerdict, StatementPair
@@ -31,11 +32,6 @@ LEASE_SECONDS = 1
 KILL_SECONDS = (0.0, 0.2)  # after a worker was seen at work
 BUDGET = re.compile(r"My budget for the (\w+) trip")
 SEED = 20_251
-THINGS = (
-    "bicycle, harp, kayak, violin, tent, drone, loom, telescope, piano, canoe, anvil, kiln, sextant, lathe, easel, "
-    "typewriter, gramophone, barometer, hammock"
-).split(", ")
-PLACES = "in the cellar, at the lake house, behind the garage, in storage unit 9, in Porto".split(", ")
 TRIPS = ("Lisbon", "Kyoto", "Oslo")
 DIMENSION = 24
 NEW = VectorOrigin("the new one", DIMENSION)
@@ -52,7 +48,7 @@ class Said:
 
 def said_by(user: str) -> list[Said]:
     """25 statements in three sessions: 19 things, 3 budgets that each change once, and 3 things told again."""
-    texts = [f"My {thing} is {PLACES[i % len(PLACES)]} since {1950 + i}." for i, thing in enumerate(THINGS[:16])]
+    texts = [kept_thing(number) for number in range(16)]
     texts += [f"My budget for the {trip} trip is ${i + 1},000." for i, trip in enumerate(TRIPS)]
     texts += [f"My budget for the {trip} trip is now ${i + 5},000 instead." for i, trip in enumerate(TRIPS)]
     texts += texts[:3]
@@ -131,24 +127,6 @@ async def is_at_work(records: Records) -> bool:
             if not depth.due:
                 return False
     return True
-
-
-async def test_two_workers_that_learn_two_sessions_of_one_user_lose_no_update(
-    parts: LearningProcesses, reading: Mapping[str, Any]
-) -> None:
-    told = said_by("ann")
-    async with records_of(parts) as records:
-        workers = [parts.start_worker(reading), parts.start_worker(reading)]
-        for worker in workers:
-            await worker.warm()
-        at = SYSTEM_CLOCK() - len(told)
-        for number, said in enumerate(told):
-            await records.tell(said.turn_id, "ann", said.text, at=at + number, session=f"s{number % 2}")
-        await records.learnt("ann")
-        await check_as_if_nothing_had_happened(records, "ann", told)
-        changed = await records.ledger.changed_since("ann", 0)
-        assert changed is None or changed >= {memory.id for memory in await records.memories("ann")}
-        assert [worker.stop() for worker in workers] == [0, 0]
 
 
 async def test_a_worker_that_was_frozen_past_its_lease_undoes_nothing_of_its_successor(

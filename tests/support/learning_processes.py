@@ -7,7 +7,6 @@ that runs only them.
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import subprocess
 import sys
@@ -18,11 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
 import yaml
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
-from prometheus_client.parser import text_string_to_metric_families
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
@@ -69,18 +66,6 @@ class WorkerProcess:
         """SIGTERM; the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=30)
-
-    async def metric(self, name: str, **labels: str) -> float | None:
-        """What its metrics endpoint says now; the sum over all labels that were not named. None: not there."""
-        async with httpx.AsyncClient(timeout=10) as client:
-            text = (await client.get(f"http://127.0.0.1:{self.metrics_port}/metrics")).text
-        found = [
-            sample.value
-            for family in text_string_to_metric_families(text)
-            for sample in family.samples
-            if sample.name == name and labels.items() <= sample.labels.items()
-        ]
-        return sum(found) if found else None
 
 
 @dataclass
@@ -131,14 +116,6 @@ class LearningProcesses:
         worker = WorkerProcess(process, self.folder / f"warm-{process.pid}", metrics_port)
         self.workers.append(worker)
         return worker
-
-    def run(self, *words: str) -> str:
-        """An operator's command, with the configuration of the last worker; its stdout."""
-        command = [MEMPROXY, *words, "--config", str(self.folder / CONFIG_FILE)]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-
-    def dead_letters(self) -> list[dict[str, Any]]:
-        return json.loads(self.run("dlq", "list", "--json"))["dead_letters"]
 
     def end(self) -> None:
         for worker in self.workers:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from pymilvus import MilvusClient
+from served_app import free_port
 
 from memory.adapters.milvus.connection import CHANNEL_OPTIONS, MilvusAddress
 from memory.model import VectorOrigin
@@ -64,9 +65,3 @@ class MilvusLiteServer:
     def thaw(self) -> None:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -10,7 +10,6 @@ import base64
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ import grpc
 import pytest
 from pymilvus import MilvusClient
 from pymilvus.grpc_gen import milvus_pb2
+from served_app import free_port
 
 from memory.adapters.milvus.connection import MilvusAccess, MilvusAddress
 from memory.model import VectorOrigin
@@ -44,7 +44,7 @@ class MilvusServer:
     def __init__(self, folder: Path, *, lease_seconds: int = LEASE_SECONDS) -> None:
         self._folder = folder
         self._lease_seconds = lease_seconds
-        self.port, self.tls_port = _free_port(), _free_port()
+        self.port, self.tls_port = free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -142,13 +142,6 @@ class MilvusServer:
     def _last_words(self) -> str:
         logs = [self._folder / "relay.log", self._folder / "logs" / "server.log"]
         return "\n".join(log.read_text(errors="replace")[-2_000:] for log in logs if log.is_file())
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _stands_still(pid: int) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 import httpx
 import yaml
+from served_app import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 DASHBOARDS = tuple(sorted((ROOT / "envoy" / "grafana").glob("*.json")))
@@ -75,9 +75,7 @@ def is_installed() -> bool:
 @contextmanager
 def running_prometheus(folder: Path, *, metrics_port: int) -> Iterator[PrometheusServer]:
     """With our rules. `metrics_port`: of the product."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
     settings = yaml.safe_load((ROOT / "envoy" / "prometheus.yml").read_text(encoding="utf-8"))
     settings["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from certificates import Certificates
 from redis.crc import key_slot
-from redis_server import READY_SECONDS, RedisServer, free_port, skip_without_redis
+from redis_server import READY_SECONDS, RedisServer, skip_without_redis
+from served_app import free_port
 
 MASTERS = 3
 NODE_TIMEOUT_MS = 15_000  # Redis's own default: a busy machine is no failure

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import atexit
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -21,6 +20,7 @@ import pytest
 from certificates import Certificates
 from redis import Redis
 from redis.exceptions import RedisError
+from served_app import free_port
 
 READY_SECONDS = 20.0
 REDIS = "redis-server"
@@ -149,9 +149,3 @@ def own_redis_server(folder: Path, *, certificates: Certificates | None = None) 
         yield server
     finally:
         server.kill()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

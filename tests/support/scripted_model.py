@@ -1,19 +1,26 @@
 """A real server of `/v1/chat/completions` that reads as `PlainReader` does, and relates pairs by a rule of the test.
 
+In the test's own loop, or, for workers, in a thread of its own: no model's score decides what is said.
+
 Its answers have the form that our own reader by chat model asks for; what was asked is kept.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from chat_server import FakeModelServer, running_chat_server
 from plain_reader import by_words, claim_of
 from reading_parts import a_claim, a_verdict, claims, verdicts
+from served_app import served
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
 from memory.model import Scope, Turn
@@ -82,3 +89,18 @@ async def running_model(*, relates: Relates = by_words) -> AsyncIterator[Scripte
     async with running_chat_server() as server, OpenAiChatModel(ChatServer(server.url, "scripted")) as model:
         server.says = scripted(relates=relates)
         yield ScriptedModel(model, server)
+
+
+@contextmanager
+def running_table_model(*, relates: Relates = by_words) -> Iterator[dict[str, Any]]:
+    """Settings that have it read. `relates`: what it says of pairs."""
+    says = scripted(relates=relates)
+
+    async def answer(request: Request) -> JSONResponse:
+        message = {"role": "assistant", "content": says(await request.json())}
+        return JSONResponse({"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+    with served(Starlette(routes=[Route("/v1/chat/completions", answer, methods=["POST"])])) as port:
+        endpoint = {"address": "127.0.0.1", "port": port}
+        model = {"model_role": "memory_extraction", "llm_model_name": "table", "llm_endpoint": endpoint}
+        yield {"external_models": [model], "memory": {"learn": {"reader": "model", "idle_seconds": 0.2}}}

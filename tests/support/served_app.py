@@ -1,4 +1,4 @@
-"""An ASGI application on a free port of loopback, in a thread of its own."""
+"""An ASGI application on a free port of loopback, in a thread of its own; and a port that is free."""
 
 from __future__ import annotations
 
@@ -27,3 +27,9 @@ def served(app: Starlette, **settings: int) -> Iterator[int]:
         finally:
             server.should_exit = True
             thread.join(timeout=10)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,7 +1,8 @@
-"""A picture in SVG as its elements: what it says, where, and what it is made of."""
+"""A picture in SVG as its elements: what it says, where, what it is made of, and the lines of one of recall."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
@@ -80,3 +81,17 @@ class Picture:
 
     def _all(self, tag: str) -> Iterator[ET.Element]:
         return self.root.iter(NAMESPACE + tag)
+
+
+Points = list[tuple[float, float]]
+DATA_AREA = "url(#zclip1)"  # lines of the key are cut by other areas
+
+
+def drawn_lines(document: str) -> list[Points]:
+    """Of a picture of recall: the points of each, in the picture's own coordinates."""
+    paths = [element for element in ET.fromstring(document).iter() if element.get("marker-mid")]
+    return [_points(path.get("d", "")) for path in paths if path.get("clip-path") == DATA_AREA]
+
+
+def _points(path: str) -> Points:
+    return [(float(x), float(y)) for x, y in re.findall(r"([-0-9.]+),([-0-9.]+)", path)]

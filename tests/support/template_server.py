@@ -57,11 +57,10 @@ def too_long(window: int, words: int, limit: int) -> str:
 
 @dataclass
 class TemplateServer:
-    """`templates` by model; a model that is not there is unknown. `also_refuses` says no to whole request bodies."""
+    """`templates` by model; a model that is not there is unknown."""
 
     templates: dict[str, str]
     tokenize: str = VLLM
-    also_refuses: Mapping[str, object] = field(default_factory=dict)
     chats: list[dict[str, Any]] = field(default_factory=list)
     questions: list[dict[str, Any]] = field(default_factory=list)
     window: int = 0  # tokens, one a word, of prompt and answer together; 0: any length is taken
@@ -81,8 +80,8 @@ class TemplateServer:
         self.chats.append(chat)
         template = self.templates[chat["model"]]
         said = refusal(template, [message["role"] for message in chat["messages"]])
-        if said or any(chat.get(name) == value for name, value in self.also_refuses.items()):
-            return _error(self._refused, said or "bad request")
+        if said:
+            return _error(self._refused, said)
         words = sum(len(str(message["content"]).split()) for message in chat["messages"])
         if self.window and words + chat.get("max_tokens", 1) > self.window:
             return _error(400, too_long(self.window, words, chat.get("max_tokens", 1)))

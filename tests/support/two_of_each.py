@@ -14,7 +14,6 @@ import httpx
 from milvus_lite_server import MilvusLiteServer
 from milvus_standalone import MILVUS_SERVER, MilvusServer
 from product import Product, eventually, running_product, sentences
-from prometheus_client.multiprocess import MultiProcessCollector
 from redis_server import RedisServer, own_redis_server
 
 TURN_LOGS = ("redis", "sqlite")
@@ -55,22 +54,6 @@ def is_whole(product: Product) -> bool:
     with product.admin() as admin:
         page = admin.get("/stats", params={"filter": "membership_healthy"})
     return all(f"cluster.memory_{role}.membership_healthy: 2" in page.text for role in ("inject", "observe"))
-
-
-def chats_of_filters(product: Product, result: str) -> dict[int, float]:
-    """How many chats each filter answered with that result, by process id: from its own file of counters, which the
-    metrics page sums.
-    """
-    counted = {}
-    for pid in product.children("memproxy filter"):
-        environment = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
-        folder = dict(entry.partition("=")[::2] for entry in environment)["PROMETHEUS_MULTIPROC_DIR"]
-        families = MultiProcessCollector.merge([str(Path(folder) / f"counter_{pid}.db")])
-        samples = [
-            sample for family in families for sample in family.samples if sample.name == "memproxy_requests_total"
-        ]
-        counted[pid] = sum(sample.value for sample in samples if sample.labels["status"] == result)
-    return counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from xml.etree import ElementTree as ET
 import pytest
 from chat_server import FakeModelServer, running_chat_server
 from command_worlds import run
-from drawn_lines import drawn_lines
 from eval_command import evaluated
 from scripted_model import scripted
 from served_app import served
@@ -22,6 +21,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from svg_pictures import drawn_lines
 
 from memory.adapters.evaluation_reports import FolderOfReports
 from memory.errors import BadInput, Unavailable

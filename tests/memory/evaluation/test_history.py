@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eval_command import evaluated
 from sandboxes import running_sandbox
 
 from memory.errors import BadInput
@@ -334,19 +333,3 @@ async def test_a_missed_deadline_is_no_figure_it_is_tried_again_and_then_given_u
     assert found == "what was found"
     with pytest.raises(LearningFailed, match="deadline"):
         await searching_with(Late(NOTE_ATTEMPTS)).note(learnt(), "What do I own?", NOW)
-
-
-@pytest.mark.full("a process that loads the models")
-def test_the_command_prints_tables_and_writes_every_case(tmp_path: Path) -> None:
-    out = tmp_path / "out.json"
-    options = ("--types", "single-session-user, knowledge-update", "--limit", 2, "--json", out)
-    done = evaluated(tmp_path, "history", HISTORY, *options)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(out.read_text())
-    assert (found["evaluation"], found["records"], found["turns"], found["evidence"]) == ("history", 2, 6, 3)
-    assert {"learnt", "found", "noted", "answer"} <= found.keys()
-    assert {"superseded_share", "memories_per_turn", "note_tokens"} <= found.keys()
-    assert found["by_type"].keys() == {"single-session-user", "knowledge-update"}
-    assert [one["id"] for one in found["per_record"]] == ["made-1", "made-2"]
-    assert [line.split()[0] for line in done.stdout.splitlines() if line][:2] == ["group", "all"]
-    assert "2/2" in done.stderr

@@ -28,7 +28,7 @@ from memory.evaluation.sandbox import Data, Learnt
 from memory.model import Evidence, Memory, MemoryStatus, Message, Scope, Turn
 
 DATA = Path(__file__).parents[2] / "data"
-MESSAGES, LABELS = DATA / "messages.jsonl", DATA / "messages_labels.jsonl"
+MESSAGES, LABELS, HISTORY = DATA / "messages.jsonl", DATA / "messages_labels.jsonl", DATA / "history.json"
 NOW = 1_750_000_000.0
 
 
@@ -226,16 +226,34 @@ async def test_sources_have_a_table_of_their_own_and_only_shares_are_drawn() -> 
 
 
 @pytest.mark.full("a process that loads the models")
-def test_the_command_prints_tables_and_writes_every_case(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "counted", "figures", "shown"),
+    [
+        (
+            ("messages", MESSAGES, "--labels", LABELS),
+            {"records": 10, "facts": 9, "turns": 10, "by_language": ["en", "zh"], "by_source": ["chat", "form"]},
+            {"junk", "coverage", "extra_per_message", "verbatim", "memories_per_message"},
+            {"coverage", "en", "zh"},
+        ),
+        (
+            ("history", HISTORY, "--types", "single-session-user, knowledge-update", "--limit", 2),
+            {"records": 2, "turns": 6, "evidence": 3, "by_type": ["knowledge-update", "single-session-user"]},
+            {"learnt", "found", "noted", "answer", "superseded_share", "memories_per_turn", "note_tokens"},
+            None,
+        ),
+    ],
+    ids=["messages", "history"],
+)
+def test_the_command_prints_tables_and_writes_every_case(
+    tmp_path: Path, words: Sequence[object], counted: dict[str, Any], figures: set[str], shown: set[str] | None
+) -> None:
     out, drawn = tmp_path / "out.json", tmp_path / "out.svg"
-    options = ("--labels", LABELS, "--json", out, "--picture", drawn)
-    done = evaluated(tmp_path, "messages", MESSAGES, *options)
+    done = evaluated(tmp_path, *words, "--json", out, *(() if shown is None else ("--picture", drawn)))
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())
-    assert (found["evaluation"], found["records"], found["facts"], found["turns"]) == ("messages", 10, 9, 10)
-    assert {"junk", "coverage", "extra_per_message", "verbatim", "memories_per_message"} <= found.keys()
-    assert (found["by_language"].keys(), found["by_source"].keys()) == ({"en", "zh"}, {"chat", "form"})
-    assert len(found["per_record"]) == 10
+    assert {name: sorted(found[name]) if name.startswith("by_") else found[name] for name in counted} == counted
+    assert (found["evaluation"], len(found["per_record"])) == (words[0], counted["records"])
+    assert figures <= found.keys()
     assert [line.split()[0] for line in done.stdout.splitlines() if line][:2] == ["group", "all"]
-    assert "10/10" in done.stderr
-    assert {"coverage", "en", "zh"} <= set(texts_of(drawn.read_text()))
+    assert f"{counted['records']}/{counted['records']}" in done.stderr
+    assert shown is None or shown <= set(texts_of(drawn.read_text()))

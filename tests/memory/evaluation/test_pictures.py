@@ -8,8 +8,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from drawn_lines import drawn_lines
-from svg_pictures import texts_of
+from svg_pictures import drawn_lines, texts_of
 
 from memory.evaluation.pictures import recall_by_tokens, shares_by_language
 

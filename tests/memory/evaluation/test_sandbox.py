@@ -67,22 +67,6 @@ async def test_each_record_begins_with_nothing_even_where_it_was_said_earlier_th
     assert [memory.created_at for memory in learnt.memories] == [seconds(BEGAN)]
 
 
-@pytest.mark.parametrize(
-    ("told", "order", "is_forgotten"),
-    [
-        ("My cat is called Tom.", "Forget that my cat is called Tom.", True),
-        ("我的猫叫米粒。", "忘掉我的猫叫米粒这件事", True),
-        ("My cat is called Tom.", "My cat has forgotten me.", False),
-    ],
-)
-async def test_what_the_user_asks_to_be_forgotten_is_forgotten(told: str, order: str, *, is_forgotten: bool) -> None:
-    one = record(said(told, "I live in Leeds."), said(order, at="2025-03-05T09:00:00Z"))
-    async with running_sandbox() as sandbox:
-        contents = [memory.content for memory in (await sandbox.learn(one)).memories]
-    assert "I live in Leeds." in contents
-    assert (told not in contents) is is_forgotten
-
-
 async def test_without_a_model_each_turn_is_learnt_when_it_ends() -> None:
     reader = Watched()
     async with running_sandbox(reader) as sandbox:

@@ -29,7 +29,6 @@ from memory.model.archived import restored
 NOW = 1_750_000_000.0
 SHARES = st.floats(0, 1)
 TIMES = st.floats(NOW - 3_000 * DAY, NOW)
-BY_TRUST = (Trust.TOOL, Trust.INFERRED, Trust.EXPLICIT)  # from the least
 
 
 def memory(memory_id: str = "m", *, days_ago: float = 0.0, **fields: Any) -> Memory:

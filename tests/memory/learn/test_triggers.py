@@ -358,3 +358,14 @@ async def test_the_lag_from_what_was_said_to_what_is_learnt_is_measured(bench: B
     bench.deployment.clock.now += 31
     await patient(bench, process, Windows()).work_off()
     assert bench.count("memproxy_learn_lag_seconds_sum") == 31.0
+
+
+async def test_depth_and_age_of_the_queue_are_measured(bench: Bench, process: Process) -> None:
+    bench.metrics = Metrics(CollectorRegistry())
+    await bench.tell(process, "What is seven times seven?")
+    bench.deployment.clock.now += 31
+    assert await process.log.lease(now=bench.deployment.clock.now, seconds=600, due=LearnDue())
+    await bench.worker(process)._measure()
+    assert bench.count("memproxy_queue_turns", state="leased") == 1.0
+    assert bench.count("memproxy_queue_turns", state="due") == 0.0
+    assert bench.count("memproxy_queue_oldest_seconds") >= 30.0

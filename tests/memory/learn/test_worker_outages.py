@@ -178,3 +178,16 @@ class _StoreDown:
 
     async def apply(self, user_id: str, changes: Sequence[Change], vectors: Vector) -> None:
         raise Unavailable("milvus", "connection refused")
+
+
+@pytest.mark.parametrize("jitter", [0.0, 1.0])
+async def test_waits_after_bad_answers_double_up_to_the_longest_and_lie_between_half_and_all_of_it(
+    bench: Bench, process: Process, jitter: float
+) -> None:
+    model, step = Moody(bench, *[JUNK] * 9), 0.25
+    settings = WorkerSettings(attempts_max=10, retry_base_seconds=2.0, retry_seconds_max=60.0)
+    await bench.tell(process, BUDGET)
+    await worked_for(bench, bench.worker(process, model=model, settings=settings, jitter=jitter), 300.0, step=step)
+    whole = [min(2.0 * 2**n, 60.0) for n in range(8)]
+    waits = [after - before for before, after in pairwise(model.at)][:8]
+    assert waits == pytest.approx([one * (0.5 + jitter / 2) for one in whole], abs=step)

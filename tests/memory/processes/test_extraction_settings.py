@@ -1,10 +1,11 @@
-"""What the settings of reading lead to: who reads, and what goes over the wire. On a scripted server."""
+"""What the settings of reading lead to: who reads and writes, and what goes over the wire. On a scripted server."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from reading_parts import InMemoryExamResults
 from scripted_model import scripted
 from structlog.testing import capture_logs
 from turn_logs import a_turn
+from written_settings import named_model, written_settings
 
 from memory.errors import BadSetting, Unavailable
 from memory.learn.readers import OffReader, Readers
@@ -23,36 +25,39 @@ from memory.learn.reading.exam import exam_version
 from memory.learn.reading.fallback import FallbackReader
 from memory.learn.reading.trained import TrainedReader
 from memory.ports.reading import ExamKey, ExamResult
-from memory.processes import reader_parts
+from memory.ports.writing import GroundedSentence, WritingTask
+from memory.processes import reader_parts, writer_parts
 from memory.processes.from_settings import chat_server
+from memory.processes.writer_parts import ExaminedWriter, open_writer
 from memory.runtime.metrics import Metrics
 from memory.settings import ExternalModel, ModelEndpoint, Settings
-from memory.settings.loader import from_process, load
 
 SCHOOL = "I teach chemistry at a night school."
-MODEL = {"model_role": "memory_extraction", "llm_model_name": "m"}
+NOWHERE = "http://127.0.0.1:1"
+TASK, LINES = WritingTask("test", "Repeat the lines."), ["I row."]
+SAID = json.dumps({"sentences": [{"text": "I row.", "lines": [1]}]})
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeModelServer]:
+    async with running_chat_server() as running:
+        running.content = SAID
+        yield running
+
+
+@pytest.fixture
+def results() -> InMemoryExamResults:
+    return InMemoryExamResults(lambda: 0.0, {})
 
 
 def settings_with(
-    folder: Path,
-    *,
-    url: str = "http://127.0.0.1:1",
-    model: Mapping[str, Any] | None = None,
-    reader: str = "auto",
-    upstream: str = "",
-    **extraction: Any,
+    folder: Path, url: str = NOWHERE, *, model: Mapping[str, Any] | None = None, reader: str = "auto", **more: Any
 ) -> Settings:
-    """As an operator writes them. `model`: None where none is named."""
-    address, _, port = url.rpartition(":")
-    endpoint = {"address": address, "port": int(port)}
-    written: dict[str, Any] = {
-        "memory": {"extraction": extraction, "learn": {"reader": reader}},
-        "models_dir": from_process(None, {}).models_dir,
-        "external_models": [] if model is None else [{**MODEL, "llm_endpoint": endpoint, **model}],
-    }
-    file = folder / "settings.yaml"
-    file.write_text(json.dumps(written | ({"upstream": upstream} if upstream else {})))
-    return load(file, {}, {})
+    """As an operator writes them. `model`: None where none is named. `more`: `upstream`, or settings of extraction."""
+    upstream = {"upstream": more.pop("upstream")} if "upstream" in more else {}
+    named = [] if model is None else [named_model(url, **model)]
+    memory = {"extraction": more, "learn": {"reader": reader}}
+    return written_settings(folder, memory=memory, external_models=named, **upstream)
 
 
 def unwatched() -> Metrics:
@@ -95,21 +100,21 @@ async def sent(server: FakeModelServer, settings: Settings, *, metrics: Metrics 
     return server.asked[-1]
 
 
-async def test_a_priority_is_sent_only_where_it_is_set(tmp_path: Path) -> None:
-    async with running_chat_server() as server:
-        plain = await sent(server, settings_with(tmp_path, url=server.url, model={}))
-        low = await sent(server, settings_with(tmp_path, url=server.url, model={}, priority=10))
+async def test_a_priority_is_sent_only_where_it_is_set(tmp_path: Path, server: FakeModelServer) -> None:
+    plain = await sent(server, settings_with(tmp_path, server.url, model={}))
+    low = await sent(server, settings_with(tmp_path, server.url, model={}, priority=10))
     assert "priority" not in plain
     assert low["priority"] == 10
 
 
-async def test_model_temperature_tokens_topics_and_examples_reach_the_server(tmp_path: Path) -> None:
+async def test_model_temperature_tokens_topics_and_examples_reach_the_server(
+    tmp_path: Path, server: FakeModelServer
+) -> None:
     examples = tmp_path / "examples.json"
     examples.write_text('[{"said": "the boiler is a Vaillant", "keep": true}, {"said": "it is cold", "keep": false}]')
     model = {"llm_model_name": "qwen3", "temperature": 0.4, "max_tokens": 99}
-    async with running_chat_server() as server:
-        told: dict[str, Any] = {"topics": ["boilers"], "examples": str(examples)}
-        body = await sent(server, settings_with(tmp_path, url=server.url, model=model, **told))
+    told: dict[str, Any] = {"topics": ["boilers"], "examples": str(examples)}
+    body = await sent(server, settings_with(tmp_path, server.url, model=model, **told))
     assert (body["model"], body["temperature"], body["max_tokens"]) == ("qwen3", 0.4, 99)
     assert "boilers" in body["messages"][0]["content"]
     kept, kept_answer, left, left_answer, question = [message["content"] for message in body["messages"][-5:]]
@@ -120,18 +125,16 @@ async def test_model_temperature_tokens_topics_and_examples_reach_the_server(tmp
     assert SCHOOL in question
 
 
-async def test_a_call_takes_no_longer_than_the_model_is_given(tmp_path: Path) -> None:
-    async with running_chat_server() as server:
-        server.seconds = 5.0
-        settings = settings_with(tmp_path, url=server.url, model={"llm_timeout_seconds": 0.2})
-        with pytest.raises(Unavailable, match=r"within 0\.2 s"):
-            await sent(server, settings)
+async def test_a_call_takes_no_longer_than_the_model_is_given(tmp_path: Path, server: FakeModelServer) -> None:
+    server.seconds = 5.0
+    settings = settings_with(tmp_path, server.url, model={"llm_timeout_seconds": 0.2})
+    with pytest.raises(Unavailable, match=r"within 0\.2 s"):
+        await sent(server, settings)
 
 
-async def test_calls_and_tokens_are_counted_by_role(tmp_path: Path) -> None:
+async def test_calls_and_tokens_are_counted_by_role(tmp_path: Path, server: FakeModelServer) -> None:
     metrics = unwatched()
-    async with running_chat_server() as server:
-        await sent(server, settings_with(tmp_path, url=server.url, model={}), metrics=metrics)
+    await sent(server, settings_with(tmp_path, server.url, model={}), metrics=metrics)
 
     def count(name: str, **labels: str) -> float | None:
         return metrics.registry.get_sample_value(name, {"role": "memory_extraction", **labels})
@@ -157,13 +160,11 @@ async def test_a_file_of_examples_that_cannot_be_used_stops_the_start_and_is_nam
 # The exam
 
 
-def no_results() -> InMemoryExamResults:
-    return InMemoryExamResults(lambda: 0.0, {})
-
-
-async def examined(settings: Settings, results: InMemoryExamResults, metrics: Metrics | None = None) -> Readers:
+async def examined(
+    settings: Settings, results: InMemoryExamResults | None = None, metrics: Metrics | None = None
+) -> Readers:
     """The readers once it is clear who reads."""
-    seen = metrics or unwatched()
+    seen, results = metrics or unwatched(), results or InMemoryExamResults(lambda: 0.0, {})
     async with reader_parts.open_readers(settings, seen) as readers, asyncio.timeout(30), asyncio.TaskGroup() as group:
         examining = group.create_task(reader_parts.examining(settings, readers, results, seen))
         while not (examining.done() or readers.is_slow):
@@ -172,51 +173,46 @@ async def examined(settings: Settings, results: InMemoryExamResults, metrics: Me
     return readers
 
 
-async def test_a_model_that_fails_the_exam_never_reads_and_the_metric_says_so(tmp_path: Path) -> None:
-    results, metrics = no_results(), unwatched()
-    async with running_chat_server() as server:
-        server.says = scripted(without=lambda unit: True)
-        settings = settings_with(tmp_path, url=server.url, model={})
-        readers = await examined(settings, results, metrics)
-        sat = len(server.asked)
-        again = await examined(settings, results)
-        assert (sat > 0, len(server.asked)) == (True, sat)  # it sits it once
+async def test_a_model_that_fails_the_exam_never_reads_and_the_metric_says_so(
+    tmp_path: Path, results: InMemoryExamResults, server: FakeModelServer
+) -> None:
+    metrics = unwatched()
+    server.says = scripted(without=lambda unit: True)
+    settings = settings_with(tmp_path, server.url, model={})
+    readers = await examined(settings, results, metrics)
+    sat = len(server.asked)
+    again = await examined(settings, results)
+    assert (sat > 0, len(server.asked)) == (True, sat)  # it sits it once
     assert (readers.is_slow, again.is_slow) == (False, False)
     assert [one.passed for one, _ in results.kept.values()] == [False]
     assert (metrics.registry.get_sample_value("memproxy_reader_exam_score") or 1.0) < 0.9
 
 
-async def test_a_model_that_has_passed_the_exam_reads_without_being_asked_again(tmp_path: Path) -> None:
-    results = no_results()
-    async with running_chat_server() as server:
-        settings = settings_with(tmp_path, url=server.url, model={})
-        model = settings.model_for("memory_extraction")
-        assert model is not None
-        async with reader_parts.open_model_reader(settings, model, unwatched()) as reader:
-            version = f"{reader.prompt_version}-{exam_version()}"
-        await results.put(ExamKey("m", server.url, version), ExamResult(passed=True, score=0.95))
-        readers = await examined(settings, results)
-        assert server.asked == []
+async def test_a_model_that_has_passed_the_exam_reads_without_being_asked_again(
+    tmp_path: Path, results: InMemoryExamResults, server: FakeModelServer
+) -> None:
+    settings = settings_with(tmp_path, server.url, model={})
+    await passed(settings, results, "m", server.url, has_passed=True)
+    readers = await examined(settings, results)
+    assert server.asked == []
     assert isinstance(readers.first, FallbackReader)
     assert readers.first.name.startswith("m read-")
 
 
 @pytest.mark.parametrize("reader", ["trained", "off"])
-async def test_where_no_model_is_to_read_none_is_examined(tmp_path: Path, reader: str) -> None:
-    async with running_chat_server() as server:
-        settings = settings_with(tmp_path, url=server.url, model={}, reader=reader, upstream=server.url)
-        readers = await examined(settings, no_results())
-        assert server.asked == []
+async def test_where_no_model_is_to_read_none_is_examined(tmp_path: Path, reader: str, server: FakeModelServer) -> None:
+    settings = settings_with(tmp_path, server.url, model={}, reader=reader, upstream=server.url)
+    readers = await examined(settings)
+    assert server.asked == []
     assert not readers.is_slow
 
 
 async def test_where_a_model_is_to_read_and_none_is_named_the_upstreams_first_one_reads_unexamined(
-    tmp_path: Path,
+    tmp_path: Path, server: FakeModelServer
 ) -> None:
-    async with running_chat_server() as server:
-        settings = settings_with(tmp_path, reader="model", upstream=server.url)
-        readers = await examined(settings, no_results())
-        assert server.asked == []
+    settings = settings_with(tmp_path, reader="model", upstream=server.url)
+    readers = await examined(settings)
+    assert server.asked == []
     assert readers.first.name.startswith("scripted read-")
 
 
@@ -227,9 +223,8 @@ def test_the_upstreams_own_model_is_asked_under_the_very_url_that_is_set(upstrea
     model = ExternalModel(
         model_role="memory_extraction", llm_endpoint=ModelEndpoint(address=upstream), llm_model_name="m"
     )
-    assert (
-        chat_server(model, endpoint=upstream).url == upstream.rstrip("/").removesuffix("/v1") + "/v1/chat/completions"
-    )
+    expected = upstream.rstrip("/").removesuffix("/v1") + "/v1/chat/completions"
+    assert chat_server(model, endpoint=upstream).url == expected
 
 
 async def test_an_upstream_behind_a_path_is_read_with(tmp_path: Path) -> None:
@@ -245,18 +240,17 @@ async def test_an_upstream_behind_a_path_is_read_with(tmp_path: Path) -> None:
             ),
             server.url,
         )
-        assert (await examined(settings, no_results())).is_slow
+        assert (await examined(settings)).is_slow
 
 
-async def test_nothing_that_goes_wrong_in_the_exam_ends_the_worker(tmp_path: Path) -> None:
+async def test_nothing_that_goes_wrong_in_the_exam_ends_the_worker(tmp_path: Path, server: FakeModelServer) -> None:
     class Broken(InMemoryExamResults):
         async def get(self, key: ExamKey) -> ExamResult | None:
             raise ZeroDivisionError("what ann said")
 
-    async with running_chat_server() as server:
-        settings = settings_with(tmp_path, url=server.url, model={})
-        with capture_logs() as logs:
-            readers = await examined(settings, Broken(lambda: 0.0, {}))
+    settings = settings_with(tmp_path, server.url, model={})
+    with capture_logs() as logs:
+        readers = await examined(settings, Broken(lambda: 0.0, {}))
     assert not readers.is_slow
     assert [(one["log_level"], one["error"]) for one in logs if "exam" in one["event"]] == [
         ("error", "ZeroDivisionError")
@@ -265,4 +259,99 @@ async def test_nothing_that_goes_wrong_in_the_exam_ends_the_worker(tmp_path: Pat
 
 async def test_a_port_that_cannot_be_leaves_the_trained_reader_at_work(tmp_path: Path) -> None:
     settings = msgspec.structs.replace(settings_with(tmp_path), upstream="http://127.0.0.1:99999")
-    assert not (await examined(settings, no_results())).is_slow
+    assert not (await examined(settings)).is_slow
+
+
+# Who writes: the model that reads, from the time at which it has passed
+
+
+def writer_of(settings: Settings, results: InMemoryExamResults) -> ExaminedWriter:
+    return ExaminedWriter(settings, exams=results, metrics=unwatched())
+
+
+def content(sentences: Sequence[GroundedSentence]) -> list[str]:
+    del sentences
+    return []
+
+
+async def passed(settings: Settings, results: InMemoryExamResults, name: str, url: str, *, has_passed: bool) -> None:
+    """The model's result, as a worker stores it."""
+    model, _ = await reader_parts.examinee(settings)
+    async with reader_parts.open_model_reader(settings, model, unwatched(), endpoint=url) as reader:
+        version = f"{reader.prompt_version}-{exam_version()}"
+    await results.put(ExamKey(name, url, version), ExamResult(passed=has_passed, score=0.9))
+
+
+async def test_a_model_writes_once_it_has_passed_and_is_looked_up_now_and_then(
+    tmp_path: Path, server: FakeModelServer, results: InMemoryExamResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_with(tmp_path, server.url, model={}, priority=7)
+    async with writer_of(settings, results) as writer:
+        with pytest.raises(Unavailable):
+            await writer.write(TASK, LINES, objections=content)
+        await passed(settings, results, "m", server.url, has_passed=True)
+        with pytest.raises(Unavailable):
+            await writer.name_for(TASK)
+        monkeypatch.setattr(writer_parts, "CHECK_SECONDS", 0.0)
+        writer._check_at = 0.0
+        assert list(await writer.write(TASK, LINES, objections=content)) == [GroundedSentence("I row.", (1,))]
+        assert (await writer.name_for(TASK)).startswith("m test-")
+    assert [asked["priority"] for asked in server.asked] == [7], "as learning asks it"
+
+
+async def test_a_model_that_has_failed_never_writes_and_one_whose_result_is_gone_stops(
+    tmp_path: Path, server: FakeModelServer, results: InMemoryExamResults
+) -> None:
+    settings = settings_with(tmp_path, server.url, model={}, priority=7)
+    await passed(settings, results, "m", server.url, has_passed=False)
+    async with writer_of(settings, results) as writer:
+        with pytest.raises(Unavailable):
+            await writer.write(TASK, LINES, objections=content)
+        assert server.asked == []
+        await passed(settings, results, "m", server.url, has_passed=True)
+        writer._check_at = 0.0
+        await writer.write(TASK, LINES, objections=content)
+        results.kept.clear()
+        writer._check_at = 0.0
+        with pytest.raises(Unavailable):
+            await writer.write(TASK, LINES, objections=content)
+
+
+async def test_a_model_that_must_read_writes_without_an_exam(
+    tmp_path: Path, server: FakeModelServer, results: InMemoryExamResults
+) -> None:
+    settings = settings_with(tmp_path, server.url, model={}, reader="model")
+    async with writer_of(settings, results) as writer:
+        assert await writer.write(TASK, LINES, objections=content)
+
+
+async def test_the_upstream_s_first_model_writes_where_none_is_named(
+    tmp_path: Path, server: FakeModelServer, results: InMemoryExamResults
+) -> None:
+    settings = settings_with(tmp_path, upstream=server.url)
+    await passed(settings, results, "scripted", server.url, has_passed=True)
+    async with writer_of(settings, results) as writer:
+        assert await writer.write(TASK, LINES, objections=content)
+    assert [asked["model"] for asked in server.asked] == ["scripted"]
+
+
+async def test_an_upstream_that_is_down_is_asked_again_later(tmp_path: Path, results: InMemoryExamResults) -> None:
+    async with running_chat_server() as server:
+        url = server.url
+    settings = settings_with(tmp_path, upstream=url)
+    async with writer_of(settings, results) as writer:
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                await writer.write(TASK, LINES, objections=content)
+
+
+@pytest.mark.parametrize(("reader", "is_one"), [("auto", True), ("model", True), ("trained", False), ("off", False)])
+async def test_there_is_a_writer_only_where_a_model_is_to_read(
+    tmp_path: Path, results: InMemoryExamResults, reader: str, *, is_one: bool
+) -> None:
+    settings = settings_with(tmp_path, model={}, reader=reader)
+    async with AsyncExitStack() as stack:
+        assert (await open_writer(settings, stack, exams=results, metrics=unwatched()) is not None) is is_one
+    nobody = settings_with(tmp_path)
+    async with AsyncExitStack() as stack:
+        assert await open_writer(nobody, stack, exams=results, metrics=unwatched()) is None

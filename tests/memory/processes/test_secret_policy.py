@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
+from written_settings import written_settings
 
 from memory.learn import gate
 from memory.model import Message, RecallStatus, Receipt, Scope, Turn, TurnStatus
@@ -16,7 +16,6 @@ from memory.processes import composition
 from memory.processes.from_settings import recording, secret_policy, worker_settings
 from memory.secrets.redaction import SecretClass
 from memory.settings import SecretSettings, Settings
-from memory.settings.loader import from_process, load
 
 SAID = {
     SecretClass.API_KEY: "My key is sk-proj-aB3dE5fG7hJ9kL1mN2pQ4rS6 and my cat is called Tom.",
@@ -31,12 +30,8 @@ KEYS = {SecretClass.API_KEY, SecretClass.TOKEN}  # one may well look like the ot
 
 
 def settings_with(folder: Path, **secrets: str) -> Settings:
-    """As an operator writes them, with the models that are there."""
-    file = folder / "settings.yaml"
-    folders = {name: str(folder) for name in ("data_dir", "run_dir")}
-    folders["models_dir"] = str(from_process(None, {}).models_path)
-    file.write_text(json.dumps({**folders, "memory": {"secrets": secrets}}))
-    return load(file, {}, {})
+    places = {name: str(folder) for name in ("data_dir", "run_dir")}
+    return written_settings(folder, memory={"secrets": secrets}, **places)
 
 
 async def learnt(settings: Settings, recorded: str) -> list[str]:

@@ -1,10 +1,12 @@
-"""The product's own parts with a chat model that reads: it writes profiles and states, unless that is switched off."""
+"""The product's own parts: summaries by default and switched off, and what a chat model that reads writes besides."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +14,122 @@ import pytest
 from chat_server import FakeModelServer, running_chat_server
 from hashing_embedder import HashingEmbedder
 from long_chats import FIRST
+from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
+from written_settings import named_model, written_settings
 
 from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.models.wordpiece import WordPieceTokens
+from memory.chat.completions import read_chat_request
 from memory.evaluation.sandbox import SettableClock
-from memory.model import Conversation, Message, Scope
-from memory.ports import ResentHistory
+from memory.learn.readers import Readers
+from memory.model import Conversation, Message, PastNote, Scope, SessionSummary, Turn, TurnStatus
+from memory.ports import LearnDue, ResentHistory
+from memory.processes import entrypoints
 from memory.processes.composition import Parts, open_parts_on
 from memory.processes.from_settings import vector_origin
 from memory.processes.kept_state import Process
+from memory.processes.summary_parts import open_summarizer
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.service.prose_writing import SETTLED_SECONDS
 from memory.service.requests import NewMemory
-from memory.settings.loader import from_process, load
 
 NOW = 1_750_000_000.0
+ASKED = {"messages": [{"role": "user", "content": "What did we talk about last time?"}]}
+OFF = [{"summaries": {"enabled": False}}, {"learn": {"reader": "off"}}]
 SAID = ("I prefer green tea", "I prefer tabs", "I prefer answers in metric units")
 PROSE = "I prefer green tea, tabs and answers in metric units."
+BOAT = ("I want a boat for Nils.", "My budget for it is small.")
+WRITTEN = "The user wants a boat for Nils."
+
+
+@dataclass
+class Opened:
+    """The product's parts, with a model at this server where one is named."""
+
+    parts: Parts
+    clock: SettableClock
+    embedder: HashingEmbedder
+
+    async def learnt(self, *said: str) -> None:
+        """A session of these turns, which have been learnt."""
+        log = self.parts.state.turn_log
+        for number, text in enumerate(said, 1):
+            await log.append(
+                Turn(f"t{number}", Scope("ann", session_id="s1"), NOW, (Message("user", text),), TurnStatus.CLOSED)
+            )
+        while lease := await log.lease(now=NOW + 1, seconds=30, due=LearnDue()):
+            await log.acknowledge(lease)
+
+
+@asynccontextmanager
+async def opened(folder: Path, server: FakeModelServer | None = None, **memory: Any) -> AsyncIterator[Opened]:
+    (folder / "data").mkdir()
+    models = [] if server is None else [named_model(server.url)]
+    settings = written_settings(folder, memory=memory, data_dir=str(folder / "data"), external_models=models)
+    clock, embedder = SettableClock(NOW), HashingEmbedder(dimension=384)
+    async with AsyncExitStack() as stack:
+        process = Process(settings, Instruments(clock, Metrics(CollectorRegistry())))
+        store = InMemoryStore(dimension=embedder.dimension)
+        parts = await open_parts_on(process, stack, store=store, embedder=embedder, origin=vector_origin(settings))
+        yield Opened(parts, clock, embedder)
+
+
+async def summarised(of: Opened) -> SessionSummary:
+    """A session of an earlier time, from when summaries were on."""
+    await of.learnt("A boat")
+    (due,) = await of.parts.state.summaries.due(now=NOW + 1, idle_seconds=0, limit=9)
+    made = SessionSummary("ann", "s1", 1, "Sailing", "We sail around Rügen.", NOW, NOW, ("t1",), series=due.series)
+    assert await of.parts.state.summaries.put(due, made, None)
+    return made
+
+
+async def given(parts: Parts) -> str:
+    await parts.past_talk.run()
+    recall = parts.recall()
+    async with asyncio.timeout(30):
+        while True:
+            outcome = await recall.recall(Scope("ann"), read_chat_request(json.dumps(ASKED).encode()))
+            if outcome.status.value in ("used", "empty"):
+                return "\n".join(note.text for note in outcome.notes)
+            await asyncio.sleep(0.05)
+
+
+async def test_summaries_are_on_by_default(tmp_path: Path) -> None:
+    async with opened(tmp_path) as here:
+        assert here.parts.settings.memory.has_summaries
+        await summarised(here)
+        assert "Rügen" in await given(here.parts)
+
+
+@pytest.mark.parametrize("memory", OFF)
+async def test_switched_off_those_that_exist_are_not_recalled_withdrawn_ones_leave_their_notes_and_none_is_made(
+    tmp_path: Path, memory: dict[str, Any]
+) -> None:
+    async with opened(tmp_path, **memory) as here:
+        made, state = await summarised(here), here.parts.state
+        assert await given(here.parts) == ""
+        await state.notes.keep("ann", "k", PastNote("a note", (made.id,), 3), made_at=NOW - 1)
+        await state.turn_log.messages.delete_message("ann", "turn:t1:0")
+        until = asyncio.Event()
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            for work in entrypoints._derivations(here.parts, Readers(PlainReader()), until):
+                group.create_task(work)
+            while await state.notes.find("ann", ["k"]):
+                await asyncio.sleep(0.02)
+            until.set()
+        assert await state.summaries.of_session("ann", "s1") is None
+
+
+# With a chat model
 
 
 def says(body: dict[str, Any]) -> str:
-    """A united profile, or the first sentence of a conversation."""
+    """A united profile, the first sentence of a conversation, or the summary of a session."""
     first, *more = body["messages"][1]["content"].splitlines()
+    if "boat for Nils" in body["messages"][1]["content"]:
+        return json.dumps({"title": "A boat", "summary": WRITTEN})
     if "user: " not in first:
         return json.dumps({"sentences": [{"text": PROSE, "lines": list(range(1, len(more) + 2))}]})
     text = first.partition(": ")[2]
@@ -48,25 +143,32 @@ async def server() -> AsyncIterator[FakeModelServer]:
         yield running
 
 
-@asynccontextmanager
-async def opened(folder: Path, server: FakeModelServer, **memory: Any) -> AsyncIterator[tuple[Parts, SettableClock]]:
-    address, _, port = server.url.rpartition(":")
-    endpoint = {"address": address, "port": int(port)}
-    written = {
-        "memory": {"learn": {"reader": "model"}, **memory},
-        "models_dir": from_process(None, {}).models_dir,
-        "data_dir": str(folder / "data"),
-        "external_models": [{"model_role": "memory_extraction", "llm_model_name": "m", "llm_endpoint": endpoint}],
-    }
-    (folder / "data").mkdir()
-    (folder / "settings.yaml").write_text(json.dumps(written))
-    settings, clock = load(folder / "settings.yaml", {}, {}), SettableClock(NOW)
-    async with AsyncExitStack() as stack:
-        process = Process(settings, Instruments(clock, Metrics(CollectorRegistry())))
-        embedder = HashingEmbedder()
-        store = InMemoryStore(dimension=embedder.dimension)
-        parts = await open_parts_on(process, stack, store=store, embedder=embedder, origin=vector_origin(settings))
-        yield parts, clock
+@pytest.mark.parametrize(
+    ("reader", "has_passed", "made_by"),
+    [("auto", True, "m summary-"), ("auto", False, "plain 1"), ("trained", True, "plain 1")],
+    ids=["it reads", "it has not passed its exam", "another is to read"],
+)
+async def test_the_model_that_reads_messages_writes_summaries_and_only_once_it_may_read(
+    tmp_path: Path, server: FakeModelServer, reader: str, made_by: str, *, has_passed: bool
+) -> None:
+    async with opened(tmp_path, server, learn={"reader": reader}) as here:
+        await here.learnt(*BOAT)
+        state, parts = here.parts.state, here.parts
+        await state.summaries.end("ann", "s1")
+        async with open_summarizer(
+            parts.settings,
+            Readers(PlainReader(), PlainReader() if has_passed else None),
+            Instruments(here.clock, parts.metrics),
+            traces=parts.traces,
+            summaries=state.summaries,
+            embedding=(here.embedder, WordPieceTokens()),
+        ) as summarizer:
+            assert await summarizer.work() == 1
+        found = await state.summaries.of_session("ann", "s1")
+    assert found is not None
+    assert found.made_by.startswith(made_by)
+    is_written = made_by != "plain 1"
+    assert (found.text == WRITTEN, [asked["model"] for asked in server.asked]) == (is_written, ["m"] * is_written)
 
 
 def history() -> ResentHistory:
@@ -79,11 +181,11 @@ def history() -> ResentHistory:
 async def test_the_worker_s_profiles_and_the_filter_s_states_are_written(
     tmp_path: Path, server: FakeModelServer
 ) -> None:
-    async with opened(tmp_path, server) as (parts, clock):
-        library = parts.library()
+    async with opened(tmp_path, server, learn={"reader": "model"}) as here:
+        parts, library = here.parts, here.parts.library()
         await library.add(Scope("ann"), [NewMemory(one, category="preference") for one in SAID])
         assert await parts.profile_refresher().refresh() == 1
-        clock.now += SETTLED_SECONDS
+        here.clock.now += SETTLED_SECONDS
         writing = parts.profile_prose()
         assert writing is not None
         assert await writing.write_next()
@@ -93,9 +195,9 @@ async def test_the_worker_s_profiles_and_the_filter_s_states_are_written(
 
 
 async def test_each_can_be_switched_off(tmp_path: Path, server: FakeModelServer) -> None:
-    memory = {"profile": {"prose": "off"}, "compaction": {"writer": "off"}}
-    async with opened(tmp_path, server, **memory) as (parts, _):
-        assert parts.profile_prose() is None
-        await parts.compactor().compact(history())
-        assert parts.metrics.compactions.labels("made")._value.get() == 1
+    memory = {"learn": {"reader": "model"}, "profile": {"prose": "off"}, "compaction": {"writer": "off"}}
+    async with opened(tmp_path, server, **memory) as here:
+        assert here.parts.profile_prose() is None
+        await here.parts.compactor().compact(history())
+        assert here.parts.metrics.compactions.labels("made")._value.get() == 1
         assert server.asked == []

@@ -20,7 +20,6 @@ from memory.ports.models import Completion
 from memory.recall import search_flow
 from memory.recall.pipeline import RECEIPT_PAUSE_SECONDS, RecallOutcome
 from memory.recall.query_rewriter import FAILURES_MAX, IN_FLIGHT_MAX, REST_SECONDS, Rewriter, RewriteSettings
-from memory.recall.rewrite_prompt import RewriteMode
 
 REWRITTEN = "Where is my kayak stored?"
 # The subject stands further back than the plain query looks.
@@ -30,7 +29,6 @@ VAGUE = (
 )
 # Here it stands in the message before, so the plain query finds it.
 NEAR = ("I want to paint my kayak.", "Which colour?", "Where is it stored?")
-CLEAR = ("Hi", "Hello", "At which boathouse do I keep the kayak in Dorset?")
 
 
 @dataclass
@@ -252,13 +250,3 @@ async def test_an_embedder_that_is_down_ends_the_wait_for_the_model_at_once(chat
     chat.model.may_answer = asyncio.Event()
     outcome = await chat.ask(*NEAR)
     assert (outcome.status, outcome.reason) == (RecallStatus.UNAVAILABLE, "embedder")
-
-
-@pytest.mark.parametrize(("mode", "calls"), [(RewriteMode.VAGUE, 0), (RewriteMode.ALWAYS, 1)])
-async def test_for_a_question_that_stands_on_its_own_a_model_is_asked_only_if_it_is_for_all(
-    tmp_path: Path, mode: RewriteMode, calls: int
-) -> None:
-    async with chatting(tmp_path, RewriteSettings(mode)) as chat:
-        chat.model.asked.clear()
-        await chat.ask(*CLEAR)
-        assert len(chat.model.asked) == calls

@@ -69,8 +69,9 @@ async def test_what_is_too_much_is_shed_before_it_costs_an_embedding(
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(recalled(rig, f"Where is my kayak number {n}?")) for n in range(12)]
             shed = 12 - SETTINGS.in_flight_max
-            await until(lambda: sum(task.done() for task in tasks) == shed)
-            assert rig.embedder.calls == SETTINGS.in_flight_max
+            await until(
+                lambda: (sum(map(asyncio.Task.done, tasks)), rig.embedder.calls) == (shed, SETTINGS.in_flight_max)
+            )
             rig.embedder.may_go_on.set()
         assert sum(task.result().reason == "busy" for task in tasks) == shed
         assert rig.metrics.registry.get_sample_value("memproxy_recall_shed_total") == shed

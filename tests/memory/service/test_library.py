@@ -95,13 +95,6 @@ async def test_nothing_is_stored_while_the_embedder_is_down(parts: Parts) -> Non
     assert await everything(parts) == []
 
 
-async def test_search_asks_the_ranking_of_a_chat_with_all_that_was_given(parts: Parts) -> None:
-    options = RequestOptions(memory_types=("episodic",), retrieval_limit=3, token_budget=100)
-    history = (Message("user", "hello"),)
-    await parts.library.search(ANN, query="why?", history=history, options=options, as_of=7.0)
-    assert parts.searcher.asked == [("why?", history, options, 7.0)]
-
-
 async def test_an_empty_query_and_an_unknown_type_are_refused(parts: Parts) -> None:
     with pytest.raises(BadInput, match="query"):
         await parts.library.search(ANN, query=" ")
@@ -245,20 +238,6 @@ async def test_stats_count_one_users_memories_and_turns(parts: Parts) -> None:
 
 
 # Forgetting by scope
-
-
-async def test_deleting_a_project_leaves_the_rest_and_other_users(parts: Parts) -> None:
-    await parts.put(
-        memory("red", project_id="red"),
-        memory("red old", project_id="red", status=MemoryStatus.SUPERSEDED),
-        memory("blue", project_id="blue"),
-        memory("general"),
-    )
-    await parts.library.add(Scope("bob", "red"), [NewMemory("bob's")])
-    deleted = await parts.library.delete_scope("ann", "red")
-    assert deleted.memories == 2
-    assert {m.id for m in await everything(parts)} == {"blue", "general"}
-    assert len(await everything(parts, "bob")) == 1
 
 
 async def test_deleting_a_user_takes_every_batch(parts: Parts) -> None:

@@ -30,8 +30,6 @@ from memory.service.erasure import SourceForgotten
 from memory.service.raw_word_search import Statements
 from memory.service.requests import MemoryEdit, NewMemory
 
-ANN = Scope("ann")
-
 
 async def noted(parts: Parts, *contents: str, project_id: str = "") -> list[str]:
     """Memories, each in a note of its own under its id."""
@@ -135,13 +133,6 @@ async def test_a_receipt_shows_what_its_memories_say_now_and_nothing_of_forgotte
     assert explained.contents == {two: "I like bread", three: "I like rain"}
     assert explained.receipt.memory_ids() == (one, two, three)
     assert "tea" not in repr(explained)
-
-
-@pytest.mark.parametrize("receipt_id", ["r1", "never", "", "x" * 300, "a\x00b"])
-async def test_somebody_else_s_receipt_is_not_found(parts: Parts, receipt_id: str) -> None:
-    await kept(parts)
-    with pytest.raises(NotFound, match="no such receipt"):
-        await parts.library.receipt("bob", receipt_id)
 
 
 async def test_a_receipt_can_be_read_while_the_store_is_down(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,9 +175,6 @@ def history(end: int, state: tuple[str, CompactedState] | None = None) -> Resent
     return ResentHistory(Scope("u"), talk, keys, lambda: range(len(messages)), NOW, state)
 
 
-FIRST_CUT_AT = 50  # messages of the long chat after which it is long enough
-
-
 @asynccontextmanager
 async def compacting(
     folder: Path, server: FakeModelServer, *, seconds: float = 5.0

@@ -19,7 +19,8 @@ from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
 from redis.crc import key_slot
 from redis_nodes import RedisNodes, own_redis_nodes, redis_nodes
-from redis_server import RedisServer, free_port, own_redis_server, redis_server, valkey_server
+from redis_server import RedisServer, own_redis_server, redis_server, valkey_server
+from served_app import free_port
 
 from memory.adapters.redis import log_client
 from memory.adapters.redis.connecting import RedisAddress

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.chat.completions import ChatRequest, read_chat_request
+from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
 from memory.chat.plain_lines import LINE_CHARACTERS_MAX, on_one_line
 from memory.model import CHAT_BYTES_MAX, Candidate, Memory, Note, PastNote, Placement, ProfileText, Scope
 from memory.recall.notes.injection import NOTE_FRAME, note_line, render_note
@@ -258,6 +258,21 @@ def test_each_placement_places_all_notes_in_order() -> None:
     assert made.placed(Placement.BEFORE_LAST_USER) == (Note(first, 0), Note(second, 2))
     assert made.placed(Placement.SYSTEM) == (Note(first), Note(second))
     assert made.placed(Placement.OFF) == ()
+
+
+def test_over_thirty_turns_every_prompt_begins_with_the_one_before_and_tells_no_memory_twice() -> None:
+    """What a model server's cache finds of it, `bench/prefix.py` judges."""
+    messages, notes, before = [SYSTEM], dict[int, PastNote](), list[object]()
+    for turn in range(30):
+        messages.append({"role": "user", "content": f"Question {turn}"})
+        found = [memory(f"{thing % 40}") for thing in range(2 * turn, 2 * turn + 5)]  # some of them once more
+        made = planned(carried_by(messages, notes), *found)
+        sent = json.loads(insert_notes(chat(*messages), made.placed(Placement.BEFORE_LAST_USER)))["messages"]
+        told = made.memory_ids()
+        assert (sent[: len(before)], len(told)) == (before, len(set(told)))
+        messages.append({"role": "assistant", "content": f"Answer {turn}"})
+        before, notes = [*sent, messages[-1]], dict(made.notes)
+    assert len(notes) > 5
 
 
 # What it may cost

@@ -1,6 +1,6 @@
 """Makes the pictures of the web page in docs/images, from a real page over a real library.
 
-`python tests/support/page_pictures.py [FOLDER]`, with the repository on PYTHONPATH. Needs Chromium.
+`python bench/page_pictures.py [FOLDER]`. Needs Chromium.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import rig  # noqa: F401  # makes tests/support importable
 from milvus_lite_server import MilvusLiteServer
 from page_world import PageWorld, memory, page_world, receipt
 from pages import MY_PAGE, OPERATORS_PAGE, chromium, watched
@@ -23,7 +24,7 @@ from memory.model.memories import MemoryVisibility
 from memory.model.projects import ProjectRole
 from memory.service.requests import NewMemory
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 WIDE, NARROW = {"width": 1100, "height": 860}, {"width": 390, "height": 800}
 ADA = (  # name, content, category, days ago, what was said
     ("tea", "Prefers green tea to coffee", "preference", 0.2, "I'd rather have green tea than coffee, thanks"),

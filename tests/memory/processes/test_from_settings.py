@@ -1,12 +1,11 @@
-"""From a configuration file to what recall does: weights order a search, bounds bound, a bad value stops the start."""
+"""From a configuration file to what parts do: weights order a search, bounds bound, a bad value stops the start."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from hashing_embedder import HashingEmbedder
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.retention import DEFAULT_NOTE_LIMITS, DEFAULT_RECEIPT_LIMITS, NoteLimits, ReceiptLimits
 from memory.adapters.working_set.working_sets import WorkingSetLimits
 from memory.errors import BadSetting
 from memory.model import (
@@ -32,7 +32,9 @@ from memory.model import (
     Scope,
     VectorOrigin,
 )
+from memory.model.arms import HoldoutRule
 from memory.model.claim_filters import ClaimFilter
+from memory.ports import LearnDue
 from memory.processes import composition, from_settings
 from memory.processes.kept_state import Process
 from memory.processes.working_set_parts import opened_sets
@@ -40,7 +42,7 @@ from memory.recall.ranking.ranking import CANDIDATES_MAX
 from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS
 from memory.settings import Settings, every_setting, loader
 
-DAY = 86_400.0
+DAY, MIB = 86_400.0, 1 << 20
 KAYAK = "Where is my kayak stored?"
 NOWHERE = "http://127.0.0.1:9"  # nothing answers there, and nothing has to
 TURNS = ("How is the old kiln doing?", "It cracked on Monday", "We bought another one")
@@ -73,6 +75,12 @@ def remembered(content: str, *, days_ago: float = 1.0, minute: int = 0, **fields
     return replace(memory, **fields)  # type: ignore[arg-type]
 
 
+def arms(settings: Settings) -> tuple[bool, bool, HoldoutRule]:
+    """Whether arms are compared, whether notes are withheld from all, and from whom."""
+    recall = from_settings.recall_settings(settings)
+    return from_settings.worker_settings(settings).compares_arms, recall.is_shadow, recall.holdout
+
+
 AS_CONFIGURED = RequestOptions()
 
 
@@ -89,7 +97,6 @@ class Desk:
         *memories: Memory,
         is_loaded: bool = True,
         options: RequestOptions = AS_CONFIGURED,
-        as_of: float | None = None,
     ) -> list[Candidate]:
         """`is_loaded`: from the user's working set, else from the store alone."""
         embedder, store = HashingEmbedder(dimension=384), InMemoryStore()
@@ -110,7 +117,7 @@ class Desk:
             )
             assert (await corpora.corpus("u", waits=True) is not None) is is_loaded
             recall = replace(parts, store=store, embedder=embedder, corpora=corpora).recall()
-            return await recall.search(Scope("u"), query=question, history=(), options=options, as_of=as_of)
+            return await recall.search(Scope("u"), query=question, history=(), options=options)
 
 
 @pytest.fixture
@@ -120,37 +127,6 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 def contents(found: list[Candidate]) -> list[str]:
     return [candidate.memory.content for candidate in found]
-
-
-@pytest.mark.parametrize("is_loaded", [True, False])
-@pytest.mark.parametrize(
-    ("claim", "found"),
-    [
-        (ClaimFilter(), {"kayak", "cat", "dog"}),
-        (ClaimFilter(subject="pet"), {"cat", "dog"}),
-        (ClaimFilter(name="tom"), {"cat"}),
-        (ClaimFilter(subject="pet", attribute="food", value="FISH!"), {"cat"}),
-        (ClaimFilter(subject="user", value="fish"), set()),
-        (ClaimFilter(name="To"), set()),
-    ],
-    ids=["any", "subject", "name", "all", "two that do not meet", "part"],
-)
-async def test_a_search_is_of_the_memories_with_that_claim(
-    desk: Desk, claim: ClaimFilter, found: set[str], is_loaded: bool
-) -> None:
-    """The budget is filled: what is missing was left out for its claim, not as irrelevant."""
-    told = {
-        "kayak": remembered("My kayak is stored in Devon", attribute="possession", values=("kayak",)),
-        "cat": remembered("My cat Tom eats fish", subject="pet", name="Tom", attribute="food", values=("fish",)),
-        "dog": remembered("My dog Tim eats meat", subject="pet", name="Tim", attribute="food", values=("meat",)),
-    }
-    options = RequestOptions(token_budget=500, claim=claim)
-    for as_of in (None, composition.SYSTEM_CLOCK()):
-        shown = contents(
-            await desk.found("{}", "What is there?", *told.values(), is_loaded=is_loaded, options=options, as_of=as_of)
-        )
-        assert {name for name, memory in told.items() if memory.content in shown} == found
-        assert len(shown) == len(found)
 
 
 async def test_a_claim_is_found_behind_more_memories_than_a_search_of_the_store_returns(desk: Desk) -> None:
@@ -167,7 +143,6 @@ async def test_a_claim_is_found_behind_more_memories_than_a_search_of_the_store_
     [
         ("{}", "Devon"),  # importance decides between equals that are two months apart
         ("{weights: {recency: 5}}", "Kent"),
-        ("{weights: {importance: 0}}", "Kent"),
         ("{half_lives: {semantic_days: 1}}", "Kent"),
         ("{half_lives: {episodic_days: 1}}", "Devon"),  # of another type than theirs
     ],
@@ -212,71 +187,62 @@ async def test_scripts_without_spaces_count_as_the_settings_say(desk: Desk) -> N
     assert trusted.parts["lexical"] == pytest.approx(usual.parts["lexical"])
 
 
-def test_what_a_rewritten_question_weighs_is_handed_to_recall(tmp_path: Path) -> None:
-    settings = settings_of("memory: {ranking: {rewritten: 0.5}}", tmp_path)
-    assert from_settings.recall_settings(settings).rewritten_weight == 0.5
-
-
-async def test_receipts_keep_to_the_number_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = composition.SYSTEM_CLOCK()
-    text = "memory: {receipts: {user_receipts_max: 2}}"
-    async with parts_of(text, tmp_path, monkeypatch) as parts:
-        for number in range(4):
-            parts.state.receipts.keep(Receipt(f"r{number}", "u", now, RecallStatus.EMPTY, "nothing_relevant"))
-        await until_kept(parts, "r3")
-        assert [await is_kept(parts, f"r{number}") for number in range(4)] == [False, False, True, True]
-
-
-@pytest.mark.parametrize(("text", "is_there"), [("{}", True), ("{keep_days: 1}", False), ("{keep_days: 3}", True)])
-async def test_receipts_keep_to_the_age_of_the_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, is_there: bool
-) -> None:
-    now = composition.SYSTEM_CLOCK()
-    async with parts_of(f"memory: {{receipts: {text}}}", tmp_path, monkeypatch) as parts:
-        for name, at in (("old", now - 2 * DAY), ("new", now)):
-            parts.state.receipts.keep(Receipt(name, "u", at, RecallStatus.EMPTY, "nothing_relevant"))
-        await until_kept(parts, "new")
-        assert await is_kept(parts, "old") is is_there
-
-
-async def test_receipts_keep_to_the_bytes_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = composition.SYSTEM_CLOCK()
-    async with parts_of("memory: {receipts: {total_mib: 1}}", tmp_path, monkeypatch) as parts:
-        for number in range(4):
-            parts.state.receipts.keep(Receipt(f"r{number}", "u", now, RecallStatus.EMPTY, reason="x" * 600_000))
-        await until_kept(parts, "r3")
-        assert [await is_kept(parts, f"r{number}") for number in range(4)] == [False, False, True, True]
-
-
-async def is_kept(parts: composition.Parts, receipt_id: str) -> bool:
-    return await parts.state.receipts.get("u", receipt_id) is not None
-
-
-async def until_kept(parts: composition.Parts, receipt_id: str) -> None:
-    async with asyncio.timeout(10):
-        while not await is_kept(parts, receipt_id):  # written behind the request
-            await asyncio.sleep(0.01)
+# What parts are handed
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
-    [("{}", 40), ("{user_mib: 1}", 21), ("{total_mib: 1, user_mib: 4}", 21)],  # of 40 notes with 50 KiB each
+    ("handed", "text", "expected"),
+    [
+        (from_settings.receipt_limits, "receipts: {}", DEFAULT_RECEIPT_LIMITS),
+        (
+            from_settings.receipt_limits,
+            "receipts: {keep_days: 3, user_receipts_max: 2, total_mib: 1}",
+            ReceiptLimits(3 * DAY, 2, MIB),
+        ),
+        (from_settings.note_limits, "notes: {}", DEFAULT_NOTE_LIMITS),
+        (from_settings.note_limits, "notes: {total_mib: 3, user_mib: 1}", NoteLimits(3 * MIB, MIB)),
+        (
+            from_settings.working_set_limits,
+            "working_set: {user_memories_max: 7, total_mib: 3, patience_ms: 40, search_patience_seconds: 2}",
+            WorkingSetLimits(7, 3 * MIB, 0.04, 2.0),
+        ),
+        (lambda given: from_settings.recall_settings(given).rewritten_weight, "ranking: {rewritten: 0.5}", 0.5),
+        (from_settings.learn_due, "learn: {}", LearnDue(10, 30.0, 10, 4_000)),
+        (from_settings.learn_due, "extraction_batch_size: 3", LearnDue(3, 30.0, 3, 4_000)),
+        (from_settings.learn_due, "learn: {buffer_tokens: 100}", LearnDue(10, 30.0, 10, 100)),
+        (from_settings.learn_due, "learn: {idle_seconds: 5, session_end_seconds: 1800}", LearnDue(10, 5, 10, 4_000)),
+        (from_settings.learn_due, "learn: {idle_seconds: 60, session_end_seconds: 1}", LearnDue(10, 1, 10, 4_000)),
+        (from_settings.learn_due, "learn: {idle_seconds: 0}", LearnDue()),  # each turn is learnt at once
+        (from_settings.is_recording, "shadow: {learns: false}", True),
+        (from_settings.is_recording, "shadow: {enabled: true}", True),
+        (from_settings.is_recording, "shadow: {enabled: true, learns: false}", False),
+        (from_settings.is_recording, "shadow: {enabled: true}, auto_store: false", False),
+        (from_settings.is_recording, "enabled: false", False),
+        (arms, "holdout: {share: 0.1, salt: x}", (True, False, HoldoutRule(0.1, "x"))),
+        (arms, "holdout: {share: 0.1, salt: x}, shadow: {enabled: true}", (False, True, HoldoutRule(0.1, "x"))),
+        (arms, "holdout: {share: 0, salt: x}", (False, False, HoldoutRule(0, "x"))),
+    ],
 )
-async def test_past_notes_keep_to_the_bytes_of_the_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, kept: int
+def test_each_part_is_handed_what_the_settings_say(
+    tmp_path: Path, handed: Callable[[Settings], object], text: str, expected: object
 ) -> None:
-    note = PastNote("n" * (50 << 10), (), 1)
-    async with parts_of(f"filters: 2\nmemory: {{notes: {text}}}", tmp_path, monkeypatch) as parts:
+    assert handed(settings_of(f"memory: {{{text}}}", tmp_path)) == expected
+
+
+async def test_what_is_kept_keeps_to_the_bounds_of_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = composition.SYSTEM_CLOCK()
+    text = "filters: 2\nmemory: {receipts: {user_receipts_max: 2}, notes: {user_mib: 1}}"
+    async with parts_of(text, tmp_path, monkeypatch) as parts:
+        for number in range(4):
+            parts.state.receipts.keep(Receipt(f"r{number}", "u", now, RecallStatus.EMPTY, "nothing_relevant"))
         keys = [f"k{number}" for number in range(40)]
         for key in keys:
-            await parts.state.notes.keep("u", key, note, made_at=composition.SYSTEM_CLOCK())
-        assert sorted(await parts.state.notes.find("u", keys), key=keys.index) == keys[-kept:]
-
-
-def test_the_bounds_of_working_sets_come_from_the_settings(tmp_path: Path) -> None:
-    text = "{user_memories_max: 7, total_mib: 3, patience_ms: 40, search_patience_seconds: 2}"
-    settings = settings_of(f"memory: {{working_set: {text}}}", tmp_path)
-    assert from_settings.working_set_limits(settings) == WorkingSetLimits(7, 3 << 20, 0.04, 2.0)
+            await parts.state.notes.keep("u", key, PastNote("n" * (50 << 10), (), 1), made_at=now)
+        assert sorted(await parts.state.notes.find("u", keys), key=keys.index) == keys[-21:]
+        kept = [await parts.state.receipts.get("u", f"r{number}") is not None for number in range(4)]
+        assert kept == [False, False, True, True]
 
 
 @pytest.mark.parametrize(
