@@ -31,7 +31,7 @@ import sqlite3
 
 from memory.adapters.sqlite.erasure_tables import ERASURE_TABLES
 from memory.adapters.sqlite.idempotency_tables import IDEMPOTENCY_TABLES
-from memory.adapters.sqlite.project_tables import PROJECT_TABLES
+from memory.adapters.sqlite.project_tables import INVITATION_TABLES, PROJECT_TABLES
 from memory.adapters.sqlite.recording_schema import RECORDING_TABLES
 from memory.adapters.sqlite.summary_tables import SUMMARY_TABLES
 from memory.errors import BadSetting
@@ -367,10 +367,15 @@ TABLES = (
     "CREATE TABLE profiles_switched_off (is_off INTEGER PRIMARY KEY)",
     *(*SUMMARY_TABLES, *IDEMPOTENCY_TABLES, *ERASURE_TABLES, *PROJECT_TABLES),
 )
+LATER_TABLES = (
+    INVITATION_TABLES  # which files of this version may lack: releases that do not know them go on beside them
+)
 
 
 def create_tables(connection: sqlite3.Connection, path: str) -> None:
-    """In an empty file, in one transaction. Raises `BadSetting` for a file that is not ours, or of another version."""
+    """Those that the file lacks, in one transaction. Raises `BadSetting` for a file that is not ours, or of another
+    version.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _is_empty(connection, path):
@@ -378,6 +383,8 @@ def create_tables(connection: sqlite3.Connection, path: str) -> None:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
+        for statement in LATER_TABLES:
+            connection.execute(statement)
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:

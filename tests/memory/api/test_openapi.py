@@ -13,6 +13,7 @@ from api_parts import ANN, kept
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from library_parts import NOW, Parts, report
+from project_members import let_in
 from prometheus_client import CollectorRegistry
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -100,7 +101,7 @@ async def fill(parts: Parts) -> None:
     await parts.turn_log.append(Turn("t4", scope, NOW, asked, TurnStatus.CLOSED, "Tea.", NOW, receipt_id="r1"))
     for project in ("p1", *PROJECTS.values()):
         await parts.library.projects.membership.create("ann", project)
-        await parts.library.projects.membership.set_role("ann", project, "bob", ProjectRole.EDITOR)
+        await let_in(parts.library.projects.membership, "ann", project, "bob", ProjectRole.EDITOR)
     shared = NewMemory("We deploy on Fridays", visibility=MemoryVisibility.PUBLIC)
     await parts.library.add(Scope("ann", "p1"), [shared])
 
