@@ -367,24 +367,18 @@ TABLES = (
     "CREATE TABLE profiles_switched_off (is_off INTEGER PRIMARY KEY)",
     *(*SUMMARY_TABLES, *IDEMPOTENCY_TABLES, *ERASURE_TABLES, *PROJECT_TABLES),
 )
-LATER_TABLES = (
-    INVITATION_TABLES  # which files of this version may lack: releases that do not know them go on beside them
-)
 
 
 def create_tables(connection: sqlite3.Connection, path: str) -> None:
-    """Those that the file lacks, in one transaction. Raises `BadSetting` for a file that is not ours, or of another
-    version.
-    """
+    """In one transaction, those it may lack. Raises `BadSetting` for a file that is not ours, or of another version."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _is_empty(connection, path):
-            for statement in TABLES:
-                connection.execute(statement)
+        is_new = _is_empty(connection, path)
+        for statement in (*(TABLES if is_new else ()), *INVITATION_TABLES):
+            connection.execute(statement)
+        if is_new:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
-        for statement in LATER_TABLES:
-            connection.execute(statement)
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:

@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 from redis_parts import MortalClient
 
 from memory.adapters.redis.log_client import LogClient
+from memory.adapters.redis.project_values import name_keys
 from memory.adapters.redis.projects import RedisProjects
 from memory.errors import Unavailable
 from memory.model.projects import ProjectRole, SharedProject
@@ -57,3 +58,16 @@ async def test_whoever_dies_while_deleting_a_project_has_deleted_all_of_it_or_no
         assert found is not None
         assert (found.project, found.role) == (again, ProjectRole.OWNER)
     assert 0 < deleted < CALLS_MAX
+
+
+async def test_a_project_without_a_tenant_of_an_earlier_release_keeps_its_members(connected: Redis) -> None:
+    """Its name was one for all users."""
+    projects, project = RedisProjects(LogClient(connected)), SharedProject("k1", "", "boats of before", AT)
+    await projects.create(project, "ann")
+    own, one_for_all = name_keys(project)
+    await connected.rename(own, one_for_all)
+    found = await projects.access("ann", "boats of before")
+    assert found is not None
+    assert (found.project, found.role) == (project, ProjectRole.OWNER)
+    await projects.delete("k1")
+    assert await connected.exists(one_for_all) == 0
