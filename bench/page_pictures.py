@@ -16,6 +16,7 @@ from milvus_lite_server import MilvusLiteServer
 from page_world import PageWorld, memory, page_world, receipt
 from pages import MY_PAGE, OPERATORS_PAGE, chromium, watched
 from playwright.sync_api import Browser, Page, expect
+from project_members import let_in
 
 from memory.adapters.evaluation_reports import FolderOfReports
 from memory.model import Evidence, MemoryStatus, Scope
@@ -88,7 +89,7 @@ def share(world: PageWorld, user: str) -> None:
     (colleague, _), _ = shared
     world.run(library.projects.membership.create(user, project))
     for member, role in ((colleague, ProjectRole.EDITOR), (f"{user}.guest", ProjectRole.VIEWER)):
-        world.run(library.projects.membership.set_role(user, project, member, role))
+        world.run(let_in(library.projects.membership, user, project, member, role))
     for author, content in shared:
         said = NewMemory(content, project_id=project, visibility=MemoryVisibility.MEMBERS)
         world.run(library.add(Scope(author), [said]))

@@ -101,7 +101,7 @@ class SaveInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         Literal["owner_only", "members", "public"],
         Meta(
             description="owner_only: the user's own. In a shared project, and only if the user asks to share it: "
-            "members, for its members; public, for whoever uses the project."
+            "members, for its members; public, besides them for whoever is given its id."
         ),
     ] = "owner_only"
 

@@ -28,9 +28,7 @@ TypeName: TypeAlias = Annotated[
 ]
 VisibilityName: TypeAlias = Annotated[
     MemoryVisibility,
-    Meta(
-        description="Who may read it: its author, the members of its shared project, or all who use the project's id."
-    ),
+    Meta(description="Who may read it: its author, the members of its shared project, or also whoever names its id."),
 ]
 CategoryName: TypeAlias = Annotated[str, Meta(extra_json_schema={"extra": {"enum": list(CATEGORIES)}})]
 

@@ -21,7 +21,11 @@ def bounded_project(caller: Caller, named: str) -> str:
 async def joined_projects(library: Library, caller: Caller) -> list[ProjectAccess]:
     """The shared projects of which the caller is a member, without those that their token does not name."""
     joined = await library.projects.membership.joined(caller.user_id)
-    return [one for one in joined if caller.projects is None or one.project.project_id in caller.projects]
+    return [one for one in joined if is_within(caller, one.project.project_id)]
+
+
+def is_within(caller: Caller, project_id: str) -> bool:
+    return caller.projects is None or project_id in caller.projects
 
 
 def refuse_without_bounds(caller: Caller) -> None:
@@ -46,4 +50,11 @@ async def refuse_foreign_memory(library: Library, caller: Caller, memory_id: str
         raise Forbidden("your token is for some projects only, and this memory belongs to none")
 
 
-__all__ = ["bounded_project", "is_visible", "joined_projects", "refuse_foreign_memory", "refuse_without_bounds"]
+__all__ = [
+    "bounded_project",
+    "is_visible",
+    "is_within",
+    "joined_projects",
+    "refuse_foreign_memory",
+    "refuse_without_bounds",
+]

@@ -25,7 +25,7 @@ from memory.api.operations import (
 )
 from memory.api.project_bounds import bounded_project, joined_projects
 from memory.api.times import TimeText, time_text
-from memory.model.projects import ProjectAccess, ProjectMember, ProjectRole, Tenancy
+from memory.model.projects import Invitation, ProjectAccess, ProjectMember, ProjectRole, Tenancy
 from memory.service.library import PAGE_MEMORIES_MAX
 
 GivenRole: TypeAlias = Literal["viewer", "editor", "admin"]
@@ -57,15 +57,27 @@ class ProjectList(msgspec.Struct, frozen=True):
 
 
 class MemberView(msgspec.Struct, frozen=True):
+    """`joined_at`: null for somebody who has been invited, until they accept."""
+
     user_id: str
     role: ProjectRole
-    joined_at: TimeText
+    joined_at: TimeText | None
+
+
+class InvitedView(msgspec.Struct, frozen=True):
+    """Somebody who has not answered yet."""
+
+    user_id: str
+    role: ProjectRole
+    invited_by: str
+    invited_at: TimeText
 
 
 class MemberList(msgspec.Struct, frozen=True):
-    """Who joined first comes first."""
+    """Who joined, or was invited, first comes first. `invited`: for owner and admins; none for others."""
 
     members: list[MemberView]
+    invited: list[InvitedView]
 
 
 class Removed(msgspec.Struct, frozen=True):
@@ -109,7 +121,7 @@ class ProjectsController(Controller):
         limit: PageLimit = PAGE_MEMORIES_MAX,
         cursor: FromQuery[str] = "",
     ) -> views.MemoryPage:
-        """One page of the project's memories that the caller may read, newest first. Everybody may read public ones."""
+        """One page of the project's memories that the caller may read, newest first. For its members."""
         page = await library.projects.memories.page(
             caller.user_id, bounded_project(caller, path_id), limit=limit, cursor=cursor
         )
@@ -117,9 +129,12 @@ class ProjectsController(Controller):
 
     @operation(get, "/{id:str}/members", "listProjectMembers", allowed=READS_PROJECTS, errors=(404,))
     async def show_members(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> MemberList:
-        """The members of a shared project. For its members."""
-        found = await library.projects.membership.members(caller.user_id, bounded_project(caller, path_id))
-        return MemberList([member_view(one, library.projects.tenancy) for one in found])
+        """The members of a shared project, and who is invited to it. For its members."""
+        membership, tenancy = library.projects.membership, library.projects.tenancy
+        project_id = bounded_project(caller, path_id)
+        found = await membership.members(caller.user_id, project_id)
+        invited = await membership.invitations(caller.user_id, project_id)
+        return MemberList([member_view(one, tenancy) for one in found], [invited_view(one, tenancy) for one in invited])
 
     @operation(put, "/{id:str}/members/{member:str}", "setProjectMember", allowed=WRITES_PROJECTS, errors=(404, 409))
     async def set_member(
@@ -130,7 +145,9 @@ class ProjectsController(Controller):
         member_id: MemberId,
         data: JSONBody[RoleBody],
     ) -> MemberView:
-        """Adds a member, or changes their role. For owner and admins; only the owner makes admins, and unmakes them."""
+        """Invites somebody, who is a member once they accept, or changes a member's role. For owner and admins; only
+        the owner makes admins, and unmakes them.
+        """
         tenancy, role = library.projects.tenancy, ProjectRole(data.role)
         user_id = tenancy.user_named(member_id, by=caller.user_id)
         project_id = bounded_project(caller, path_id)
@@ -149,7 +166,7 @@ class ProjectsController(Controller):
     async def remove_member(
         self, library: TheLibrary, caller: TheCaller, path_id: PathId, member_id: MemberId
     ) -> Removed:
-        """Removes a member, or leaves the project, if it is the caller. What they shared stays."""
+        """Removes a member, who may be the caller, or withdraws an invitation. What they shared stays."""
         user_id = library.projects.tenancy.user_named(member_id, by=caller.user_id)
         await library.projects.membership.remove(caller.user_id, bounded_project(caller, path_id), user_id)
         return Removed(1)
@@ -170,8 +187,14 @@ def project_view(access: ProjectAccess) -> ProjectView:
     return ProjectView(access.project.project_id, access.role, time_text(access.project.created_at))
 
 
-def member_view(member: ProjectMember, tenancy: Tenancy) -> MemberView:
-    return MemberView(tenancy.name_of(member.user_id), member.role, time_text(member.joined_at))
+def member_view(member: ProjectMember | Invitation, tenancy: Tenancy) -> MemberView:
+    joined_at = time_text(member.joined_at) if isinstance(member, ProjectMember) else None
+    return MemberView(tenancy.name_of(member.user_id), member.role, joined_at)
 
 
-__all__ = ["ProjectsController"]
+def invited_view(one: Invitation, tenancy: Tenancy) -> InvitedView:
+    names = (tenancy.name_of(one.user_id), one.role, tenancy.name_of(one.invited_by))
+    return InvitedView(*names, time_text(one.invited_at))
+
+
+__all__ = ["ProjectView", "ProjectsController", "Removed", "project_view"]

@@ -26,6 +26,7 @@ from memory.api.document import document_config, show_document
 from memory.api.erasures import ErasuresController, EverythingController, OperatorErasuresController
 from memory.api.front import Front
 from memory.api.health import show_health, show_liveness
+from memory.api.invitations import InvitationsController
 from memory.api.memories import MemoriesController
 from memory.api.operator import OperatorController
 from memory.api.opt_outs import OptOutController
@@ -45,6 +46,7 @@ BASES = ("/v1/memory", "/v1")  # the proxy's port serves what is below the first
 OF_MEMORIES = (
     *(MemoriesController, TransfersController, TurnsController, ReceiptsController, MessagesController),
     *(ReceiptMessagesController, OptOutController, EverythingController, ErasuresController, ProjectsController),
+    InvitationsController,
 )
 OF_PAGES = (CallerController, OperatorController, OperatorErasuresController)
 OF_BOTH_BASES = (ProfilesController, SessionsController, ConversationsController)

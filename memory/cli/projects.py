@@ -12,9 +12,11 @@ from memory.cli.options import ApiOptions, YesOption, command, group
 from memory.cli.output import print_json, print_memories, print_table
 
 PATH = "/v1/memory/projects"
+INVITATIONS = "/v1/memory/invitations"
 PAGE_MEMORIES = 100
 
 ProjectArgument: TypeAlias = Annotated[str, Argument(help="Its id, as `list` shows it.")]
+InvitationArgument: TypeAlias = Annotated[str, Argument(help="Its id, as `invitations` shows it.")]
 MemberArgument: TypeAlias = Annotated[str, Argument(help="Their user id.")]
 
 
@@ -26,7 +28,7 @@ class RoleName(StrEnum):
     ADMIN = "admin"
 
 
-projects = group("Shared projects: list them, show one with its members and memories, add and remove members.")
+projects = group("Shared projects: list them, show one with its members and memories, invite members.")
 
 
 @command(projects, "list")
@@ -37,7 +39,7 @@ def list_projects(options: ApiOptions) -> None:
 
 @command(projects)
 def show(project: ProjectArgument, options: ApiOptions) -> None:
-    """Show a project with its members, who joined first first."""
+    """Show a project with its members and who is invited, who came first first."""
     found = _asked(options, "GET", _path(project))
     found |= _asked(options, "GET", _path(project, "members"))
     if options.as_json:
@@ -45,6 +47,7 @@ def show(project: ProjectArgument, options: ApiOptions) -> None:
         return
     echo(f"{found['project_id']}, since {found['created_at']}; {options.user} is its {found['role']}\n")
     rows = [(member["user_id"], member["role"], member["joined_at"]) for member in found["members"]]
+    rows += [(one["user_id"], one["role"], f"invited at {one['invited_at']}") for one in found["invited"]]
     print_table(["member", "role", "joined at"], rows)
 
 
@@ -84,14 +87,15 @@ def add(
     *,
     role: Annotated[RoleName, Option(help="What they may do.")] = RoleName.VIEWER,
 ) -> None:
-    """Add a member, or change their role. For owner and admins; only the owner makes admins."""
+    """Invite somebody, or change a member's role. For owner and admins; only the owner makes admins."""
     made = _asked(options, "PUT", _path(project, "members", member), {"role": role.value})
-    print_json(made) if options.as_json else echo(f"{made['user_id']}: {made['role']}")
+    state = "" if made["joined_at"] else "invited as "
+    print_json(made) if options.as_json else echo(f"{made['user_id']}: {state}{made['role']}")
 
 
 @command(projects)
 def remove(project: ProjectArgument, member: MemberArgument, options: ApiOptions, *, yes: YesOption = False) -> None:
-    """Remove a member, or leave the project. What they shared stays."""
+    """Remove a member, withdraw an invitation, or leave the project. What they shared stays."""
     if not yes:
         confirm(f"Remove {member!r} from the project {project!r}?", abort=True, err=True)
     _show_count(_asked(options, "DELETE", _path(project, "members", member)), options)
@@ -105,13 +109,36 @@ def transfer(project: ProjectArgument, member: MemberArgument, options: ApiOptio
     _show_projects([_asked(options, "POST", _path(project, "owner"), {"user_id": member})], options)
 
 
-def _path(project: str, *more: str) -> str:
+@command(projects)
+def invitations(options: ApiOptions) -> None:
+    """Show the invitations that the user has not answered, latest first."""
+    found = _asked(options, "GET", INVITATIONS)
+    if options.as_json:
+        print_json(found)
+        return
+    shown = ("id", "project_id", "role", "invited_by", "invited_at")
+    rows = [[one[field] for field in shown] for one in found["invitations"]]
+    print_table(["id", "project", "role", "invited by", "invited at"], rows)
+
+
+@command(projects)
+def accept(invitation: InvitationArgument, options: ApiOptions) -> None:
+    """Accept an invitation: the user becomes a member of that project."""
+    _show_projects([_asked(options, "POST", f"{_path(invitation, base=INVITATIONS)}/accept")], options)
+
+
+@command(projects)
+def decline(invitation: InvitationArgument, options: ApiOptions) -> None:
+    """Decline an invitation."""
+    _show_count(_asked(options, "DELETE", _path(invitation, base=INVITATIONS)), options)
+
+
+def _path(*parts: str, base: str = PATH) -> str:
     from memory.cli.api_client import quoted
 
-    parts = (project, *more)
     if "" in parts:
         raise BadParameter("an id must not be empty")
-    return "/".join((PATH, *map(quoted, parts)))
+    return "/".join((base, *map(quoted, parts)))
 
 
 def _asked(options: ApiOptions, method: str, path: str, body: dict[str, str] | None = None) -> dict[str, Any]:

@@ -7,7 +7,8 @@
 | admin  | yes  | yes | anybody's         | viewers and editors, leave   |                   |
 | owner  | yes  | yes | anybody's         | all                          | transfer, delete  |
 
-Whoever is no member reads public memories only. A memory that is `owner_only` is its author's alone.
+To whoever is no member a project does not exist: nobody is one without having agreed, and their chats and searches
+find nothing of it. A memory of it that is public can be read by its id. One that is `owner_only` is its author's alone.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from memory.model.identity import PROJECT_OWNER_PREFIX, ProjectScope
 from memory.model.memories import Memory, MemoryVisibility
 from memory.model.wordings import WORDINGS
 
-OUTSIDERS = "outsiders"  # audience of whoever is no member: admits public memories only
 KEY_DIGITS = 32  # hexadecimal: no two projects have the same by chance
 _DIGITS = frozenset("0123456789abcdef")
 _KEYS = uuid.UUID("5b0c1f0e-5d5e-4c59-8f0a-0e6a9d9b7a11")
@@ -60,13 +60,18 @@ def project_key_of(memory_id: str) -> str:
 class SharedProject:
     """`key`: unique for ever, also if the project is deleted and another one gets its id. `tenant`: "" without tenants.
 
-    `created_at`: Unix seconds.
+    An id means to each user the project of that id that they are a member of, at most one. `created_at`: Unix seconds.
     """
 
     key: str
     tenant: str
     project_id: str
     created_at: float
+
+    @property
+    def space(self) -> str:
+        """Within which the id is claimed: its tenant. Without tenants it is claimed from nobody else."""
+        return self.tenant or self.key
 
     @property
     def owner_id(self) -> str:
@@ -84,6 +89,17 @@ class ProjectMember:
 
 
 @dataclass(frozen=True, slots=True)
+class Invitation:
+    """What a user may become in a project, once they agree. `invited_at`: Unix seconds."""
+
+    project: SharedProject
+    user_id: str
+    role: ProjectRole
+    invited_by: str
+    invited_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectAccess:
     """What a user is in a project. `role`: None for whoever is no member."""
 
@@ -91,9 +107,8 @@ class ProjectAccess:
     role: ProjectRole | None
 
     def scope(self, agent_id: str = "") -> ProjectScope:
-        """The memories that may be searched. Authors find what is theirs alone in the project's list only."""
-        audience = OUTSIDERS if self.role is None else MemoryVisibility.MEMBERS.value
-        return ProjectScope(self.project.owner_id, audience, agent_id=agent_id)
+        """The memories that members search. Authors find what is theirs alone in the project's list only."""
+        return ProjectScope(self.project.owner_id, MemoryVisibility.MEMBERS.value, agent_id=agent_id)
 
     @property
     def may_add(self) -> bool:
@@ -129,7 +144,12 @@ class SharedMemory:
         """From all but its author: it is being shared, taken back or deleted."""
         return self.visibility is MemoryVisibility.OWNER_ONLY
 
+    def may_be_recalled(self, user_id: str, role: ProjectRole | None) -> bool:
+        """In chats and searches: never by whoever has not joined the project."""
+        return role is not None and self.may_be_read(user_id, role)
+
     def may_be_read(self, user_id: str, role: ProjectRole | None) -> bool:
+        """By whoever names its id."""
         match self.visibility:
             case MemoryVisibility.OWNER_ONLY:
                 return user_id == self.author_id
@@ -214,6 +234,7 @@ def successor_of(owner_id: str, members: list[ProjectMember]) -> ProjectMember |
 
 __all__ = [
     "ONE_TENANT",
+    "Invitation",
     "MemoryVisibility",
     "ProjectAccess",
     "ProjectMember",

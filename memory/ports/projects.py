@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from memory.model.projects import ProjectAccess, ProjectMember, ProjectRole, SharedMemory, SharedProject
+from memory.model.projects import (
+    Invitation,
+    ProjectAccess,
+    ProjectMember,
+    ProjectRole,
+    SharedMemory,
+    SharedProject,
+)
 
 
 class Projects(Protocol):
@@ -19,14 +26,20 @@ class Projects(Protocol):
         """With its first member, the owner. False, and nothing is done, if the tenant has a project of that id."""
         ...
 
-    async def access(self, tenant: str, project_id: str, user_id: str) -> ProjectAccess | None:
-        """What the user is in that project; None if there is none. One read by key."""
+    async def access(self, user_id: str, project_id: str) -> ProjectAccess | None:
+        """What the user is in the project of that id that they are a member of; None if there is none."""
         ...
 
-    async def access_by_key(self, key: str, user_id: str) -> ProjectAccess | None: ...
+    async def access_by_key(self, key: str, user_id: str) -> ProjectAccess | None:
+        """Without a role for whoever is no member; None if there is no such project."""
+        ...
 
     async def joined(self, user_id: str) -> list[ProjectAccess]:
         """The projects of which the user is a member, oldest first."""
+        ...
+
+    async def count_chosen(self, user_id: str) -> int:
+        """Of these, those that the user created, or has accepted to join."""
         ...
 
     async def members(self, key: str) -> list[ProjectMember]:
@@ -34,11 +47,31 @@ class Projects(Protocol):
         ...
 
     async def set_roles(self, key: str, roles: Mapping[str, ProjectRole | None], *, at: float) -> None:
-        """All of them or none; None removes a member. Ignored if there is no such project."""
+        """All of them or none; None removes a member. None of these users has an invitation any more. Ignored if there
+        is no such project.
+        """
         ...
 
+    async def invite(self, invitation: Invitation) -> None:
+        """In place of an earlier one of that user to that project. Ignored if there is no such project."""
+        ...
+
+    async def invitations(self, key: str) -> list[Invitation]:
+        """Those that are not answered, oldest first."""
+        ...
+
+    async def invited(self, user_id: str, *, by: str = "", limit: int) -> list[Invitation]:
+        """Those that the user has not answered, of all projects, latest first; `by`: from that user alone."""
+        ...
+
+    async def accept(self, invitation: Invitation, *, at: float) -> None:
+        """Its user becomes a member by choice. Ignored if there is no such project."""
+        ...
+
+    async def drop_invitation(self, key: str, user_id: str) -> None: ...
+
     async def delete(self, key: str) -> None:
-        """With its members, readers and entries of memories."""
+        """With its members, invitations, readers and entries of memories."""
         ...
 
     async def put(self, entries: Sequence[SharedMemory]) -> None:
@@ -63,8 +96,8 @@ class Projects(Protocol):
         """Whoever was added, members or not, until they are forgotten."""
         ...
 
-    async def forget_reader(self, user_id: str) -> None:
-        """For a user that is erased, of all projects."""
+    async def forget_user(self, user_id: str) -> None:
+        """For one that is erased: as a reader, and in invitations of and by them, of all projects."""
         ...
 
     async def authored(self, user_id: str) -> list[SharedMemory]:
@@ -78,7 +111,7 @@ class NoProjects:
     async def create(self, project: SharedProject, owner_id: str) -> bool:
         raise NotImplementedError("projects cannot be shared here")
 
-    async def access(self, tenant: str, project_id: str, user_id: str) -> ProjectAccess | None:
+    async def access(self, user_id: str, project_id: str) -> ProjectAccess | None:
         return None
 
     async def access_by_key(self, key: str, user_id: str) -> ProjectAccess | None:
@@ -87,10 +120,28 @@ class NoProjects:
     async def joined(self, user_id: str) -> list[ProjectAccess]:
         return []
 
+    async def count_chosen(self, user_id: str) -> int:
+        return 0
+
     async def members(self, key: str) -> list[ProjectMember]:
         return []
 
     async def set_roles(self, key: str, roles: Mapping[str, ProjectRole | None], *, at: float) -> None:
+        return None
+
+    async def invite(self, invitation: Invitation) -> None:
+        return None
+
+    async def invitations(self, key: str) -> list[Invitation]:
+        return []
+
+    async def invited(self, user_id: str, *, by: str = "", limit: int) -> list[Invitation]:
+        return []
+
+    async def accept(self, invitation: Invitation, *, at: float) -> None:
+        return None
+
+    async def drop_invitation(self, key: str, user_id: str) -> None:
         return None
 
     async def delete(self, key: str) -> None:
@@ -111,7 +162,7 @@ class NoProjects:
     async def readers(self, key: str) -> list[str]:
         return []
 
-    async def forget_reader(self, user_id: str) -> None:
+    async def forget_user(self, user_id: str) -> None:
         return None
 
     async def authored(self, user_id: str) -> list[SharedMemory]:

@@ -135,7 +135,7 @@ class Parts:
         return self.state.traces(self.erasure.proof)
 
     def recall(self) -> RecallPipeline:
-        readable, ranking = ReadableProjects(self.state.projects, tenancy(self.settings)), self.settings.memory.ranking
+        readable, ranking = ReadableProjects(self.state.projects), self.settings.memory.ranking
         search = SearchParts(
             embedder=self.embedder,
             classifier=self.training.current,

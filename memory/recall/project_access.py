@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from memory.model import Candidate, PastNote, Scope
-from memory.model.projects import ProjectAccess, Tenancy, project_key_of
+from memory.model.projects import ProjectAccess, project_key_of
 from memory.ports import NoteBook
 from memory.ports.projects import Projects
 
@@ -23,9 +23,8 @@ ROLES_MAX = 20_000  # remembered: some MB
 class ReadableProjects:
     """One per process. Raises `Unavailable`."""
 
-    def __init__(self, projects: Projects, tenancy: Tenancy, *, role_seconds_max: float = ROLE_SECONDS_MAX) -> None:
+    def __init__(self, projects: Projects, *, role_seconds_max: float = ROLE_SECONDS_MAX) -> None:
         self._projects = projects
-        self._tenancy = tenancy
         self._role_seconds_max = role_seconds_max
         self._readers: OrderedDict[tuple[str, str], None] = OrderedDict()  # that have been added
         self._known: OrderedDict[tuple[str, str], tuple[float, ProjectAccess | None]] = OrderedDict()
@@ -36,14 +35,13 @@ class ReadableProjects:
         return access if _now() - at < self._role_seconds_max else None
 
     async def access(self, scope: Scope) -> ProjectAccess | None:
-        """What the user is in the project of their request; None if it is not shared."""
+        """What the user is in the project of their request; None if they are no member of a shared one."""
         if not scope.project_id:
             return None
         name, now = (scope.user_id, scope.project_id), _now()
         if name in self._known and now - self._known[name][0] < self._role_seconds_max:
             return self._known[name][1]
-        tenant = self._tenancy.tenant_of(scope.user_id)
-        found = None if tenant is None else await self._projects.access(tenant, scope.project_id, scope.user_id)
+        found = await self._projects.access(scope.user_id, scope.project_id)
         self._known[name] = now, found
         self._known.move_to_end(name)
         if len(self._known) > ROLES_MAX:
@@ -60,7 +58,7 @@ class ReadableProjects:
             row, entry = candidate.memory, entries.get(candidate.memory.id)
             if entry is None or entry.project_key != access.project.key or row.user_id != access.project.owner_id:
                 continue
-            if entry.may_be_read(user_id, access.role):
+            if entry.may_be_recalled(user_id, access.role):
                 kept[row.id] = replace(candidate, shared=entry)
         return kept
 
@@ -82,7 +80,7 @@ class ReadableProjects:
         return all(
             (access := roles[entry.project_key]) is not None
             and made_at > entry.changed_at
-            and entry.may_be_read(user_id, access.role)
+            and entry.may_be_recalled(user_id, access.role)
             for entry in entries.values()
         )
 

@@ -1,5 +1,8 @@
 """Shared projects and their members: who may create, join, manage, hand over and delete them.
 
+Nobody becomes a member without having agreed: others invite them, and they accept. Nobody can take a project id from
+others either: it means to each user the project of that id that they have joined, and is unique within a tenant only.
+
 All changes are checked and made under the project's lock, as its memories are written: whoever loses a right has used
 it before, or not at all. A project looks to others as if it did not exist.
 """
@@ -12,6 +15,7 @@ from dataclasses import dataclass
 from memory.errors import BadInput, NotFound
 from memory.model import Scope, is_valid_id
 from memory.model.projects import (
+    Invitation,
     ProjectAccess,
     ProjectMember,
     ProjectRole,
@@ -25,8 +29,11 @@ from memory.ports.projects import Projects
 from memory.service.shared_rows import SharedRows
 from memory.service.user_writes import UserWrites
 
-PROJECTS_JOINED_MAX = 1_000  # of one user: listed in one answer
-MEMBERS_MAX = 1_000  # of one project, likewise
+PROJECTS_JOINED_MAX = 1_000  # that a user has chosen to belong to: listed in one answer
+MEMBERS_MAX = 1_000  # of one project, with the invitations to it, likewise
+INVITATIONS_SHOWN_MAX = 200  # of one user, the latest: no number of senders makes an answer large, or hides later ones
+INVITATIONS_BY_ONE_MAX = 10  # of one user by one other, not answered
+NO_SUCH_INVITATION = "there is no such invitation: it was withdrawn or answered"
 
 
 class RightMissing(BadInput):
@@ -37,8 +44,8 @@ class RightMissing(BadInput):
 
 
 class ProjectTaken(BadInput):
-    def __init__(self) -> None:
-        super().__init__("there is a shared project of this id: choose another", code="project_exists")
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="project_exists")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +61,10 @@ class ProjectParts:
 
     async def access(self, user_id: str, project_id: str) -> ProjectAccess:
         """Of a member. Raises `NotFound` for everybody else, whether there is such a project or not."""
-        access = await self.any_access(user_id, project_id)
-        if access is None or access.role is None:
+        access = await self.projects.access(user_id, project_id)
+        if access is None:
             raise NotFound("there is no such project")
         return access
-
-    async def any_access(self, user_id: str, project_id: str) -> ProjectAccess | None:
-        """None if the project is not shared."""
-        tenant = self.tenancy.tenant_of(user_id)
-        return None if tenant is None else await self.projects.access(tenant, project_id, user_id)
 
 
 class ProjectMembership:
@@ -85,9 +87,9 @@ class ProjectMembership:
         life = await self._writes.begin(user_id)
         project = SharedProject(project_key(self._parts.new_id()), tenant, project_id, self._clock())
         async with self._writes.lock(life):
-            await self._refuse_too_many_projects(user_id)
+            await self._refuse_to_join_another(user_id, project_id)
             if not await self._projects.create(project, user_id):
-                raise ProjectTaken
+                raise ProjectTaken("there is a shared project of this id: choose another, or ask to be invited")
         return ProjectAccess(project, ProjectRole.OWNER)
 
     async def joined(self, user_id: str) -> list[ProjectAccess]:
@@ -101,8 +103,16 @@ class ProjectMembership:
         access = await self._parts.access(user_id, project_id)
         return await self._projects.members(access.project.key)
 
-    async def set_role(self, user_id: str, project_id: str, member_id: str, role: ProjectRole) -> ProjectMember:
-        """Adds a member, or changes their role."""
+    async def invitations(self, user_id: str, project_id: str) -> list[Invitation]:
+        """To the project, not answered yet, oldest first. None for those who may not invite."""
+        access = await self._parts.access(user_id, project_id)
+        is_shown = access.is_at_least(ProjectRole.ADMIN)
+        return await self._projects.invitations(access.project.key) if is_shown else []
+
+    async def set_role(
+        self, user_id: str, project_id: str, member_id: str, role: ProjectRole
+    ) -> ProjectMember | Invitation:
+        """Changes the role of a member, or invites somebody to be one."""
         if not is_valid_id(member_id):
             raise BadInput("a user id has 1-256 bytes of UTF-8 without control characters or white space at an edge")
         if role is ProjectRole.OWNER:
@@ -110,19 +120,48 @@ class ProjectMembership:
         project = (await self._parts.access(user_id, project_id)).project
         async with self._parts.ledger.write(project.owner_id):
             access = await self._parts.access(user_id, project_id)
-            before = await self._member(project, member_id)
+            before = await self._member(project, member_id) or await self._invitation(project.key, member_id)
             if not access.may_set(before.role if before else None, role):
                 raise RightMissing("your role in this project does not allow to give that role to that user")
-            if before is None:
-                if len(await self._projects.members(project.key)) >= MEMBERS_MAX:
-                    raise BadInput(f"a project may have {MEMBERS_MAX} members")
-                await self._refuse_too_many_projects(member_id)
             now = self._clock()
-            await self._projects.set_roles(project.key, {member_id: role}, at=now)
-        return ProjectMember(member_id, role, before.joined_at if before else now)
+            if isinstance(before, ProjectMember):
+                await self._projects.set_roles(project.key, {member_id: role}, at=now)
+                return ProjectMember(member_id, role, before.joined_at)
+            invitation = Invitation(project, member_id, role, user_id, now)
+            if before is None:
+                await self._refuse_too_many_invitations(invitation)
+            await self._projects.invite(invitation)
+        return invitation
+
+    async def invited(self, user_id: str) -> list[Invitation]:
+        """The latest that the user has not answered, latest first."""
+        return await self._projects.invited(user_id, limit=INVITATIONS_SHOWN_MAX)
+
+    async def invitation(self, user_id: str, key: str) -> Invitation:
+        """That of the user to the project with that key. Raises `NotFound`."""
+        found = await self._invitation(key, user_id)
+        if found is None:
+            raise NotFound(NO_SUCH_INVITATION)
+        return found
+
+    async def accept(self, user_id: str, key: str) -> ProjectAccess:
+        """The user becomes a member of the project with that key, if they are invited to it."""
+        life = await self._writes.begin(user_id)
+        project = (await self.invitation(user_id, key)).project
+        async with self._writes.lock(life), self._parts.ledger.write(project.owner_id):
+            invitation = await self.invitation(user_id, key)
+            await self._refuse_to_join_another(user_id, project.project_id)
+            await self._projects.accept(invitation, at=self._clock())
+        return ProjectAccess(project, invitation.role)
+
+    async def decline(self, user_id: str, key: str) -> None:
+        project = (await self.invitation(user_id, key)).project
+        async with self._parts.ledger.write(project.owner_id):
+            await self.invitation(user_id, key)
+            await self._projects.drop_invitation(key, user_id)
 
     async def remove(self, user_id: str, project_id: str, member_id: str) -> None:
-        """Removes a member; members remove themselves to leave. Their shared memories stay."""
+        """Removes a member, who may be the caller, or withdraws an invitation. What they shared stays."""
         project = (await self._parts.access(user_id, project_id)).project
         async with self._parts.ledger.write(project.owner_id):
             access = await self._parts.access(user_id, project_id)
@@ -130,7 +169,7 @@ class ProjectMembership:
                 raise BadInput("the owner cannot leave: transfer the project, or delete it")
             if member_id != user_id and not access.is_at_least(ProjectRole.ADMIN):
                 raise RightMissing("your role in this project does not allow to remove members")
-            before = await self._member(project, member_id)
+            before = await self._member(project, member_id) or await self._invitation(project.key, member_id)
             if before is None:
                 raise NotFound("there is no such member")
             if member_id != user_id and not access.may_set(before.role, None):
@@ -144,7 +183,7 @@ class ProjectMembership:
         async with self._parts.ledger.write(project.owner_id):
             await self.owned(user_id, project_id)
             if await self._member(project, member_id) is None:
-                raise NotFound("there is no such member: add them first")
+                raise NotFound("there is no such member: invite them first")
             roles = {user_id: ProjectRole.ADMIN, member_id: ProjectRole.OWNER}
             await self._projects.set_roles(project.key, roles, at=self._clock())
 
@@ -171,7 +210,7 @@ class ProjectMembership:
                 await self._parts.rows.clear(project)
             else:
                 await self._parts.rows.drop_notes_of(project, user_id)
-        await self._projects.forget_reader(user_id)
+        await self._projects.forget_user(user_id)
 
     async def owned(self, user_id: str, project_id: str) -> ProjectAccess:
         """Raises `RightMissing` for anybody but its owner."""
@@ -183,9 +222,25 @@ class ProjectMembership:
     async def _member(self, project: SharedProject, user_id: str) -> ProjectMember | None:
         return next((one for one in await self._projects.members(project.key) if one.user_id == user_id), None)
 
-    async def _refuse_too_many_projects(self, user_id: str) -> None:
-        if len(await self._projects.joined(user_id)) >= PROJECTS_JOINED_MAX:
-            raise BadInput(f"a user may belong to {PROJECTS_JOINED_MAX} projects")
+    async def _invitation(self, key: str, user_id: str) -> Invitation | None:
+        return next((one for one in await self._projects.invitations(key) if one.user_id == user_id), None)
+
+    async def _refuse_to_join_another(self, user_id: str, project_id: str) -> None:
+        """Under the user's lock. Memberships that others made, as in earlier releases, do not count."""
+        if await self._projects.access(user_id, project_id) is not None:
+            raise ProjectTaken("you are a member of a shared project of this id: leave it, or choose another id")
+        if await self._projects.count_chosen(user_id) >= PROJECTS_JOINED_MAX:
+            raise BadInput(f"a user may belong to {PROJECTS_JOINED_MAX} projects: leave one first")
+
+    async def _refuse_too_many_invitations(self, new: Invitation) -> None:
+        key = new.project.key
+        if len(await self._projects.members(key)) + len(await self._projects.invitations(key)) >= MEMBERS_MAX:
+            raise BadInput(f"a project may have {MEMBERS_MAX} members, with invitations that are not answered")
+        by_caller = await self._projects.invited(new.user_id, by=new.invited_by, limit=INVITATIONS_BY_ONE_MAX)
+        if len(by_caller) >= INVITATIONS_BY_ONE_MAX:
+            raise BadInput(
+                f"this user has not answered {INVITATIONS_BY_ONE_MAX} invitations of yours: withdraw one first"
+            )
 
 
 __all__ = ["ProjectMembership", "ProjectParts", "ProjectTaken", "RightMissing"]

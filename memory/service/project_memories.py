@@ -93,10 +93,8 @@ class ProjectMemories:
         return ids
 
     async def page(self, user_id: str, project_id: str, *, limit: int, cursor: str = "") -> Page:
-        """One page of what the caller may see, newest first."""
-        access = await self._parts.any_access(user_id, project_id)
-        if access is None:
-            raise NotFound("there is no such project")
+        """One page of what the caller may see as a member, newest first."""
+        access = await self._parts.access(user_id, project_id)
         where, found = MemoryFilter(access.project.owner_id), list[Memory]()
         for _ in range(PAGES_PER_LOOK_MAX):
             page = await self._store.page(where, limit=limit - len(found), cursor=cursor)
@@ -108,14 +106,12 @@ class ProjectMemories:
             cursor = page.next_cursor
             if not cursor or len(found) >= limit:
                 break
-        if not found and not cursor and access.role is None:
-            raise NotFound("there is no such project")
         return Page(tuple(found), cursor)
 
     async def shared_by_others(self, user_id: str, project_id: str) -> AsyncIterator[Memory]:
         """What members see of each other's, whatever its status, newest first; nothing for whoever is no member."""
-        access = await self._parts.any_access(user_id, project_id)
-        if access is None or access.role is None:
+        access = await self._projects.access(user_id, project_id)
+        if access is None:
             return
         where = MemoryFilter(access.project.owner_id, status=None)
         async for page in all_pages(lambda cursor: self._store.page(where, limit=ROWS_AT_ONCE, cursor=cursor)):
@@ -176,11 +172,16 @@ class ProjectMemories:
         """Results of a search as the caller may see them now: the search may have gone by an older role."""
         if not any(one.shared for one in found):
             return list(found)
-        access = await self._parts.any_access(user_id, project_id)
+        access = await self._projects.access(user_id, project_id)
         return [
             replace(one, memory=as_seen_by(user_id, one.memory, one.shared, project_id)) if one.shared else one
             for one in found
-            if one.shared is None or (access is not None and one.shared.may_be_read(user_id, access.role))
+            if one.shared is None
+            or (
+                access is not None
+                and one.shared.project_key == access.project.key
+                and one.shared.may_be_recalled(user_id, access.role)
+            )
         ]
 
     # For sharing

@@ -24,7 +24,6 @@ class SharedProjects:
         projects = traces.projects
         rows = SharedRows(memories, projects, notes=traces.notes, clock=intake.clock)
         parts = ProjectParts(projects, memories.ledger, rows, intake.tenancy, intake.clock, intake.new_id)
-        self._parts = parts
         self.rows = rows
         self.tenancy = intake.tenancy
         self.membership = ProjectMembership(parts, writes)
@@ -40,12 +39,12 @@ class SharedProjects:
         return await self.memories.edit(user_id, memory_id, edit, expected=expected)
 
     async def forget_user(self, user_id: str, project_id: str) -> int:
-        """What the user authored in that project; "": in all of them, and the user leaves them. Returns how many."""
+        """What the user authored in projects of that id, also after they left; "": in all, and the user leaves them.
+        Returns how many memories.
+        """
         if not project_id:
             await self.membership.leave_all(user_id)  # first: whoever has left shares nothing more
-            return await self._parts.rows.forget_authored(user_id)
-        access = await self._parts.any_access(user_id, project_id)
-        return 0 if access is None else await self._parts.rows.forget_authored(user_id, key=access.project.key)
+        return await self.rows.forget_authored(user_id, project_id=project_id)
 
 
 __all__ = ["SharedProjects"]

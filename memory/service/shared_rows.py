@@ -91,13 +91,15 @@ class SharedRows:
                 if not is_left:
                     await self._projects.delete(project.key)
 
-    async def forget_authored(self, user_id: str, *, key: str = "") -> int:
-        """Delete what the user authored, in that project or in all. Returns how many memories."""
-        found = [entry for entry in await self._projects.authored(user_id) if key in ("", entry.project_key)]
-        for project, entries in await self._by_project(found):
-            async with self._ledger.write(project.owner_id) as held:
-                await self.remove(project, held, entries)
-        return len(found)
+    async def forget_authored(self, user_id: str, *, project_id: str = "") -> int:
+        """Delete what the user authored, in projects of that id or in all. Returns how many memories."""
+        forgotten = 0
+        for project, entries in await self._by_project(await self._projects.authored(user_id)):
+            if project_id in ("", project.project_id):
+                async with self._ledger.write(project.owner_id) as held:
+                    await self.remove(project, held, entries)
+                forgotten += len(entries)
+        return forgotten
 
     async def forget_sources(
         self, user_id: str, turn_ids: Collection[str], without: Callable[[Memory], Memory | None]

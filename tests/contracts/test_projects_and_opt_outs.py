@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from turn_logs import START, Deployment, Process
 
-from memory.model.projects import MemoryVisibility, ProjectMember, ProjectRole, SharedMemory, SharedProject
+from memory.model.projects import Invitation, MemoryVisibility, ProjectMember, ProjectRole, SharedMemory, SharedProject
 from memory.ports.projects import Projects
 
 AT = 1_750_000_000.0
@@ -26,19 +26,22 @@ def entry(number: int, *, key: str = "k1", author: str = "ann", at: float = AT) 
 
 
 async def test_the_first_to_create_a_project_is_its_owner_and_the_only_member(projects: Projects) -> None:
-    assert await projects.create(APOLLO, "ann")
-    assert not await projects.create(SharedProject("k2", "", "apollo", AT + 1), "bob")
-    anns, bobs = [await projects.access("", "apollo", user) for user in ("ann", "bob")]
+    acmes = SharedProject("k1", "acme", "apollo", AT)
+    assert await projects.create(acmes, "acme/ann")
+    assert not await projects.create(SharedProject("k2", "acme", "apollo", AT + 1), "acme/bob")
+    anns = await projects.access("acme/ann", "apollo")
     assert anns is not None
+    assert (anns.project, anns.role) == (acmes, ProjectRole.OWNER)
+    assert await projects.access("acme/bob", "apollo") is None
+    bobs = await projects.access_by_key("k1", "acme/bob")
     assert bobs is not None
-    assert (anns.project, anns.role) == (APOLLO, ProjectRole.OWNER)
-    assert (bobs.project, bobs.role) == (APOLLO, None)
-    assert await projects.members("k1") == [ProjectMember("ann", ProjectRole.OWNER, AT)]
-    assert await projects.access_by_key("k2", "bob") is None
+    assert (bobs.project, bobs.role) == (acmes, None)
+    assert await projects.members("k1") == [ProjectMember("acme/ann", ProjectRole.OWNER, AT)]
+    assert await projects.access_by_key("k2", "acme/bob") is None
 
 
 async def test_of_several_who_create_it_at_the_same_time_one_succeeds(projects: Projects) -> None:
-    tried = [SharedProject(f"k{n}", "", "apollo", AT) for n in range(9)]
+    tried = [SharedProject(f"k{n}", "acme", "apollo", AT) for n in range(9)]
     assert sum(await asyncio.gather(*(projects.create(one, f"user-{one.key}") for one in tried))) == 1
     assert sum([await projects.access_by_key(one.key, "x") is not None for one in tried]) == 1
 
@@ -47,23 +50,34 @@ async def test_tenants_have_projects_of_their_own(projects: Projects) -> None:
     assert await projects.create(SharedProject("ka", "acme", "apollo", AT), "acme/ann")
     assert await projects.create(SharedProject("kb", "beta", "apollo", AT), "beta/ann")
     for tenant, key in (("acme", "ka"), ("beta", "kb")):
-        found = await projects.access(tenant, "apollo", f"{tenant}/ann")
+        found = await projects.access(f"{tenant}/ann", "apollo")
         assert found is not None
         assert (found.project.key, found.role) == (key, ProjectRole.OWNER)
-    assert await projects.access("", "apollo", "acme/ann") is None
-    crossing = await projects.access("beta", "apollo", "acme/ann")
-    assert crossing is not None
-    assert crossing.role is None
+    assert await projects.access("ann", "apollo") is None
+
+
+async def test_without_tenants_nobody_takes_an_id_from_anybody(projects: Projects) -> None:
+    theirs = [SharedProject(f"k{n}", "", "apollo", AT + n) for n in range(3)]
+    for project, user in zip(theirs, ("ann", "bob", "cid"), strict=True):
+        assert await projects.create(project, user)
+    await projects.delete("k1")
+    for project, user in ((theirs[0], "ann"), (theirs[2], "cid")):
+        found = await projects.access(user, "apollo")
+        assert found is not None
+        assert (found.project, found.role) == (project, ProjectRole.OWNER)
+        assert [one.project for one in await projects.joined(user)] == [project]
+    assert await projects.access("bob", "apollo") is None
 
 
 async def test_ids_are_compared_exactly(projects: Projects) -> None:
     await projects.create(APOLLO, "ann")
+    await projects.invite(Invitation(APOLLO, "bob", ProjectRole.EDITOR, "ann", AT))
     for project_id in ("Apollo", "apollo ", "APOLLO", "apo", "%", ""):
-        assert await projects.access("", project_id, "ann") is None
+        assert await projects.access("ann", project_id) is None
     for user_id in ("Ann", "ann ", "an", "%", ""):
-        found = await projects.access("", "apollo", user_id)
-        assert found is not None
-        assert found.role is None
+        assert await projects.access(user_id, "apollo") is None
+        assert await projects.invited(user_id, limit=9) == []
+        assert await projects.invited("bob", by=user_id, limit=9) == [] or user_id == ""
         assert await projects.joined(user_id) == []
 
 
@@ -81,6 +95,58 @@ async def test_roles_are_set_together_and_a_change_keeps_the_time_of_joining(pro
     await projects.create(SharedProject("k2", "", "gemini", AT), "cid")
     joined = await projects.joined("cid")
     assert [(one.project.key, one.role) for one in joined] == [("k1", ProjectRole.OWNER), ("k2", ProjectRole.OWNER)]
+
+
+async def test_who_is_invited_is_no_member_until_they_accept(projects: Projects) -> None:
+    """Each to the latest invitation alone, which nobody else sees, and which an answer or a removal ends."""
+    gemini = SharedProject("k2", "", "gemini", AT)
+    for project in (APOLLO, gemini):
+        await projects.create(project, "ann")
+    stale = Invitation(APOLLO, "bob", ProjectRole.VIEWER, "ann", AT)
+    invited = Invitation(APOLLO, "bob", ProjectRole.EDITOR, "cid", AT + 1)
+    other = Invitation(gemini, "bob", ProjectRole.VIEWER, "ann", AT + 2)
+    for one in (stale, invited, other, Invitation(APOLLO, "eve", ProjectRole.VIEWER, "ann", AT + 3)):
+        await projects.invite(one)
+    await projects.invite(Invitation(SharedProject("nowhere", "", "x", AT), "bob", ProjectRole.VIEWER, "ann", AT))
+    assert await projects.invited("bob", limit=9) == [other, invited]
+    assert await projects.invited("bob", limit=1) == [other]
+    assert await projects.invited("bob", by="cid", limit=9) == [invited]
+    assert [one.user_id for one in await projects.invitations("k1")] == ["bob", "eve"]
+    assert (await projects.joined("bob"), await projects.access("bob", "apollo")) == ([], None)
+    await projects.accept(invited, at=AT + 4)
+    assert (await projects.members("k1"))[1:] == [ProjectMember("bob", ProjectRole.EDITOR, AT + 4)]
+    assert await projects.invited("bob", limit=9) == [other]
+    await projects.drop_invitation("k2", "bob")
+    await projects.set_roles("k1", {"eve": None}, at=AT)
+    assert (await projects.invited("bob", limit=9), await projects.invited("eve", limit=9)) == ([], [])
+    assert await projects.invitations("k1") == []
+
+
+async def test_memberships_that_others_made_are_not_counted(projects: Projects) -> None:
+    for number in range(3):
+        project = SharedProject(f"k{number}", "", f"p{number}", AT)
+        await projects.create(project, "ann")
+        await projects.set_roles(project.key, {"bob": ProjectRole.VIEWER}, at=AT)  # as earlier releases did
+    assert [await projects.count_chosen(user) for user in ("ann", "bob", "cid")] == [3, 0, 0]
+    await projects.accept(Invitation(project, "cid", ProjectRole.VIEWER, "ann", AT), at=AT)
+    assert (len(await projects.joined("bob")), await projects.count_chosen("cid")) == (3, 1)
+    await projects.set_roles(project.key, {"cid": ProjectRole.ADMIN}, at=AT)
+    assert await projects.count_chosen("cid") == 1
+    await projects.set_roles(project.key, {"cid": None, "ann": None}, at=AT)
+    assert [await projects.count_chosen(user) for user in ("ann", "cid")] == [2, 0]
+    await projects.set_roles(project.key, {"ann": ProjectRole.ADMIN}, at=AT)
+    assert await projects.count_chosen("ann") == 2
+
+
+async def test_invitations_of_and_by_a_user_are_forgotten_and_those_of_a_deleted_project(projects: Projects) -> None:
+    await projects.create(APOLLO, "ann")
+    for user, by in (("bob", "ann"), ("cid", "bob"), ("dan", "ann")):
+        await projects.invite(Invitation(APOLLO, user, ProjectRole.VIEWER, by, AT))
+    await projects.forget_user("bob")
+    assert [one.user_id for one in await projects.invitations("k1")] == ["dan"]
+    assert [await projects.invited(user, limit=9) for user in ("bob", "cid")] == [[], []]
+    await projects.delete("k1")
+    assert (await projects.invitations("k1"), await projects.invited("dan", limit=9)) == ([], [])
 
 
 async def test_entries_are_found_by_memory_and_by_author(projects: Projects) -> None:
@@ -107,7 +173,7 @@ async def test_readers_are_known_until_they_are_forgotten(projects: Projects) ->
             await projects.add_reader(key, user)
     await projects.add_reader("nowhere", "bob")
     assert [await projects.readers(key) for key in ("k1", "k2", "nowhere")] == [["ann", "bob"], ["ann", "bob"], []]
-    await projects.forget_reader("bob")
+    await projects.forget_user("bob")
     await projects.delete("k2")
     assert [await projects.readers(key) for key in ("k1", "k2")] == [["ann"], []]
 
@@ -116,7 +182,7 @@ async def test_a_deleted_project_leaves_nothing_and_its_id_is_free_again(project
     await projects.create(APOLLO, "ann")
     await projects.put([entry(1)])
     await projects.delete("k1")
-    assert await projects.access("", "apollo", "ann") is None
+    assert await projects.access("ann", "apollo") is None
     assert (await projects.members("k1"), await projects.joined("ann"), await projects.authored("ann")) == ([], [], [])
     await projects.put([entry(1)])  # whoever was about to write
     await projects.set_roles("k1", {"ann": ProjectRole.OWNER}, at=AT)
@@ -130,13 +196,11 @@ async def test_changes_are_seen_by_all_processes_at_once_and_survive_them(deploy
         await one.create(APOLLO, "ann")
         await one.set_roles("k1", {"bob": ProjectRole.VIEWER}, at=AT)
         await one.put([entry(1)])
-        found = await two.access("", "apollo", "bob")
+        found = await two.access("bob", "apollo")
         assert found is not None
         assert found.role is ProjectRole.VIEWER
         await two.set_roles("k1", {"bob": None}, at=AT)
-        found = await one.access("", "apollo", "bob")
-        assert found is not None
-        assert found.role is None
+        assert await one.access("bob", "apollo") is None
     async with deployment.start() as third:
         assert await third.projects.entries(["k1.1"]) == {"k1.1": entry(1)}
 

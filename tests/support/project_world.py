@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from api_parts import SECRET, claims
 from hashing_embedder import HashingEmbedder
 from prometheus_client import CollectorRegistry
@@ -37,6 +38,7 @@ from memory.model import Scope
 from memory.model.projects import Tenancy
 from memory.model.token_claims import ClaimNames
 from memory.ports import MemoryBank, RequestTraces, ServerKnowledge
+from memory.recall import project_access
 from memory.recall.pipeline import RecallPipeline, RecallSettings
 from memory.recall.project_access import ReadableNotes, ReadableProjects
 from memory.recall.project_retrieval import ProjectRetrieval
@@ -85,6 +87,16 @@ class ProjectWorld:
             headers = claims(sub=user, tenant=tenant, projects=list(projects))
         return await self.api.request(method, f"/v1/memory{path}", json=body, headers=headers)
 
+    async def let_in(self, by: str, project_id: str, user: str, role: str, **who: Any) -> None:
+        """As a new member, who accepts; or changes the role of one."""
+        given = await self.call(by, "PUT", f"/projects/{project_id}/members/{user}", {"role": role}, **who)
+        assert given.status_code == 200, given.text
+        if given.json()["joined_at"] is None:
+            asked = (await self.call(user, "GET", "/invitations", **who)).json()["invitations"]
+            [invitation] = [one["id"] for one in asked if one["project_id"] == project_id]
+            accepted = await self.call(user, "POST", f"/invitations/{invitation}/accept", **who)
+            assert accepted.status_code == 200, accepted.text
+
     async def chat(self, user: str, project_id: str, *said: str) -> str:
         """What the model gets to read of memory when the user has said all that, the last as a new question."""
         messages: list[Mapping[str, Any]] = []
@@ -93,6 +105,18 @@ class ProjectWorld:
         request = read_chat_request(json.dumps({"model": "m", "messages": messages[:-1]}).encode())
         outcome = await self.recall.recall(Scope(user, project_id), request)
         return "\n".join(note.text for note in outcome.notes)
+
+
+def expiring_roles(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """A call of it: roles that chats have read before are too old."""
+    now = 0.0
+
+    def expire() -> None:
+        nonlocal now
+        now += project_access.ROLE_SECONDS_MAX
+
+    monkeypatch.setattr(project_access, "_now", lambda: now)
+    return expire
 
 
 @asynccontextmanager
@@ -127,7 +151,7 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
                 memories=MemoryBank(store, ledger, embedder),
                 turn_log=SqliteTurnLog(database, clock=clock),
                 traces=traces,
-                searcher=recall(ReadableProjects(projects, tenancy)),
+                searcher=recall(ReadableProjects(projects)),
                 intake=Intake(clock, lambda: next(ids), redact, tokens, tenancy=tenancy),
             )
             app = create_app(
@@ -139,5 +163,5 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
             )
             transport = httpx.ASGITransport(app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as api:
-                chats = recall(ReadableProjects(projects, tenancy))
+                chats = recall(ReadableProjects(projects))
                 yield ProjectWorld(library, chats, store, projects, notes, clock, database, api)

@@ -222,6 +222,16 @@ class UserKeys:
         return f"{self._tag}:projects"
 
     @property
+    def invitations(self) -> str:
+        """Set: keys of the shared projects to which the user may be invited."""
+        return f"{self._tag}:invitations"
+
+    @property
+    def sent_invitations(self) -> str:
+        """Set: keys of the shared projects to which the user may have invited others."""
+        return f"{self._tag}:sent_invitations"
+
+    @property
     def read_projects(self) -> str:
         """Set: keys of the shared projects among whose readers the user may be."""
         return f"{self._tag}:read_projects"

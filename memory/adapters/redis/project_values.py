@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from memory.adapters.redis.log_keys import digest_of
-from memory.model.projects import MemoryVisibility, SharedMemory, SharedProject
+from memory.model.projects import Invitation, MemoryVisibility, ProjectRole, SharedMemory, SharedProject
 
 
 class ProjectKeys:
@@ -30,6 +30,16 @@ class ProjectKeys:
         return f"{self._tag}:joined"
 
     @property
+    def choices(self) -> str:
+        """Set of the members who created the project, or accepted an invitation."""
+        return f"{self._tag}:choices"
+
+    @property
+    def invitations(self) -> str:
+        """Hash: invitations by user."""
+        return f"{self._tag}:invitations"
+
+    @property
     def readers(self) -> str:
         """Set of users."""
         return f"{self._tag}:readers"
@@ -46,9 +56,20 @@ class StoredEntry(msgspec.Struct, frozen=True):
     changed_at: float
 
 
-def name_key(tenant: str, project_id: str) -> str:
-    """Holds the key of the project that has that name."""
-    return f"memproxy:project:{digest_of(tenant)}{digest_of(project_id)}"
+class StoredInvitation(msgspec.Struct, frozen=True):
+    role: ProjectRole
+    invited_by: str
+    invited_at: float
+
+
+def name_keys(project: SharedProject) -> list[str]:
+    """The first holds the key of the project, whose id is claimed with it; the second may, if there are no tenants and
+    an earlier release created the project.
+    """
+    return [
+        f"memproxy:project:{digest_of(space)}{digest_of(project.project_id)}"
+        for space in dict.fromkeys((project.space, project.tenant))
+    ]
 
 
 def key_of_memory(memory_id: str) -> str:
@@ -64,6 +85,15 @@ def decode_project(stored: bytes) -> SharedProject:
     return _PROJECTS.decode(stored)
 
 
+def encode_invitation(invitation: Invitation) -> bytes:
+    return _ENCODER.encode(StoredInvitation(invitation.role, invitation.invited_by, invitation.invited_at))
+
+
+def decode_invitation(project: SharedProject, user_id: str, stored: bytes) -> Invitation:
+    found = _INVITATIONS.decode(stored)
+    return Invitation(project, user_id, found.role, found.invited_by, found.invited_at)
+
+
 def encode_entry(entry: SharedMemory) -> bytes:
     return _ENCODER.encode(StoredEntry(entry.author_id, entry.visibility, entry.changed_at))
 
@@ -75,4 +105,5 @@ def decode_entry(memory_id: str, stored: bytes) -> SharedMemory:
 
 _ENCODER = msgspec.msgpack.Encoder()
 _PROJECTS = msgspec.msgpack.Decoder(SharedProject)
+_INVITATIONS = msgspec.msgpack.Decoder(StoredInvitation)
 _ENTRIES = msgspec.msgpack.Decoder(StoredEntry)

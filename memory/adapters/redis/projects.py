@@ -11,20 +11,29 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from memory.adapters.redis import project_values
 from memory.adapters.redis.log_client import Command, LogClient
 from memory.adapters.redis.log_keys import UserKeys
-from memory.adapters.redis.project_values import ProjectKeys, key_of_memory, name_key
+from memory.adapters.redis.project_values import ProjectKeys, key_of_memory, name_keys
 from memory.errors import Unavailable
-from memory.model.projects import ProjectAccess, ProjectMember, ProjectRole, SharedMemory, SharedProject
+from memory.model.projects import (
+    Invitation,
+    ProjectAccess,
+    ProjectMember,
+    ProjectRole,
+    SharedMemory,
+    SharedProject,
+)
 
 ENTRIES_PER_COMMAND = 1_000  # Lua takes about 8,000 words
 NAME_TRIES_MAX = 10  # each loss means that somebody else created or deleted a project of that name
 
-# KEYS: the project, roles, joined. ARGV: time, then users with their roles; "" removes.
+# KEYS: the project, roles, joined, choices, invitations. ARGV: time, then users with their roles; "" removes.
 _SET_ROLES = """
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 for at = 2, #ARGV, 2 do
+  redis.call('HDEL', KEYS[5], ARGV[at])
   if ARGV[at + 1] == '' then
     redis.call('HDEL', KEYS[2], ARGV[at])
     redis.call('HDEL', KEYS[3], ARGV[at])
+    redis.call('SREM', KEYS[4], ARGV[at])
   else
     redis.call('HSET', KEYS[2], ARGV[at], ARGV[at + 1])
     redis.call('HSETNX', KEYS[3], ARGV[at], ARGV[1])
@@ -38,9 +47,10 @@ if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 redis.call(ARGV[1], KEYS[2], unpack(ARGV, 2))
 return 1
 """
-# KEYS: the project, roles, joined, readers, memories.
+# KEYS: the project, roles, invitations, readers, memories, others.
 _DELETE = """
-local left = {redis.call('HKEYS', KEYS[2]), redis.call('SMEMBERS', KEYS[4]), redis.call('HGETALL', KEYS[5])}
+local left = {redis.call('HKEYS', KEYS[2]), redis.call('HKEYS', KEYS[3]), redis.call('SMEMBERS', KEYS[4]),
+  redis.call('HGETALL', KEYS[5])}
 redis.call('DEL', unpack(KEYS))
 return left
 """
@@ -58,8 +68,8 @@ class RedisProjects:
         """A name leads to a project only after that was written, and for a moment to one that is just deleted."""
         await self._client.call("SADD", UserKeys(owner_id).projects, project.key)
         await self._client.call("SET", ProjectKeys(project.key).project, project_values.encode_project(project))
-        await self.set_roles(project.key, {owner_id: ProjectRole.OWNER}, at=project.created_at)
-        name = name_key(project.tenant, project.project_id)
+        await self._join(project.key, owner_id, ProjectRole.OWNER, at=project.created_at)
+        name = name_keys(project)[0]
         for _ in range(NAME_TRIES_MAX):
             key = (await self._client.run(_NAMED, [name], [project.key])).decode()
             if key == project.key:
@@ -70,9 +80,9 @@ class RedisProjects:
             await self._client.run(_DELETE_IF_EQUAL, [name], [key])
         raise Unavailable("turn_log", f"others changed the project of that name {NAME_TRIES_MAX} times meanwhile")
 
-    async def access(self, tenant: str, project_id: str, user_id: str) -> ProjectAccess | None:
-        key = await self._client.call("GET", name_key(tenant, project_id))
-        return None if key is None else await self.access_by_key(key.decode(), user_id)
+    async def access(self, user_id: str, project_id: str) -> ProjectAccess | None:
+        joined, _ = await self._of_user(user_id)
+        return next((one for one in joined if one.project.project_id == project_id), None)
 
     async def access_by_key(self, key: str, user_id: str) -> ProjectAccess | None:
         (access,) = await self._accesses([key], user_id)
@@ -81,6 +91,10 @@ class RedisProjects:
     async def joined(self, user_id: str) -> list[ProjectAccess]:
         joined, _ = await self._of_user(user_id)
         return sorted(joined, key=lambda one: (one.project.created_at, one.project.key))
+
+    async def count_chosen(self, user_id: str) -> int:
+        keys = [one.project.key for one in await self.joined(user_id)]
+        return sum(await self._client.calls([("SISMEMBER", ProjectKeys(key).choices, user_id) for key in keys]))
 
     async def members(self, key: str) -> list[ProjectMember]:
         keys = ProjectKeys(key)
@@ -100,24 +114,62 @@ class RedisProjects:
         joining = [UserKeys(user_id).projects for user_id, role in roles.items() if role is not None]
         leaving = [UserKeys(user_id).projects for user_id, role in roles.items() if role is None]
         await self._client.calls([("SADD", projects, key) for projects in joining])
-        if await self._client.run(_SET_ROLES, [keys.project, keys.roles, keys.joined], words):
+        await self._client.calls([("SREM", UserKeys(user_id).invitations, key) for user_id in roles])
+        parts = [keys.project, keys.roles, keys.joined, keys.choices, keys.invitations]
+        if await self._client.run(_SET_ROLES, parts, words):
             await self._client.calls([("SADD", projects, key) for projects in joining])
             await self._client.calls([("SREM", projects, key) for projects in leaving])
         else:
             await self._client.calls([("SREM", projects, key) for projects in (*joining, *leaving)])
 
+    async def _join(self, key: str, user_id: str, role: ProjectRole, *, at: float) -> None:
+        """By choice. If it is cut short in between, the membership does not count against the user's limit."""
+        keys = ProjectKeys(key)
+        await self.set_roles(key, {user_id: role}, at=at)
+        await self._client.run(_IF_EXISTS, [keys.project, keys.choices], ["SADD", user_id])
+
+    async def invite(self, invitation: Invitation) -> None:
+        one, keys = invitation, ProjectKeys(invitation.project.key)
+        await self._client.call("SADD", UserKeys(one.user_id).invitations, one.project.key)
+        await self._client.call("SADD", UserKeys(one.invited_by).sent_invitations, one.project.key)
+        words: list[str | bytes | int | float] = ["HSET", one.user_id, project_values.encode_invitation(one)]
+        await self._client.run(_IF_EXISTS, [keys.project, keys.invitations], words)
+
+    async def invitations(self, key: str) -> list[Invitation]:
+        keys = ProjectKeys(key)
+        project, stored = await self._client.calls([("GET", keys.project), ("HGETALL", keys.invitations)])
+        found = [_invitation(project, user.decode(), one) for user, one in stored.items()]
+        return sorted(filter(None, found), key=lambda one: (one.invited_at, one.user_id))
+
+    async def invited(self, user_id: str, *, by: str = "", limit: int) -> list[Invitation]:
+        reading: list[Command] = []
+        for key in map(ProjectKeys, await self._members_of(UserKeys(user_id).invitations)):
+            reading += [("GET", key.project), ("HGET", key.invitations, user_id)]
+        replies = await self._client.calls(reading)
+        found = [_invitation(project, user_id, one) for project, one in zip(replies[::2], replies[1::2], strict=True)]
+        own = [one for one in found if one is not None and by in ("", one.invited_by)]
+        return sorted(own, key=lambda one: (-one.invited_at, one.project.key))[:limit]
+
+    async def accept(self, invitation: Invitation, *, at: float) -> None:
+        await self._join(invitation.project.key, invitation.user_id, invitation.role, at=at)
+
+    async def drop_invitation(self, key: str, user_id: str) -> None:
+        await self._client.call("HDEL", ProjectKeys(key).invitations, user_id)
+        await self._client.call("SREM", UserKeys(user_id).invitations, key)
+
     async def delete(self, key: str) -> None:
         keys = ProjectKeys(key)
         stored = await self._client.call("GET", keys.project)
-        parts = [keys.project, keys.roles, keys.joined, keys.readers, keys.memories]
-        members, readers, memories = await self._client.run(_DELETE, parts, [])
+        parts = [keys.project, keys.roles, keys.invitations, keys.readers, keys.memories, keys.joined, keys.choices]
+        members, invited, readers, memories = await self._client.run(_DELETE, parts, [])
         if stored is not None:
-            project = project_values.decode_project(stored)
-            await self._client.run(_DELETE_IF_EQUAL, [name_key(project.tenant, project.project_id)], [key])
+            for name in name_keys(project_values.decode_project(stored)):
+                await self._client.run(_DELETE_IF_EQUAL, [name], [key])
         entries = [
             project_values.decode_entry(*_text(pair)) for pair in zip(memories[::2], memories[1::2], strict=True)
         ]
         await self._client.calls([("SREM", UserKeys(user.decode()).projects, key) for user in members])
+        await self._client.calls([("SREM", UserKeys(user.decode()).invitations, key) for user in invited])
         await self._client.calls([("SREM", UserKeys(user.decode()).read_projects, key) for user in readers])
         await self._client.calls(_authors("SREM", entries))
 
@@ -150,11 +202,18 @@ class RedisProjects:
     async def readers(self, key: str) -> list[str]:
         return await self._members_of(ProjectKeys(key).readers)
 
-    async def forget_reader(self, user_id: str) -> None:
+    async def forget_user(self, user_id: str) -> None:
         """Also deletes projects of theirs whose creation was cut short, which nothing else finds."""
         _, cut_short = await self._of_user(user_id)
         for key in cut_short:
             await self.delete(key)
+        for key in await self._members_of(UserKeys(user_id).invitations):
+            await self.drop_invitation(key, user_id)
+        for key in await self._members_of(UserKeys(user_id).sent_invitations):
+            for one in await self.invitations(key):
+                if one.invited_by == user_id:
+                    await self.drop_invitation(key, one.user_id)
+            await self._client.call("SREM", UserKeys(user_id).sent_invitations, key)
         own = UserKeys(user_id).read_projects
         keys = await self._members_of(own)
         await self._client.calls([("SREM", ProjectKeys(key).readers, user_id) for key in keys])
@@ -169,8 +228,10 @@ class RedisProjects:
         keys = await self._members_of(UserKeys(user_id).projects)
         found = [one for one in await self._accesses(keys, user_id) if one is not None]
         projects = [one.project for one in found]
-        named = await self._client.calls([("GET", name_key(one.tenant, one.project_id)) for one in projects])
-        is_named = [key == one.key.encode() for one, key in zip(projects, named, strict=True)]
+        names = [(one.key.encode(), name) for one in projects for name in name_keys(one)]
+        named = await self._client.calls([("GET", name) for _, name in names])
+        whole = {key for (key, _), found in zip(names, named, strict=True) if found == key}
+        is_named = [one.key.encode() in whole for one in projects]
         joined = [one for one, is_whole in zip(found, is_named, strict=True) if is_whole and one.role is not None]
         return joined, [one.key for one, is_whole in zip(projects, is_named, strict=True) if not is_whole]
 
@@ -205,6 +266,12 @@ def _access(stored: bytes | None, role: bytes | None) -> ProjectAccess | None:
     if stored is None:
         return None
     return ProjectAccess(project_values.decode_project(stored), None if role is None else ProjectRole(role.decode()))
+
+
+def _invitation(project: bytes | None, user_id: str, stored: bytes | None) -> Invitation | None:
+    if project is None or stored is None:
+        return None
+    return project_values.decode_invitation(project_values.decode_project(project), user_id, stored)
 
 
 def _by_project(memory_ids: Iterable[str]) -> dict[str, list[str]]:

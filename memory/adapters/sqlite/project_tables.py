@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 PROJECT_TABLES = (
+    # `tenant`: the project's own key where there are no tenants: an id is unique within a tenant, and to each member.
     """
     CREATE TABLE projects (
         key TEXT PRIMARY KEY,
@@ -42,4 +43,27 @@ PROJECT_TABLES = (
     """,
     "CREATE INDEX project_memories_by_project ON project_memories (project_key)",
     "CREATE INDEX project_memories_by_author ON project_memories (author_id)",
+)
+# Files of earlier releases have no such tables. Their members have joined, and none of them is known to have chosen to.
+INVITATION_TABLES = (
+    """
+    CREATE TABLE IF NOT EXISTS project_invitations (
+        project_key TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        role TEXT NOT NULL,
+        invited_by TEXT NOT NULL,
+        invited_at REAL NOT NULL,
+        PRIMARY KEY (project_key, user_id)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX IF NOT EXISTS project_invitations_by_user ON project_invitations (user_id, invited_at)",
+    "CREATE INDEX IF NOT EXISTS project_invitations_by_sender ON project_invitations (invited_by, user_id)",
+    # Memberships that the user created or accepted.
+    """
+    CREATE TABLE IF NOT EXISTS project_choices (
+        user_id TEXT NOT NULL,
+        project_key TEXT NOT NULL,
+        PRIMARY KEY (user_id, project_key)
+    ) WITHOUT ROWID
+    """,
 )

@@ -31,7 +31,7 @@ import sqlite3
 
 from memory.adapters.sqlite.erasure_tables import ERASURE_TABLES
 from memory.adapters.sqlite.idempotency_tables import IDEMPOTENCY_TABLES
-from memory.adapters.sqlite.project_tables import PROJECT_TABLES
+from memory.adapters.sqlite.project_tables import INVITATION_TABLES, PROJECT_TABLES
 from memory.adapters.sqlite.recording_schema import RECORDING_TABLES
 from memory.adapters.sqlite.summary_tables import SUMMARY_TABLES
 from memory.errors import BadSetting
@@ -370,12 +370,13 @@ TABLES = (
 
 
 def create_tables(connection: sqlite3.Connection, path: str) -> None:
-    """In an empty file, in one transaction. Raises `BadSetting` for a file that is not ours, or of another version."""
+    """In one transaction, those it may lack. Raises `BadSetting` for a file that is not ours, or of another version."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _is_empty(connection, path):
-            for statement in TABLES:
-                connection.execute(statement)
+        is_new = _is_empty(connection, path)
+        for statement in (*(TABLES if is_new else ()), *INVITATION_TABLES):
+            connection.execute(statement)
+        if is_new:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")

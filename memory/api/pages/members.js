@@ -30,23 +30,25 @@ class Members {
   async show() {
     if (!this.place.children.length) this.place.replaceChildren(loading());
     try {
-      const { members } = await call("GET", this.path());
-      this.users = new Set(members.map((one) => one.user_id));
-      const lines = members.map((one) => this.line(one));
+      const { members, invited } = await call("GET", this.path());
+      this.users = new Set([...members, ...invited].map((one) => one.user_id));
+      const lines = [...members, ...invited].map((one) => this.line(one));
       replace(this.place, element("ul", { class: "people" }, lines), ...(this.given.length ? [this.adding()] : []));
     } catch (error) {
       replace(this.place, failure(error, () => this.show()));
     }
   }
 
-  line({ user_id: user, role, joined_at: joined }) {
+  /** Of a member, or of somebody who is invited. */
+  line({ user_id: user, role, joined_at: joined, invited_at: invited }) {
     const isSelf = user === this.caller;
     const leave = isSelf && role !== "owner" && button(t("project.leave"), () => pressed(leave, () => this.leave(user)), { class: "quiet" });
     const remove =
       !isSelf &&
       this.given.includes(role) &&
       button(t("member.remove"), () => pressed(remove, () => this.remove(user)), { class: "quiet danger", "aria-label": t("member.remove.one", { user }) });
-    const about = `${t(`role.${role}`)} · ${t("member.joined", { date: date(joined) })}`;
+    const since = joined ? t("member.joined", { date: date(joined) }) : t("member.invited", { date: date(invited) });
+    const about = `${t(`role.${role}`)} · ${since}`;
     return element("li", {}, element("span", { dir: "auto" }, user), element("span", { class: "hint" }, about), leave, remove);
   }
 
@@ -71,15 +73,16 @@ class Members {
 
   async give(user, role, problem) {
     if (!user || !(this.users.has(user) || (await this.mayJoin(user, role)))) return;
+    let joined;
     try {
-      await call("PUT", this.path(user), { body: { role } });
+      ({ joined_at: joined } = await call("PUT", this.path(user), { body: { role } }));
     } catch (error) {
       problem.textContent = failureText(error);
       return;
     }
     await this.show();
     this.root.querySelector("input")?.focus();
-    announce(t("member.saved", { user, role: t(`role.${role}`) }));
+    announce(t(joined ? "member.saved" : "member.invited.done", { user, role: t(`role.${role}`) }));
   }
 
   /** A wrong id would let a stranger read the project. */

@@ -2,6 +2,7 @@
 
 import { ApiError, answerOf, call, projectPath } from "./api.js";
 import { button, confirmed, element, labelled, replace, select } from "./dom.js";
+import { invitationsOf } from "./invitations.js";
 import { membersOf } from "./members.js";
 import { memoryCard } from "./memory_card.js";
 import { announce, failure, loading, openPage, pressed } from "./shell.js";
@@ -39,7 +40,7 @@ class Timeline {
       this.caller = await call("GET", "caller");
       this.isBounded = this.caller.projects !== null; // to some projects: calls about the whole user are refused
       this.filter.project = this.caller.projects?.[0] ?? "";
-      this.projects = (await call("GET", "projects")).projects;
+      [{ projects: this.projects }, { invitations: this.invitations }] = await Promise.all([call("GET", "projects"), call("GET", "invitations")]);
     } catch (error) {
       if (error.status === 401) return this.ask(error);
       replace(this.main, element("h1", {}, t("memory.title")), failure(error, () => this.open()));
@@ -49,6 +50,7 @@ class Timeline {
       this.main,
       element("div", { class: "heading" }, element("div", {}, element("h1", {}, t("memory.title")), this.summary), this.everything()),
       this.notice,
+      ...this.invited(),
       this.places(),
       (this.search = this.tools()),
       this.members,
@@ -63,6 +65,14 @@ class Timeline {
     const forgetting = button(t("forget_all"), () => pressed(forgetting, () => this.forgetAll()), { class: "danger quiet" });
     this.own = element("div", { class: "actions" }, !this.isBounded && [this.pausing, exporting, forgetting]);
     return this.own;
+  }
+
+  invited() {
+    const answered = async () => {
+      await this.open();
+      this.main.focus();
+    };
+    return [invitationsOf(this.invitations, answered)].filter(Boolean);
   }
 
   /** The switch between the caller's own memories and the shared projects, for who has some. */

@@ -22,6 +22,7 @@ export function failureText(error) {
   if (error.code === "opted_out") return t("error.opted_out");
   if (error.status === 503) return t("error.unavailable");
   if (error.status === 401) return t("error.unauthenticated");
+  if (error.code === "project_exists") return t("error.project_exists");
   if (error.status === 409) return t("error.conflict");
   if (error.status === 404) return t("error.not_found");
   if (error.status === 412) return t("error.changed");

@@ -19,6 +19,7 @@ from library_parts import Parts
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
+from project_members import let_in
 from project_world import CLAIMS, ProjectWorld, project_world
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
@@ -196,7 +197,7 @@ async def test_a_project_is_read_and_written_by_role(tmp_path: Path) -> None:
         membership = world.library.projects.membership
         await membership.create("olga", "apollo")
         for user, role in (("ed", ProjectRole.EDITOR), ("vic", ProjectRole.VIEWER)):
-            await membership.set_role("olga", "apollo", user, role)
+            await let_in(membership, "olga", "apollo", user, role)
         async with (
             client(url, x_authz_user_id="ed") as ed,
             client(url, x_authz_user_id="vic") as vic,
@@ -226,7 +227,7 @@ async def test_a_token_of_some_projects_uses_and_sees_no_other(tmp_path: Path) -
     ):
         for project in ("apollo", "borealis"):
             await world.library.projects.membership.create("acme/olga", project)
-        await world.library.projects.membership.set_role("acme/olga", "apollo", "acme/ed", ProjectRole.EDITOR)
+        await let_in(world.library.projects.membership, "acme/olga", "apollo", "acme/ed", ProjectRole.EDITOR)
         async with (
             client(url, **claims(sub="olga", projects=["borealis"])) as bound,
             client(url, **claims(sub="olga", projects=["apollo"])) as olga,

@@ -13,6 +13,7 @@ from api_parts import ANN, kept
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from library_parts import NOW, Parts, report
+from project_members import invited_to, let_in
 from prometheus_client import CollectorRegistry
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -58,6 +59,7 @@ KNOWN = {
     "projects": "p1",
 }
 PROJECTS = {"transferProject": "p2", "removeProjectMember": "p3"}  # of which these calls make something else
+INVITATIONS = {"acceptInvitation": "k1", "declineInvitation": "k2"}
 TURN = {"role": "user", "content": "I like tea"}
 MESSAGE = {"source_type": "agent", "source": "a", "target_type": "agent", "target": "b", "content": "a plan"}
 OPERATORS = ("health", "queue", "dead-letters", "requests", "reports", "reports/{id}", "erasures", "erasures/{id}")
@@ -100,7 +102,8 @@ async def fill(parts: Parts) -> None:
     await parts.turn_log.append(Turn("t4", scope, NOW, asked, TurnStatus.CLOSED, "Tea.", NOW, receipt_id="r1"))
     for project in ("p1", *PROJECTS.values()):
         await parts.library.projects.membership.create("ann", project)
-        await parts.library.projects.membership.set_role("ann", project, "bob", ProjectRole.EDITOR)
+        await let_in(parts.library.projects.membership, "ann", project, "bob", ProjectRole.EDITOR)
+    await invited_to(parts.library.projects.membership, "ann", *INVITATIONS.values())
     shared = NewMemory("We deploy on Fridays", visibility=MemoryVisibility.PUBLIC)
     await parts.library.add(Scope("ann", "p1"), [shared])
 
@@ -135,7 +138,7 @@ def probe(operation: Any, url: str, exploring: settings) -> set[int]:
     @given(case=operation.as_strategy())
     def call_with_what_is_known(case: Any) -> None:
         tag = "erasures" if name == "getErasureOfUser" else operation.tags[0]
-        known = PROJECTS.get(name, KNOWN.get(tag))
+        known = (PROJECTS | INVITATIONS).get(name, KNOWN.get(tag))
         case.path_parameters = {"id": "s3" if is_second else known, "member": "bob"}
         case.query = query
         case.headers = {}  # no ETag that is drawn is one of a memory

@@ -14,10 +14,12 @@ import httpx
 import pytest
 from api_parts import ANN, BOB, add_one, api_of, assert_refused
 from library_parts import NOW, Parts, library_parts
+from project_members import let_in
 from project_world import ProjectWorld, project_world
 
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, RecallStatus, Receipt
+from memory.model.projects import ProjectRole
 from memory.model.raw_words import rows_of
 from memory.service.erasure_states import LOOK_AGAIN_SECONDS
 
@@ -172,7 +174,7 @@ async def test_deleting_a_shared_project_has_its_files_rewritten_and_only_its_ow
     api: httpx.AsyncClient, parts: Parts
 ) -> None:
     assert (await api.post("/v1/memory/projects", json=RED)).is_success
-    assert (await api.put("/v1/memory/projects/red/members/bob", json={"role": "admin"})).is_success
+    await let_in(parts.library.projects.membership, "ann", "red", "bob", ProjectRole.ADMIN)
     assert_refused(await api.delete("/v1/memory/projects/red", headers=BOB), 403)
     assert await parts.erasures.pending() == []
     assert (await api.delete("/v1/memory/projects/red")).json() == {"deleted": 1}
@@ -206,7 +208,7 @@ async def test_in_a_shared_project_everybody_erases_what_is_theirs_and_nobody_wh
 ) -> None:
     await world.call("olga", "POST", "/projects", {"project_id": "apollo"})
     for user in ("sue", "mo"):
-        await world.call("olga", "PUT", f"/projects/apollo/members/{user}", {"role": "editor"})
+        await world.let_in("olga", "apollo", user, "editor")
         one = {"content": f"the kestrel launch, says {user}", "project_id": "apollo", "visibility": "members"}
         assert (await world.call(user, "POST", "", {"memories": [one]})).is_success
     private = {"content": "my own kestrel", "project_id": "apollo"}
@@ -297,7 +299,7 @@ async def in_export(world: ProjectWorld, user: str) -> set[tuple[str, str]]:
 async def test_members_get_what_they_may_see_and_others_what_they_shared_themselves(world: ProjectWorld) -> None:
     await world.call("olga", "POST", "/projects", {"project_id": "apollo"})
     for user, role in (("vic", "viewer"), ("ed", "editor"), ("ada", "admin"), ("gone", "editor")):
-        await world.call("olga", "PUT", f"/projects/apollo/members/{user}", {"role": role})
+        await world.let_in("olga", "apollo", user, role)
     for author in ("ed", "gone"):
         for visibility, content in SECRETS.items():
             one = {"content": f"{content}, says {author}", "project_id": "apollo", "visibility": visibility}
@@ -316,7 +318,7 @@ async def test_members_get_what_they_may_see_and_others_what_they_shared_themsel
 
 async def test_nobody_gets_the_words_by_which_others_came_to_what_they_share(world: ProjectWorld) -> None:
     await world.call("olga", "POST", "/projects", {"project_id": "apollo"})
-    await world.call("olga", "PUT", "/projects/apollo/members/vic", {"role": "viewer"})
+    await world.let_in("olga", "apollo", "vic", "viewer")
     one = {"content": "the kestrel launch is on Friday", "project_id": "apollo", "session_id": "s1"}
     [memory_id] = (await world.call("olga", "POST", "", {"memories": [one]})).json()["ids"]
     await world.call("olga", "PATCH", f"/{memory_id}", {"visibility": "members"})

@@ -13,6 +13,7 @@ import pytest
 from command_worlds import run, settings_file
 from eval_command import evaluated
 from library_parts import Parts
+from project_members import invited_to, let_in
 from served_library import served_library
 from turn_logs import a_turn
 from typer.main import get_command
@@ -23,6 +24,7 @@ from memory.adapters.sqlite.database import SqliteDatabase
 from memory.adapters.sqlite.turn_log import SqliteTurnLog
 from memory.cli import erase
 from memory.model import Scope, TurnStatus
+from memory.model.projects import ProjectRole
 from memory.ports import LearnDue
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.service.requests import NewMemory
@@ -80,7 +82,10 @@ class World:
 async def fill(parts: Parts) -> None:
     await parts.library.add(Scope("ann"), [NewMemory(f"I like tea number {number}") for number in range(4)])
     await parts.turn_log.append(replace(a_turn("t"), status=TurnStatus.CLOSED))
-    await parts.library.projects.membership.create("ann", "apollo")
+    membership = parts.library.projects.membership
+    await membership.create("ann", "apollo")
+    await let_in(membership, "ann", "apollo", "eve", ProjectRole.VIEWER)
+    await invited_to(membership, "ann", "k1", "k2")
 
 
 async def bury(path: Path) -> None:
@@ -120,7 +125,9 @@ DOCUMENTS = [  # in an order in which each finds what it needs
     "projects memories apollo API",
     "projects add apollo bob API",
     "projects remove apollo bob API --yes",
-    "projects add apollo eve API",
+    "projects invitations API",
+    "projects accept k1 API",
+    "projects decline k2 API",
     "projects transfer apollo eve API --yes",
     "projects delete zeus API --yes",
     "export API --output FOLDER/ann.jsonl",

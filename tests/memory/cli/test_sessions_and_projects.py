@@ -114,11 +114,33 @@ def test_a_project_is_created_shown_and_deleted(url: str) -> None:
         ask(url, "projects", "show", "b/2 ü")
 
 
+def let_in(url: str, user: str, role: str = "viewer") -> None:
+    assert f"{user}: invited as {role}" in ask(url, "projects", "add", "apollo", user, "--role", role).stdout
+    [invitation] = told(url, "projects", "invitations", user=user)["invitations"]
+    shown = ask(url, "projects", "invitations", user=user).stdout
+    assert [word for word in (invitation["id"], "apollo", role, "ann") if word not in shown] == []
+    assert role in ask(url, "projects", "accept", invitation["id"], user=user).stdout
+
+
+def test_an_invitation_is_shown_declined_and_withdrawn(url: str) -> None:
+    for user in ("bob", "cid"):
+        ask(url, "projects", "add", "apollo", user)
+    assert "invited at" in ask(url, "projects", "show", "apollo").stdout
+    [invitation] = told(url, "projects", "invitations", user="bob")["invitations"]
+    for command, who in (("accept", "eve"), ("decline", "eve"), ("accept", "ann")):
+        with pytest.raises(NotFound, match="no such invitation"):
+            ask(url, "projects", command, invitation["id"], user=who)
+    assert told(url, "projects", "decline", invitation["id"], user="bob") == {"deleted": 1}
+    assert "deleted: 1" in ask(url, "projects", "remove", "apollo", "cid", "--yes").stdout
+    assert [told(url, "projects", "invitations", user=user)["invitations"] for user in ("bob", "cid")] == [[], []]
+    assert told(url, "projects", "show", "apollo")["invited"] == []
+
+
 def test_members_see_its_memories_as_long_as_they_are_members(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     memories = ("projects", "memories", "apollo")
     with pytest.raises(NotFound):
         ask(url, *memories, user="bob")
-    assert "bob: viewer" in ask(url, "projects", "add", "apollo", "bob").stdout
+    let_in(url, "bob")
     assert len(told(url, *memories, "--limit", "2", user="bob")["memories"]) == 2
     with monkeypatch.context() as patch:
         patch.setattr(projects, "PAGE_MEMORIES", 2)  # beyond one page of the API
@@ -133,7 +155,8 @@ def test_members_see_its_memories_as_long_as_they_are_members(url: str, monkeypa
 
 
 def test_roles_are_those_of_the_api(url: str) -> None:
-    assert told(url, "projects", "add", "apollo", "bob", "--role", "admin")["role"] == "admin"
+    let_in(url, "bob")
+    assert "bob: admin" in ask(url, "projects", "add", "apollo", "bob", "--role", "admin").stdout
     members = told(url, "projects", "show", "apollo", user="bob")["members"]
     assert [(one["user_id"], one["role"]) for one in members] == [("ann", "owner"), ("bob", "admin")]
     with pytest.raises(BadInput):
@@ -144,8 +167,8 @@ def test_roles_are_those_of_the_api(url: str) -> None:
 
 
 def test_what_the_api_refuses_is_an_error_that_says_why(url: str) -> None:
-    ask(url, "projects", "add", "apollo", "bob")
-    with pytest.raises(BadInput, match="there is a shared project of this id"):
+    let_in(url, "bob")
+    with pytest.raises(BadInput, match="you are a member of a shared project of this id"):
         ask(url, "projects", "create", "apollo", user="bob")
     with pytest.raises(BadInput, match="the owner cannot leave"):
         ask(url, "projects", "remove", "apollo", "ann", "--yes")

@@ -15,6 +15,7 @@ import pytest
 from frozen_parts import Frozen
 from hashing_embedder import HashingEmbedder
 from library_parts import Parts, PlainSearch, library_parts
+from project_members import let_in
 from prometheus_client import CollectorRegistry
 from turn_logs import START, Deployment, Process, sqlite_deployment
 
@@ -43,7 +44,7 @@ async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
     async with library_parts(tmp_path) as opened:
         membership = opened.library.projects.membership
         await membership.create("olga", "apollo")
-        await membership.set_role("olga", "apollo", "ed", ProjectRole.EDITOR)
+        await let_in(membership, "olga", "apollo", "ed", ProjectRole.EDITOR)
         yield opened
 
 
@@ -153,14 +154,14 @@ async def test_a_project_that_an_erased_user_founds_meanwhile_is_gone(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     membership, projects = parts.library.projects.membership, parts.library.projects.membership._projects
-    forget = projects.forget_reader
+    forget = projects.forget_user
 
     async def late(user_id: str) -> None:
         await forget(user_id)
-        monkeypatch.setattr(projects, "forget_reader", forget)
+        monkeypatch.setattr(projects, "forget_user", forget)
         await membership.create(user_id, "zeus")
 
-    monkeypatch.setattr(projects, "forget_reader", late)
+    monkeypatch.setattr(projects, "forget_user", late)
     await parts.library.erase_everything("ed")
     assert await projects.joined("ed") == []
 
@@ -229,14 +230,17 @@ async def test_files_are_rewritten_also_if_the_process_dies_at_the_end_of_an_era
     assert [one.id for one in await parts.erasures.pending()] == [times[0], again]
 
 
-async def test_a_page_whose_rows_a_stranger_may_not_see_says_how_to_go_on(parts: Parts) -> None:
-    await parts.library.add(Scope("ed"), shared("for all to see", PUBLIC))
+async def test_a_page_whose_rows_their_author_does_not_show_yet_says_how_to_go_on(parts: Parts) -> None:
+    projects = parts.library.projects.membership._projects
+    await parts.library.add(Scope("ed"), shared("for all to see"))
     for number in range(3):
         parts.now += 1
-        await parts.library.add(Scope("ed"), [one for n in range(20) for one in shared(f"{number} {n} for members")])
+        words = [one for n in range(20) for one in shared(f"{number} {n} on its way")]
+        entries = await projects.entries(await parts.library.add(Scope("ed"), words))
+        await projects.put([replace(one, visibility=MemoryVisibility.OWNER_ONLY) for one in entries.values()])
     found, cursor = list[str](), ""
     for _ in range(5):
-        page = await parts.library.projects.memories.page("xena", "apollo", limit=1, cursor=cursor)
+        page = await parts.library.projects.memories.page("olga", "apollo", limit=1, cursor=cursor)
         found += [memory.content for memory in page.memories]
         cursor = page.next_cursor
         if not cursor:

@@ -61,7 +61,7 @@ async def erase(process: Process, user: str, *, drops: bool = True) -> None:
     await process.projects.drop([entry.memory_id for entry in await process.projects.authored(user)])
     for access in await process.projects.joined(user):
         await process.projects.set_roles(access.project.key, {user: None}, at=START)
-    await process.projects.forget_reader(user)
+    await process.projects.forget_user(user)
     for access in await process.projects.joined("bob"):
         await process.projects.delete(access.project.key)  # its name has the user's in it
     await process.profiles.erase(user)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from keyboard import Keys, by_keys
 from page_world import PageWorld, fill
 from pages import Opener, accessibility_faults
 from playwright.sync_api import Page, expect
+from project_members import let_in
 
 from memory.model import Scope
 from memory.model.memories import MemoryVisibility
@@ -29,7 +31,7 @@ def project(request: pytest.FixtureRequest, world: PageWorld) -> str:
     membership = library.projects.membership
     world.run(membership.create(f"{name}-owner", name))
     for kind, role in MEMBERS.items():
-        world.run(membership.set_role(f"{name}-owner", name, f"{name}-{kind}", role))
+        world.run(let_in(membership, f"{name}-owner", name, f"{name}-{kind}", role))
     said = NewMemory(SHARED, visibility=MemoryVisibility.MEMBERS)
     world.run(library.add(Scope(f"{name}-editor", name), [said]))
     return name
@@ -85,7 +87,7 @@ def test_a_member_whose_id_ends_like_another_s_is_not_taken_for_them(
 ) -> None:
     admin = f"team/{project}-viewer"
     membership = world.parts.library().projects.membership
-    world.run(membership.set_role(f"{project}-owner", project, admin, ProjectRole.ADMIN))
+    world.run(let_in(membership, f"{project}-owner", project, admin, ProjectRole.ADMIN))
     with open_page(user=admin) as opened:
         page = opened.page
         page.get_by_label("Whose memories").select_option(project)
@@ -106,7 +108,7 @@ def test_what_the_api_refuses_is_told_where_it_was_asked(open_page: Opener, proj
         members = page.get_by_role("region", name="Members")
         members.get_by_label("User id").fill("x" * 300)
         members.get_by_role("button", name="Save").click()
-        page.get_by_role("dialog").get_by_role("button", name="Add").click()
+        page.get_by_role("dialog").get_by_role("button", name="Invite").click()
         expect(members.get_by_role("alert")).to_contain_text("1-256 bytes")
         expect(members.get_by_role("listitem")).to_have_count(3)
         opened.assert_clean(expected=("400",))
@@ -124,22 +126,23 @@ def test_an_owner_adds_changes_and_removes_members_by_keys_alone(
         keys.go("User id")
         keys.type("new one/ü")
         keys.press("Enter")
-        expect(page.get_by_role("dialog")).to_contain_text("Add new one/ü as Admin?")
+        expect(page.get_by_role("dialog")).to_contain_text("Invite new one/ü as Admin?")
         keys.is_at_button("Cancel")
         keys.press("Escape")
         keys.is_at(name)
         expect(rows).to_have_count(3)
         keys.press("Enter")
         keys.is_at_button("Cancel")
-        keys.go("Add")
+        keys.go("Invite")
         keys.press("Enter")
-        keys.hears("new one/ü: Admin")
+        keys.hears("new one/ü is invited as Admin.")
         keys.is_at(name)
         expect(rows).to_have_count(4)
-        members.get_by_label("Role").select_option("editor")  # of a member: nothing to confirm
+        expect(rows.last).to_contain_text("invited")
+        members.get_by_label("Role").select_option("editor")  # of somebody on the list: nothing to confirm
         keys.type("new one/ü")
         keys.press("Enter")
-        expect(rows.last).to_contain_text("Editor")
+        expect(rows.last).to_contain_text("Editor · invited")
         keys.is_at(name)
         remove_by_keys(keys, "new one/ü")
         keys.is_at(name)
@@ -159,6 +162,30 @@ def remove_by_keys(keys: Keys, user: str) -> None:
     keys.go("Remove")
     keys.press("Enter")
     keys.hears(f"{user} was removed.")
+
+
+def test_who_is_invited_reads_who_asks_and_accepts_or_declines_by_keys_alone(
+    open_page: Opener, world: PageWorld, project: str
+) -> None:
+    guest, membership = f"{project}-guest", world.parts.library().projects.membership
+
+    def answer(word: str, heard: str) -> Iterator[Page]:
+        world.run(membership.set_role(f"{project}-owner", project, guest, ProjectRole.EDITOR))
+        with by_keys(open_page(user=guest)) as keys:
+            asked = keys.page.get_by_role("region", name="Invitations").get_by_role("listitem")
+            expect(asked).to_contain_text(f"{project}-owner invites you to the project “{project}” as Editor.")
+            assert accessibility_faults(keys.page) == []
+            keys.go(f"{word} the invitation of {project}-owner to {project}")
+            keys.press("Enter")
+            keys.hears(heard)
+            expect(asked).to_have_count(0)
+            yield keys.page
+
+    for page in answer("Decline", f"You declined the invitation to {project}."):
+        expect(page.get_by_label("Whose memories")).to_be_hidden()
+    for page in answer("Accept", f"You are a member of {project} now."):
+        page.get_by_label("Whose memories").select_option(project)
+        expect(page.get_by_role("article", name=SHARED)).to_be_visible()
 
 
 def chosen_by_keys(keys: Keys) -> None:
