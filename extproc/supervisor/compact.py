@@ -13,8 +13,8 @@ from typer import echo
 
 from extproc.supervisor.offline import claimed, progress_bar, refuse_company, running
 from extproc.supervisor.process_specs import ProcessSpec
-from memory.adapters.sqlite.compacting import FileSizes, sizes_of
-from memory.adapters.sqlite.compacting import compact as rewritten_file
+from memory.adapters.sql.sqlite_compacting import FileSizes, sizes_of
+from memory.adapters.sql.sqlite_compacting import compact as rewritten_file
 from memory.cli.output import print_json
 from memory.cli.prepare import make_ready
 from memory.errors import BadSetting

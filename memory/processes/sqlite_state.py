@@ -6,23 +6,23 @@ import asyncio
 from contextlib import AsyncExitStack
 from functools import partial
 
-from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.erasures import SqliteErasures
-from memory.adapters.sqlite.exams import SqliteExamResults
-from memory.adapters.sqlite.idempotency_keys import SqliteIdempotencyKeys
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
-from memory.adapters.sqlite.notes import SqliteNoteBook
-from memory.adapters.sqlite.opt_outs import SqliteOptOuts
-from memory.adapters.sqlite.profiles import SqliteProfiles
-from memory.adapters.sqlite.projects import SqliteProjects
-from memory.adapters.sqlite.receipts import SqliteReceipts
-from memory.adapters.sqlite.session_summaries import SqliteSummaries
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
-from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
-from memory.adapters.sqlite.write_barrier import SqliteWriteBarrier
+from memory.adapters.sql.compacted_states import SqlCompactedStates
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.erasures import SqlErasures
+from memory.adapters.sql.exams import SqlExamResults
+from memory.adapters.sql.idempotency_keys import SqlIdempotencyKeys
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.model_capabilities import SqlModelCapabilities
+from memory.adapters.sql.notes import SqlNoteBook
+from memory.adapters.sql.opt_outs import SqlOptOuts
+from memory.adapters.sql.profiles import SqlProfiles
+from memory.adapters.sql.projects import SqlProjects
+from memory.adapters.sql.receipts import SqlReceipts
+from memory.adapters.sql.session_summaries import SqlSummaries
+from memory.adapters.sql.turn_log import SqlTurnLog
+from memory.adapters.sql.upkeep_schedule import SqlUpkeepSchedule
+from memory.adapters.sql.usage_counts import SqlUsageCounts
+from memory.adapters.sql.write_barrier import SqlWriteBarrier
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.model import VectorOrigin
 from memory.processes.from_settings import note_limits, receipt_limits, recording
@@ -48,22 +48,22 @@ async def open_sqlite_state(process: Process, stack: AsyncExitStack, *, origin: 
     snapshot_bytes = settings.memory.snapshots.total_mib << 20
     files = FileSnapshots(settings.snapshots_dir, bytes_max=snapshot_bytes, clock=clock) if snapshot_bytes else None
     return KeptState(
-        turn_log=SqliteTurnLog(database, clock=clock),
-        ledger=SqliteUserLedger(database, clock=clock),
-        notes=SqliteNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
-        receipts=SqliteReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
-        usage_counts=await stack.enter_async_context(SqliteUsageCounts(database)),
-        profiles=SqliteProfiles(database),
-        states=SqliteCompactedStates(database),
-        summaries=SqliteSummaries(database, origin=str(origin)),
-        idempotency=SqliteIdempotencyKeys(database),
-        opt_outs=SqliteOptOuts(database),
-        projects=SqliteProjects(database),
-        upkeep_schedule=SqliteUpkeepSchedule(database),
-        model_capabilities=SqliteModelCapabilities(database, clock=clock),
-        exams=SqliteExamResults(database, clock=clock),
-        erasures=SqliteErasures(database),
-        barrier=SqliteWriteBarrier(database, clock=clock),
+        turn_log=SqlTurnLog(database, clock=clock),
+        ledger=SqlUserLedger(database, clock=clock),
+        notes=SqlNoteBook(database, limits=note_limits(settings), waits_for_others=settings.filters > 1),
+        receipts=SqlReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
+        usage_counts=await stack.enter_async_context(SqlUsageCounts(database)),
+        profiles=SqlProfiles(database),
+        states=SqlCompactedStates(database),
+        summaries=SqlSummaries(database, origin=str(origin)),
+        idempotency=SqlIdempotencyKeys(database),
+        opt_outs=SqlOptOuts(database),
+        projects=SqlProjects(database),
+        upkeep_schedule=SqlUpkeepSchedule(database),
+        model_capabilities=SqlModelCapabilities(database, clock=clock),
+        exams=SqlExamResults(database, clock=clock),
+        erasures=SqlErasures(database),
+        barrier=SqlWriteBarrier(database, clock=clock),
         rewriting=database,
         snapshots=None if files is None else await stack.enter_async_context(files),
         introductions=partial(asyncio.to_thread, database.owners.introductions),

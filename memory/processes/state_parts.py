@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
-from memory.adapters.sqlite.exams import SqliteExamResults
-from memory.adapters.sqlite.holdout_record import SqliteHoldoutRecord
-from memory.adapters.sqlite.opt_outs import SqliteOptOuts
-from memory.adapters.sqlite.owners import living
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.turn_times import newest_turn_at
+from memory.adapters.sql.exams import SqlExamResults
+from memory.adapters.sql.holdout_record import SqlHoldoutRecord
+from memory.adapters.sql.opt_outs import SqlOptOuts
+from memory.adapters.sql.locked_owners import living
+from memory.adapters.sql.turn_log import SqlTurnLog
+from memory.adapters.sql.turn_times import newest_turn_at
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.errors import BadSetting
 from memory.model import VectorOrigin
@@ -58,7 +58,7 @@ async def open_holdouts(settings: Settings) -> AsyncIterator[HoldoutRecord]:
     if not settings.turn_log_path.exists():
         raise BadSetting(f"there is no {settings.turn_log_path}: name the data_dir of the deployment")
     async with turn_log_database(settings) as database:
-        yield SqliteHoldoutRecord(database)
+        yield SqlHoldoutRecord(database)
 
 
 @asynccontextmanager
@@ -73,9 +73,9 @@ async def open_examined(settings: Settings, clock: Clock) -> AsyncIterator[Exami
     async with turn_log_database(settings) as database:
         yield ExaminedState(
             where=str(settings.turn_log_path),
-            queue=SqliteTurnLog(database, clock=clock),
-            opt_outs=SqliteOptOuts(database),
-            exams=SqliteExamResults(database, clock=clock),
+            queue=SqlTurnLog(database, clock=clock),
+            opt_outs=SqlOptOuts(database),
+            exams=SqlExamResults(database, clock=clock),
             introductions=partial(asyncio.to_thread, database.owners.introductions),
             newest_turn_at=partial(newest_turn_at, database),
         )

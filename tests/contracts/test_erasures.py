@@ -18,7 +18,7 @@ from extproc.sent_again import RecordingPolicy
 from extproc.server import contained
 from extproc.turn_links import Links
 from memory.adapters.redis import erasures as redis_erasures
-from memory.adapters.sqlite import erasures as sqlite_erasures
+from memory.adapters.sql import erasures as sqlite_erasures
 from memory.errors import Conflict, Unavailable
 from memory.model import SentConversation, Turn, TurnStatus
 from memory.ports.erasures import ErasureRecord, ErasureRequest, Erasures, PlaceReport, ScanReport

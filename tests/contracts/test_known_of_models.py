@@ -16,8 +16,8 @@ from turn_logs import Deployment, ManualClock, Process, adapters, deployment_on
 from memory.adapters import model_traits
 from memory.adapters.redis import exams as redis_exams
 from memory.adapters.redis import model_capabilities as redis_capabilities
-from memory.adapters.sqlite import exams as sqlite_exams
-from memory.adapters.sqlite import model_capabilities as sqlite_capabilities
+from memory.adapters.sql import exams as sqlite_exams
+from memory.adapters.sql import model_capabilities as sqlite_capabilities
 from memory.model import Placement
 from memory.ports import ModelCapabilities
 from memory.ports.reading import ExamKey, ExamResult, ExamResults

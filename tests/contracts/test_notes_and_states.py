@@ -10,7 +10,7 @@ from turn_logs import START, Deployment, Process
 from memory.adapters import retention
 from memory.adapters.redis import compacted_states as redis_states
 from memory.adapters.retention import NoteLimits
-from memory.adapters.sqlite import compacted_states as sqlite_states
+from memory.adapters.sql import compacted_states as sqlite_states
 from memory.model import CompactedState, PastNote, StateItem, StateItemKind, Stretch
 from memory.ports import CompactedStates, NoteBook
 

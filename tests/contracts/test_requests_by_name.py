@@ -14,7 +14,7 @@ from turn_logs import START, Deployment, Process
 from memory.adapters import retention
 from memory.adapters.redis import chains as redis_chains
 from memory.adapters.retention import CALL_SECONDS
-from memory.adapters.sqlite import chains as sqlite_chains
+from memory.adapters.sql import chains as sqlite_chains
 from memory.model import NOTE_KEYS_MAX, ChainLink, Message, Scope, Turn, TurnStatus
 from memory.ports import ResponseChains
 from memory.ports.idempotency import KeyClaim

@@ -30,9 +30,9 @@ from memory.adapters.redis.connecting import RedisAddress, connected
 from memory.adapters.redis.ledger import RedisUserLedger
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.whole_log import RedisTurnLog
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.model import Memory, Message, Scope, Turn, TurnStatus
 from memory.ports import MemoryFilter, TurnLog, UserLedger
 from memory.processes.composition import SYSTEM_CLOCK
@@ -212,7 +212,7 @@ async def _turn_log_of(parts: LearningProcesses) -> AsyncIterator[tuple[TurnLog,
             yield RedisTurnLog(client, owners, clock=SYSTEM_CLOCK), ledger
     else:
         async with SqliteDatabase(parts.folder / "turns.sqlite") as database:
-            yield SqliteTurnLog(database, clock=SYSTEM_CLOCK), SqliteUserLedger(database, clock=SYSTEM_CLOCK)
+            yield SqlTurnLog(database, clock=SYSTEM_CLOCK), SqlUserLedger(database, clock=SYSTEM_CLOCK)
 
 
 @contextmanager

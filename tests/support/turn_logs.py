@@ -41,24 +41,24 @@ from memory.adapters.redis.usage_counts import RedisUsageCounts
 from memory.adapters.redis.whole_log import RedisTurnLog
 from memory.adapters.redis.write_barrier import RedisWriteBarrier
 from memory.adapters.retention import DEFAULT_NOTE_LIMITS, DEFAULT_RECEIPT_LIMITS, NoteLimits, ReceiptLimits
-from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.erasures import SqliteErasures
-from memory.adapters.sqlite.exams import SqliteExamResults
-from memory.adapters.sqlite.holdout_record import SqliteHoldoutRecord
-from memory.adapters.sqlite.idempotency_keys import SqliteIdempotencyKeys
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
-from memory.adapters.sqlite.notes import SqliteNoteBook
-from memory.adapters.sqlite.opt_outs import SqliteOptOuts
-from memory.adapters.sqlite.profiles import SqliteProfiles
-from memory.adapters.sqlite.projects import SqliteProjects
-from memory.adapters.sqlite.receipts import SqliteReceipts
-from memory.adapters.sqlite.session_summaries import SqliteSummaries
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
-from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
-from memory.adapters.sqlite.write_barrier import SqliteWriteBarrier
+from memory.adapters.sql.compacted_states import SqlCompactedStates
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.erasures import SqlErasures
+from memory.adapters.sql.exams import SqlExamResults
+from memory.adapters.sql.holdout_record import SqlHoldoutRecord
+from memory.adapters.sql.idempotency_keys import SqlIdempotencyKeys
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.model_capabilities import SqlModelCapabilities
+from memory.adapters.sql.notes import SqlNoteBook
+from memory.adapters.sql.opt_outs import SqlOptOuts
+from memory.adapters.sql.profiles import SqlProfiles
+from memory.adapters.sql.projects import SqlProjects
+from memory.adapters.sql.receipts import SqlReceipts
+from memory.adapters.sql.session_summaries import SqlSummaries
+from memory.adapters.sql.turn_log import SqlTurnLog
+from memory.adapters.sql.upkeep_schedule import SqlUpkeepSchedule
+from memory.adapters.sql.usage_counts import SqlUsageCounts
+from memory.adapters.sql.write_barrier import SqlWriteBarrier
 from memory.model import Message, Scope, Turn, TurnStatus
 from memory.ports import (
     CompactedStates,
@@ -166,26 +166,26 @@ class Deployment:
 def sqlite_deployment(folder: Path) -> Deployment:
     @asynccontextmanager
     async def open_process(clock: ManualClock, bounds: Bounds) -> AsyncIterator[Process]:
-        async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUsageCounts(database) as usage_counts:
+        async with SqliteDatabase(folder / "turns.sqlite") as database, SqlUsageCounts(database) as usage_counts:
             wait_seconds = bounds.lock_wait_seconds
             yield Process(
-                SqliteTurnLog(database, clock=clock),
-                SqliteUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=wait_seconds),
-                SqliteNoteBook(database, limits=bounds.notes),
-                SqliteReceipts(database, clock=clock, redact=str, limits=bounds.receipts),
+                SqlTurnLog(database, clock=clock),
+                SqlUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=wait_seconds),
+                SqlNoteBook(database, limits=bounds.notes),
+                SqlReceipts(database, clock=clock, redact=str, limits=bounds.receipts),
                 usage_counts,
-                SqliteProfiles(database),
-                SqliteSummaries(database, origin="a model"),
-                SqliteOptOuts(database),
-                SqliteWriteBarrier(database, clock=clock),
-                SqliteProjects(database),
-                SqliteErasures(database),
-                SqliteCompactedStates(database),
-                SqliteModelCapabilities(database, clock=clock),
-                SqliteExamResults(database, clock=clock),
-                SqliteIdempotencyKeys(database),
-                SqliteUpkeepSchedule(database),
-                SqliteHoldoutRecord(database),
+                SqlProfiles(database),
+                SqlSummaries(database, origin="a model"),
+                SqlOptOuts(database),
+                SqlWriteBarrier(database, clock=clock),
+                SqlProjects(database),
+                SqlErasures(database),
+                SqlCompactedStates(database),
+                SqlModelCapabilities(database, clock=clock),
+                SqlExamResults(database, clock=clock),
+                SqlIdempotencyKeys(database),
+                SqlUpkeepSchedule(database),
+                SqlHoldoutRecord(database),
             )
 
     def tables_with(text: str) -> list[str]:

@@ -31,8 +31,8 @@ from extproc.supervisor.rolling_restart import STATE_FILE
 from extproc.supervisor.startup_findings import envoy_finding, ports_finding, up_finding
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.model import TurnStatus
 from memory.processes.clock_findings import clock_finding
 from memory.processes.composition import SYSTEM_CLOCK
@@ -177,7 +177,7 @@ def test_the_command_names_the_cause_of_all_that_is_broken_and_blames_nothing_el
         async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
             await store.prepare()
         async with SqliteDatabase(set_up.folder / "data" / "turns.sqlite") as database:
-            log = SqliteTurnLog(database, clock=lambda: SYSTEM_CLOCK() + 3_600)
+            log = SqlTurnLog(database, clock=lambda: SYSTEM_CLOCK() + 3_600)
             await log.append(replace(a_turn("t"), at=SYSTEM_CLOCK(), status=TurnStatus.CLOSED))
 
     asyncio.run(create())

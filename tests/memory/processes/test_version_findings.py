@@ -14,7 +14,7 @@ from redis_server import redis_server
 
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
-from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.processes.findings import Finding, Level
 from memory.processes.running_parts import introduction

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from prefix_cache import Chat, NoBook, known_memories, measured, search_in, thirty_exchanges
 
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.notes import SqliteNoteBook
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.notes import SqlNoteBook
 from memory.model import Memory, Placement
 from memory.ports import NoteBook
 
@@ -23,7 +23,7 @@ MEMORIES = known_memories()
 @pytest.fixture
 async def book(tmp_path: Path) -> AsyncIterator[NoteBook]:
     async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        yield SqliteNoteBook(database)
+        yield SqlNoteBook(database)
 
 
 def chat_with(

@@ -1,0 +1,1 @@
+from memory.adapters.sql.sqlite_database import SqliteDatabase as SqlDatabase, CALL_SECONDS_MAX

@@ -1,0 +1,100 @@
+"""Times of recording in the turn log's database. The kernel shows at once which process has died (`owners`)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+
+from memory.adapters.sql.database import SqlDatabase
+from memory.ports import Clock
+
+SILENCE_SECONDS_MAX = (
+    30.0  # between two beats of a process that records: beyond it, it was suspended, or could not write
+)
+GAPS_MAX = 1_000  # the newest
+
+
+class SqlRecordingTimes:
+    """`memory.ports.RecordingTimes` in an open `SqlDatabase`."""
+
+    def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def beat(self, *, missed_since: float | None = None) -> None:
+        owners = self._database.owners
+        job = partial(_beat, owner=owners.name, is_dead=owners.is_dead, now=self._clock(), missed_since=missed_since)
+        await self._database.write(job)
+
+    async def end(self) -> None:
+        await self._database.write(partial(_end, owner=self._database.owners.name, now=self._clock()))
+
+
+def _beat(
+    connection: sqlite3.Connection,
+    *,
+    owner: str,
+    is_dead: Callable[[str], bool],
+    now: float,
+    missed_since: float | None,
+) -> None:
+    last = dict(connection.execute("SELECT owner, last_at FROM recorders").fetchall())
+    dead = {other: at for other, at in last.items() if other not in ("", owner) and is_dead(other)}
+    begins = list(dead.values())
+    if owner in last:
+        begins += [last[owner]] if now - last[owner] > SILENCE_SECONDS_MAX else []
+    elif last and not last.keys() - dead.keys() - {""}:  # nobody recorded until now
+        begins.append(max(last.values()))
+    begins += [] if missed_since is None else [missed_since]
+    if begins:
+        _add_gap(connection, min(begins), now, is_loss=missed_since is not None)
+    for other, at in dead.items():
+        _leave(connection, other, at)
+    _put(connection, owner, now)
+
+
+def _end(connection: sqlite3.Connection, *, owner: str, now: float) -> None:
+    if connection.execute("SELECT 1 FROM recorders WHERE owner = ?", (owner,)).fetchone() is not None:
+        _leave(connection, owner, now)
+
+
+def _leave(connection: sqlite3.Connection, owner: str, at: float) -> None:
+    connection.execute("DELETE FROM recorders WHERE owner = ?", (owner,))
+    _put(connection, "", at)
+
+
+def _put(connection: sqlite3.Connection, owner: str, at: float) -> None:
+    connection.execute(
+        "INSERT INTO recorders VALUES (?, ?) ON CONFLICT DO UPDATE SET last_at = max(last_at, excluded.last_at)",
+        (owner, at),
+    )
+
+
+def _add_gap(connection: sqlite3.Connection, began_at: float, ended_at: float, *, is_loss: bool) -> None:
+    kept = connection.execute(
+        "INSERT INTO recording_gaps (began_at, ended_at, is_loss) VALUES (?, ?, ?)",
+        (min(began_at, ended_at), ended_at, is_loss),
+    )
+    connection.execute("DELETE FROM recording_gaps WHERE position <= ?", ((kept.lastrowid or 0) - GAPS_MAX,))
+
+
+def gap_after(connection: sqlite3.Connection, at: float) -> float | None:
+    """When the first gap began of those that ended after `at`; None if there is none."""
+    row = connection.execute(
+        "SELECT began_at FROM recording_gaps WHERE ended_at > ? ORDER BY ended_at LIMIT 1", (at,)
+    ).fetchone()
+    return None if row is None else float(row[0])
+
+
+def gap_with_room(connection: sqlite3.Connection, *, since: float, seconds: float, after_loss: float) -> float | None:
+    """When the first gap began of those that ended since then and lasted so long; None if there is none.
+
+    `after_loss`: seconds that one with a lost turn has to last.
+    """
+    row = connection.execute(
+        "SELECT began_at FROM recording_gaps WHERE ended_at >= ? AND ended_at - began_at >= iif(is_loss, ?, ?)"
+        " ORDER BY ended_at LIMIT 1",
+        (since, after_loss, seconds),
+    ).fetchone()
+    return None if row is None else float(row[0])
