@@ -115,9 +115,7 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
                 return RecallPipeline(
                     search=SearchParts(embedder, lambda: None, retrieval, tokens),
                     traces=RequestTraces(ReadableNotes(notes, readable), receipts, usage_counts, projects=projects),
-                    server=ServerKnowledge(
-                        SqlModelCapabilities(database, clock=clock), SqlResponseChains(database)
-                    ),
+                    server=ServerKnowledge(SqlModelCapabilities(database, clock=clock), SqlResponseChains(database)),
                     instruments=Instruments(clock, metrics),
                     new_id=lambda: next(ids),
                     settings=SETTINGS,

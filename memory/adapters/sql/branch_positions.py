@@ -8,14 +8,16 @@ they send again. Costs one lookup for each exchange that is not known, usually o
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.adapters import tree_rules
+from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.tree_rules import BranchPosition, Continuation
 from memory.adapters.turn_texts import messages_of, to_text
 from memory.model import SentConversation, SentExchange, Turn
+
+SQL = statements("branch_positions")
 
 _COLUMNS = "position, turn_id, session_id, tree_id, parent_id, is_seen, is_abandoned"
 
@@ -29,11 +31,11 @@ class BranchNode:
     session_id: str
     tree_id: str
     parent_id: str
-    is_seen: int
-    is_abandoned: int
+    is_seen: bool
+    is_abandoned: bool
 
 
-def position_of(connection: sqlite3.Connection, turn: Turn, sent: SentConversation) -> BranchPosition[BranchNode]:
+def position_of(connection: Connection, turn: Turn, sent: SentConversation) -> BranchPosition[BranchNode]:
     session_id = _session_of(turn, sent)
     if sent.continues:
         return BranchPosition(_node(connection, turn, sent.continues, session_id))
@@ -48,7 +50,7 @@ def position_of(connection: sqlite3.Connection, turn: Turn, sent: SentConversati
 
 
 def _with_rewritten(
-    connection: sqlite3.Connection, parent: BranchNode | None, missing: Sequence[SentExchange]
+    connection: Connection, parent: BranchNode | None, missing: Sequence[SentExchange]
 ) -> BranchPosition[BranchNode]:
     """The position after those of the missing exchanges that were recorded in other words, or with another answer."""
     for index, exchange in enumerate(missing):
@@ -59,20 +61,15 @@ def _with_rewritten(
     return BranchPosition(parent)
 
 
-def _recorded_after(connection: sqlite3.Connection, node: BranchNode, exchange: SentExchange) -> BranchNode | None:
-    rows = connection.execute(
-        f"""
-        SELECT messages, answer, {", ".join("turn_branches." + name for name in _COLUMNS.split(", "))}
-        FROM turn_branches JOIN turns ON turns.id = turn_id
-        WHERE parent_id = ? AND tree_id = ? ORDER BY position DESC LIMIT ?
-        """,  # noqa: S608  # our own constant
-        (node.turn_id, node.tree_id, tree_rules.CANDIDATES_MAX),
+def _recorded_after(connection: Connection, node: BranchNode, exchange: SentExchange) -> BranchNode | None:
+    rows = SQL.turns_after(
+        connection, turn_id=node.turn_id, tree_id=node.tree_id, candidates_max=tree_rules.CANDIDATES_MAX
     ).fetchall()
     after = [Continuation(BranchNode(*row[2:]), messages_of(row[0]), to_text(row[1])) for row in rows]
     return tree_rules.recorded_as(exchange, after)
 
 
-def unknown(connection: sqlite3.Connection, turn: Turn, sent: SentConversation) -> int:
+def unknown(connection: Connection, turn: Turn, sent: SentConversation) -> int:
     """How many of the newest earlier exchanges are not known."""
     session_id = _session_of(turn, sent)
     for count, exchange in enumerate(reversed(sent.earlier)):
@@ -81,10 +78,8 @@ def unknown(connection: sqlite3.Connection, turn: Turn, sent: SentConversation) 
     return len(sent.earlier)
 
 
-def is_left_out(connection: sqlite3.Connection, user_id: str, key: str) -> bool:
-    found = connection.execute(
-        "SELECT 1 FROM turn_branches WHERE user_id = ? AND key = ? AND is_left_out", (user_id, key)
-    ).fetchone()
+def is_left_out(connection: Connection, user_id: str, key: str) -> bool:
+    found = SQL.left_out_key(connection, user_id=user_id, key=key).fetchone()
     return found is not None
 
 
@@ -93,44 +88,38 @@ def _session_of(turn: Turn, sent: SentConversation) -> str:
     return turn.scope.session_id if sent.is_session_given else ""
 
 
-def _nodes(connection: sqlite3.Connection, user_id: str, key: str, session_id: str) -> list[BranchNode]:
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM turn_branches WHERE user_id = ?1 AND key = ?2 AND NOT is_left_out"  # noqa: S608  # our own constant
-        " AND ?3 IN ('', session_id) ORDER BY position DESC LIMIT ?4",
-        (user_id, key, session_id, tree_rules.CANDIDATES_MAX),
+def _nodes(connection: Connection, user_id: str, key: str, session_id: str) -> list[BranchNode]:
+    rows = SQL.positions_of_key(
+        connection, user_id=user_id, key=key, session_id=session_id, candidates_max=tree_rules.CANDIDATES_MAX
     ).fetchall()
     return [BranchNode(*row) for row in reversed(rows)]
 
 
-def _node(connection: sqlite3.Connection, turn: Turn, turn_id: str, session_id: str) -> BranchNode | None:
-    row = connection.execute(
-        f"SELECT {_COLUMNS} FROM turn_branches WHERE turn_id = ?1 AND user_id = ?2 AND NOT is_left_out"  # noqa: S608  # our own constant
-        " AND ?3 IN ('', session_id)",
-        (turn_id, turn.scope.user_id, session_id),
+def _node(connection: Connection, turn: Turn, turn_id: str, session_id: str) -> BranchNode | None:
+    row = SQL.position_of_turn(
+        connection, turn_id=turn_id, user_id=turn.scope.user_id, session_id=session_id
     ).fetchone()
     return None if row is None else BranchNode(*row)
 
 
-def _continued(connection: sqlite3.Connection, nodes: Sequence[BranchNode], answer: str) -> BranchNode | None:
+def _continued(connection: Connection, nodes: Sequence[BranchNode], answer: str) -> BranchNode | None:
     if len(nodes) > 1:
         nodes = [node for node in nodes if _is_answered(connection, node, answer)] or nodes
         nodes = [node for node in nodes if not _has_child(connection, node)] or nodes
     return nodes[-1] if nodes else None
 
 
-def _is_answered(connection: sqlite3.Connection, node: BranchNode, answer: str) -> bool:
-    row = connection.execute("SELECT answer FROM turns WHERE id = ?", (node.turn_id,)).fetchone()
+def _is_answered(connection: Connection, node: BranchNode, answer: str) -> bool:
+    row = SQL.answer_of(connection, turn_id=node.turn_id).fetchone()
     return row is not None and to_text(row[0]).split() == answer.split()
 
 
-def _has_child(connection: sqlite3.Connection, node: BranchNode) -> bool:
-    row = connection.execute(
-        "SELECT 1 FROM turn_branches WHERE parent_id = ? AND tree_id = ?", (node.turn_id, node.tree_id)
-    ).fetchone()
+def _has_child(connection: Connection, node: BranchNode) -> bool:
+    row = SQL.child_of(connection, turn_id=node.turn_id, tree_id=node.tree_id).fetchone()
     return row is not None
 
 
-def _replaced(connection: sqlite3.Connection, turn: Turn, sent: SentConversation, session_id: str) -> BranchNode | None:
+def _replaced(connection: Connection, turn: Turn, sent: SentConversation, session_id: str) -> BranchNode | None:
     """A first turn whose answer the client does not show: the request has its messages, and further ones."""
     for key in reversed(sent.keys[:-1]):
         nodes = [n for n in _nodes(connection, turn.scope.user_id, key, session_id) if n.is_seen and not n.parent_id]
@@ -141,23 +130,18 @@ def _replaced(connection: sqlite3.Connection, turn: Turn, sent: SentConversation
 
 
 def insert_node(
-    connection: sqlite3.Connection, turn: Turn, key: str, tree_id: str, parent: BranchNode | None, *, is_seen: bool
+    connection: Connection, turn: Turn, key: str, tree_id: str, parent: BranchNode | None, *, is_seen: bool
 ) -> int:
     """Returns its position. A known turn keeps its own."""
-    connection.execute(
-        """
-        INSERT OR IGNORE INTO turn_branches (turn_id, user_id, session_id, key, tree_id, parent_id, is_seen)
-        VALUES (?, ?, ?, ?, ?, ?, ?)
-        """,
-        (
-            turn.id,
-            turn.scope.user_id,
-            turn.scope.session_id,
-            key,
-            tree_id,
-            parent.turn_id if parent is not None else "",
-            is_seen,
-        ),
+    SQL.insert_position(
+        connection,
+        id=turn.id,
+        user_id=turn.scope.user_id,
+        session_id=turn.scope.session_id,
+        key=key,
+        tree_id=tree_id,
+        parent_id=parent.turn_id if parent is not None else "",
+        is_seen=is_seen,
     )
-    row = connection.execute("SELECT position FROM turn_branches WHERE turn_id = ?", (turn.id,)).fetchone()
+    row = SQL.number_of_position(connection, id=turn.id).fetchone()
     return int(row[0])

@@ -7,164 +7,102 @@ withdrawn. Resuming is the reverse.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Sequence
 
+from memory.adapters.sql import turn_effects
 from memory.adapters.sql.branch_positions import BranchNode
+from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_queue import make_ready
 from memory.adapters.sql.turns_upkeep import take_out
 from memory.adapters.tree_rules import OVERLAP_SECONDS_MIN, SHIFT_TURNS_MAX, stage_when_resumed
 from memory.model import BranchShift, BranchTurn, Turn, TurnStatus
 
+SQL = statements("branch_shifts")
 
-def is_extension(connection: sqlite3.Connection, parent: BranchNode) -> bool:
+
+def is_extension(connection: Connection, parent: BranchNode) -> bool:
     """Whether a new turn after `parent` leaves the rest of its tree as it is."""
-    newer = connection.execute(
-        "SELECT 1 FROM turn_branches WHERE tree_id = ? AND is_abandoned = 0 AND position > ?",
-        (parent.tree_id, parent.position),
-    ).fetchone()
-    beside = connection.execute(
-        "SELECT 1 FROM turn_branches WHERE tree_id = ? AND is_concurrent LIMIT 1", (parent.tree_id,)
-    ).fetchone()
+    newer = SQL.newer_on_path(connection, tree_id=parent.tree_id, position=parent.position).fetchone()
+    beside = SQL.concurrent_in_tree(connection, tree_id=parent.tree_id).fetchone()
     return not parent.is_abandoned and newer is None and beside is None
 
 
-def under_way(connection: sqlite3.Connection, turn: Turn, parent_id: str, keys: Sequence[str]) -> list[str]:
+def under_way(connection: Connection, turn: Turn, parent_id: str, keys: Sequence[str]) -> list[str]:
     """Turns after the same parent that were being answered when this one came, and that it does not repeat.
 
     Nobody chose between them yet: two agents, or a client that asks for a title meanwhile.
     """
-    rows = connection.execute(
-        """
-        SELECT id FROM turn_branches JOIN turns ON id = turn_id
-        WHERE parent_id = ?1 AND turns.user_id = ?2 AND id != ?3 AND is_abandoned = 0
-          AND (status = 'opened' OR coalesce(answered_at, finished_at) > ?4)
-          AND key NOT IN (SELECT value FROM json_each(?5))
-        """,
-        (parent_id, turn.scope.user_id, turn.id, turn.at + OVERLAP_SECONDS_MIN, json.dumps(list(keys))),
+    rows = SQL.unanswered_siblings(
+        connection,
+        parent_id=parent_id,
+        user_id=turn.scope.user_id,
+        id=turn.id,
+        at=turn.at + OVERLAP_SECONDS_MIN,
+        keys=json.dumps(list(keys)),
     ).fetchall()
     return [turn_id for (turn_id,) in rows]
 
 
-def answered(connection: sqlite3.Connection, turn_id: str, user_id: str, *, at: float) -> None:
+def answered(connection: Connection, turn_id: str, user_id: str, *, at: float) -> None:
     """Abandon a turn beside the path if its answer was complete when the one that stands there came, after all."""
-    later = connection.execute(
-        """
-        SELECT 1 FROM turn_branches AS own
-        JOIN turn_branches AS other ON other.parent_id = own.parent_id AND other.tree_id = own.tree_id
-        JOIN turns ON turns.id = other.turn_id
-        WHERE own.turn_id = ?1 AND own.is_concurrent AND NOT other.is_abandoned AND other.parent_id != ''
-          AND other.position > own.position AND said_at + ?2 >= ?3
-        """,
-        (turn_id, OVERLAP_SECONDS_MIN, at),
-    ).fetchone()
+    later = SQL.later_sibling(connection, turn_id=turn_id, overlap_seconds_min=OVERLAP_SECONDS_MIN, at=at).fetchone()
     if later is not None:
         _abandon(connection, user_id, [turn_id])
-        connection.execute("UPDATE turn_branches SET is_concurrent = 0 WHERE turn_id = ?", (turn_id,))
+        SQL.no_longer_concurrent(connection, turn_id=turn_id)
 
 
-def make_active(
-    connection: sqlite3.Connection, turn: Turn, tree_id: str, *, now: float, beside: Collection[str] = ()
-) -> None:
+def make_active(connection: Connection, turn: Turn, tree_id: str, *, now: float, beside: Collection[str] = ()) -> None:
     """Make the path to this turn the active one of its tree. The cost depends on the length of both paths.
 
     `beside`: turns off the path that stay active.
     """
     turn_id, user_id = turn.id, turn.scope.user_id
-    path = {
-        row[0]
-        for row in connection.execute(
-            """
-            WITH RECURSIVE path (id) AS (
-                SELECT ?1 UNION
-                SELECT parent_id FROM turn_branches, path WHERE turn_id = path.id AND user_id = ?2 AND parent_id != ''
-            )
-            SELECT id FROM path
-            """,
-            (turn_id, user_id),
-        )
-    }
-    active = connection.execute(
-        "SELECT turn_id FROM turn_branches WHERE tree_id = ? AND is_abandoned = 0 AND user_id = ? ORDER BY position",
-        (tree_id, user_id),
-    ).fetchall()
-    left = connection.execute(
-        "SELECT turn_id FROM turn_branches WHERE turn_id IN (SELECT value FROM json_each(?)) AND is_abandoned"
-        " ORDER BY position",
-        (json.dumps(sorted(path)),),
-    ).fetchall()
+    path = {row[0] for row in SQL.path_to(connection, turn_id=turn_id, user_id=user_id)}
+    active = SQL.active_in_tree(connection, tree_id=tree_id, user_id=user_id).fetchall()
+    left = SQL.abandoned_among(connection, path=json.dumps(sorted(path))).fetchall()
     _abandon(connection, user_id, [one for (one,) in active if one not in path and one not in beside])
     _resume(connection, user_id, [one for (one,) in left], now=now)
-    connection.execute("UPDATE turn_branches SET is_concurrent = 0 WHERE tree_id = ? AND is_concurrent", (tree_id,))
+    SQL.none_concurrent(connection, tree_id=tree_id)
     if beside:
-        connection.execute(
-            "UPDATE turn_branches SET is_concurrent = 1 WHERE turn_id IN (SELECT value FROM json_each(?))",
-            (json.dumps(sorted(beside)),),
-        )
+        SQL.mark_concurrent(connection, beside=json.dumps(sorted(beside)))
 
 
-def _abandon(connection: sqlite3.Connection, user_id: str, turn_ids: Sequence[str]) -> None:
-    rows = connection.execute(
-        """
-        SELECT seq, session_id, stage, window_id, length(messages) + length(answer), id FROM turns
-        WHERE id IN (SELECT value FROM json_each(?)) AND user_id = ?
-        """,
-        (json.dumps(list(turn_ids)), user_id),
-    ).fetchall()
+def _abandon(connection: Connection, user_id: str, turn_ids: Sequence[str]) -> None:
+    rows = SQL.turns_by_id(connection, turn_ids=json.dumps(list(turn_ids)), user_id=user_id).fetchall()
     take_out(connection, user_id, [row[:5] for row in rows if row[2] in ("open", "ready", "window")], stage="abandoned")
-    connection.executemany(
-        "UPDATE turns SET stage = 'abandoned' WHERE seq = ?", [(row[0],) for row in rows if row[2] == "learnt"]
-    )
+    SQL.abandon_learnt.many(connection, [{"seq": row[0]} for row in rows if row[2] == "learnt"])
+    turn_effects.sessions_changed(connection, user_id, {row[1] for row in rows if row[2] == "learnt"})
     _mark(connection, turn_ids, is_abandoned=True)
-    connection.executemany(
-        "UPDATE turn_branches SET reached = ?1, is_settled = 0 WHERE turn_id = ?2",
-        [(row[2], row[5]) for row in rows if row[2] in ("window", "learnt")],
+    SQL.unsettle_abandoned.many(
+        connection, [{"reached": row[2], "turn_id": row[5]} for row in rows if row[2] in ("window", "learnt")]
     )
 
 
-def _resume(connection: sqlite3.Connection, user_id: str, turn_ids: Sequence[str], *, now: float) -> None:
-    rows = connection.execute(
-        """
-        SELECT seq, turns.session_id, status, reached, id FROM turns JOIN turn_branches ON turn_id = id
-        WHERE id IN (SELECT value FROM json_each(?)) AND turns.user_id = ? AND stage = 'abandoned'
-        """,
-        (json.dumps(list(turn_ids)), user_id),
-    ).fetchall()
+def _resume(connection: Connection, user_id: str, turn_ids: Sequence[str], *, now: float) -> None:
+    rows = SQL.abandoned_turns(connection, turn_ids=json.dumps(list(turn_ids)), user_id=user_id).fetchall()
     _mark(connection, turn_ids, is_abandoned=False)
+    turn_effects.sessions_changed(connection, user_id, {session_id for _, session_id, *_ in rows})
     for seq, _, status, reached, turn_id in rows:
         stage = stage_when_resumed(TurnStatus(status), reached)
-        connection.execute("UPDATE turns SET stage = ? WHERE seq = ?", (stage, seq))
+        SQL.set_stage(connection, stage=stage, seq=seq)
         if reached:
-            connection.execute("UPDATE turn_branches SET is_settled = 0 WHERE turn_id = ?", (turn_id,))
+            SQL.unsettle(connection, turn_id=turn_id)
     for seq, session_id, status, reached, _ in rows:
         if stage_when_resumed(TurnStatus(status), reached) == "ready":
             make_ready(connection, seq, user_id, session_id, now)
 
 
-def _mark(connection: sqlite3.Connection, turn_ids: Collection[str], *, is_abandoned: bool) -> None:
-    connection.execute(
-        "UPDATE turn_branches SET is_abandoned = ? WHERE turn_id IN (SELECT value FROM json_each(?))",
-        (is_abandoned, json.dumps(list(turn_ids))),
-    )
+def _mark(connection: Connection, turn_ids: Collection[str], *, is_abandoned: bool) -> None:
+    SQL.mark_abandoned(connection, is_abandoned=is_abandoned, turn_ids=json.dumps(list(turn_ids)))
 
 
-def next_shift(connection: sqlite3.Connection, *, without: Collection[str]) -> str | None:
-    row = connection.execute(
-        "SELECT user_id FROM turn_branches WHERE is_settled = 0 AND user_id NOT IN (SELECT value FROM json_each(?))"
-        " LIMIT 1",
-        (json.dumps(sorted(without)),),
-    ).fetchone()
+def next_shift(connection: Connection, *, without: Collection[str]) -> str | None:
+    row = SQL.unsettled_user(connection, without=json.dumps(sorted(without))).fetchone()
     return None if row is None else str(row[0])
 
 
-def shift_of(connection: sqlite3.Connection, user_id: str) -> BranchShift:
-    rows = connection.execute(
-        """
-        SELECT turn_id, parent_id, said_at, is_abandoned FROM turn_branches JOIN turns ON id = turn_id
-        WHERE is_settled = 0 AND turn_branches.user_id = ? ORDER BY position LIMIT ?
-        """,
-        (user_id, SHIFT_TURNS_MAX),
-    ).fetchall()
+def shift_of(connection: Connection, user_id: str) -> BranchShift:
+    rows = SQL.unsettled_turns(connection, user_id=user_id, shift_turns_max=SHIFT_TURNS_MAX).fetchall()
     turns = [(BranchTurn(*row[:3]), row[3]) for row in rows]
     return BranchShift(
         tuple(turn for turn, is_abandoned in turns if is_abandoned),
@@ -172,20 +110,12 @@ def shift_of(connection: sqlite3.Connection, user_id: str) -> BranchShift:
     )
 
 
-def settle(connection: sqlite3.Connection, user_id: str, shift: BranchShift) -> None:
+def settle(connection: Connection, user_id: str, shift: BranchShift) -> None:
     for turns, is_abandoned in ((shift.abandoned, True), (shift.resumed, False)):
-        connection.execute(
-            """
-            UPDATE turn_branches SET is_settled = 1, reached = iif(is_abandoned, reached, '')
-            WHERE is_settled = 0 AND user_id = ? AND is_abandoned = ?
-              AND turn_id IN (SELECT value FROM json_each(?))
-            """,
-            (user_id, is_abandoned, json.dumps([turn.turn_id for turn in turns])),
+        SQL.settle_turns(
+            connection,
+            user_id=user_id,
+            is_abandoned=is_abandoned,
+            turn_ids=json.dumps([turn.turn_id for turn in turns]),
         )
-    connection.execute(  # a turn that was deleted meanwhile has nothing left to settle
-        """
-        UPDATE turn_branches SET is_settled = 1
-        WHERE is_settled = 0 AND user_id = ? AND turn_id NOT IN (SELECT id FROM turns WHERE user_id = ?)
-        """,
-        (user_id, user_id),
-    )
+    SQL.settle_deleted(connection, user_id=user_id)

@@ -6,7 +6,6 @@ continue within a millisecond of an answer: until its row is written, this proce
 
 from __future__ import annotations
 
-import sqlite3
 from collections import OrderedDict
 from functools import partial
 
@@ -15,8 +14,11 @@ import msgspec
 from memory.adapters.retention import LINK_SECONDS_MAX, LINKS_MAX, USER_LINKS_MAX
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
-from memory.adapters.sql.turns_rows import TURN_COLUMNS, turn_of
+from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.turns_rows import turn_of
 from memory.model import ChainLink, Scope, Turn, is_valid_id
+
+SQL = statements("chains")
 
 SEQ_MAX = (1 << 63) - 1
 PENDING_MAX = 1_000  # of this process; usually written within milliseconds
@@ -67,46 +69,44 @@ class SqlResponseChains:
         await self._database.write(partial(_erase, user_id=user_id))
 
 
-def _found(connection: sqlite3.Connection, *, user_id: str, name: str) -> ChainLink | None:
-    row = connection.execute(
-        "SELECT session_id, turn_id, note_keys FROM chains WHERE user_id = ? AND name = ?", (user_id, name)
-    ).fetchone()
+def _found(connection: Connection, *, user_id: str, name: str) -> ChainLink | None:
+    row = SQL.link_by_name(connection, user_id=user_id, name=name).fetchone()
     return None if row is None else ChainLink(row[0], row[1], _KEYS.decode(row[2]))
 
 
-def _said_before(connection: sqlite3.Connection, *, scope: Scope, link: ChainLink, limit: int) -> list[Turn]:
+def _said_before(connection: Connection, *, scope: Scope, link: ChainLink, limit: int) -> list[Turn]:
     """An exchange that is not recorded, or not yet, is the last one of its session."""
-    rows = connection.execute(
-        f"""
-        SELECT {TURN_COLUMNS} FROM turns
-        WHERE user_id = ? AND session_id = ? AND project_id = ? AND agent_id = ?
-          AND stage NOT IN ('withdrawn', 'abandoned')
-          AND seq <= coalesce((SELECT seq FROM turns WHERE id = ?), {SEQ_MAX})
-        ORDER BY seq DESC LIMIT ?
-        """,  # noqa: S608  # our own constants
-        (scope.user_id, link.session_id, scope.project_id, scope.agent_id, link.turn_id, limit),
+    rows = SQL.turns_before(
+        connection,
+        user_id=scope.user_id,
+        session_id=link.session_id,
+        project_id=scope.project_id,
+        agent_id=scope.agent_id,
+        turn_id=link.turn_id,
+        limit=limit,
     ).fetchall()
     return [turn_of(row) for row in reversed(rows)]
 
 
-def _erase(connection: sqlite3.Connection, *, user_id: str) -> None:
-    connection.execute("DELETE FROM chains WHERE user_id = ?", (user_id,))
+def _erase(connection: Connection, *, user_id: str) -> None:
+    SQL.delete_links(connection, user_id=user_id)
 
 
-def _keep(connection: sqlite3.Connection, *, user_id: str, names: tuple[str, ...], link: ChainLink, at: float) -> None:
+def _keep(connection: Connection, *, user_id: str, names: tuple[str, ...], link: ChainLink, at: float) -> None:
     if was_erased_since(connection, user_id, at):
         return
     keys = msgspec.json.encode(link.note_keys)
     for name in names:
-        kept = connection.execute(
-            "INSERT OR REPLACE INTO chains (user_id, name, session_id, turn_id, note_keys, kept_at)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (user_id, name, link.session_id, link.turn_id, keys, at),
+        SQL.delete_link(connection, user_id=user_id, name=name)
+        kept = SQL.put_link(
+            connection,
+            user_id=user_id,
+            name=name,
+            session_id=link.session_id,
+            turn_id=link.turn_id,
+            keys=keys,
+            at=at,
         )
-        connection.execute("DELETE FROM chains WHERE position <= ?", ((kept.lastrowid or 0) - LINKS_MAX,))
-    connection.execute("DELETE FROM chains WHERE kept_at < ?", (at - LINK_SECONDS_MAX,))
-    connection.execute(
-        "DELETE FROM chains WHERE user_id = ?1 AND position <= ("
-        "SELECT position FROM chains WHERE user_id = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)",
-        (user_id, USER_LINKS_MAX),
-    )
+        SQL.delete_up_to(connection, position=kept.fetchone()[0] - LINKS_MAX)
+    SQL.delete_older(connection, at=at - LINK_SECONDS_MAX)
+    SQL.delete_beyond_limit(connection, user_id=user_id, user_links_max=USER_LINKS_MAX)

@@ -6,7 +6,6 @@ conversation is usually found among its newest keys; only otherwise are all of t
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from functools import partial
 
@@ -22,7 +21,10 @@ from memory.adapters.retention import (
 )
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
+from memory.adapters.sql.statements import Connection, statements
 from memory.model import CompactedState
+
+SQL = statements("compacted_states")
 
 KEYS_AT_A_GLANCE = 20  # looked up in 0.1 ms
 
@@ -52,39 +54,29 @@ class SqlCompactedStates:
         await self._database.write(partial(_dropped, user_id=user_id, now=now))
 
 
-def _found(connection: sqlite3.Connection, *, user_id: str, keys: Sequence[str]) -> tuple[str, CompactedState] | None:
-    row = connection.execute(
-        "SELECT wanted.value, state FROM json_each(?2) AS wanted JOIN compacted_states AS kept "
-        "ON kept.user_id = ?1 AND kept.key = wanted.value ORDER BY wanted.key DESC LIMIT 1",
-        (user_id, msgspec.json.encode(keys).decode()),
-    ).fetchone()
-    return None if row is None else (row[0], _STATE.decode(row[1]))
+def _found(connection: Connection, *, user_id: str, keys: Sequence[str]) -> tuple[str, CompactedState] | None:
+    rows = SQL.keys_with_state(connection, user_id=user_id, keys=msgspec.json.encode(keys).decode())
+    stored = {key for (key,) in rows}
+    newest = next((key for key in reversed(keys) if key in stored), None)
+    if newest is None:
+        return None
+    (state,) = SQL.state_of_key(connection, user_id=user_id, key=newest).fetchone()
+    return newest, _STATE.decode(state)
 
 
-def _kept(connection: sqlite3.Connection, *, user_id: str, key: str, state: bytes, made_at: float) -> None:
-    dropped = connection.execute(
-        "SELECT 1 FROM compacted_states_dropped WHERE user_id = ? AND dropped_at >= ?", (user_id, made_at)
-    ).fetchone()
+def _kept(connection: Connection, *, user_id: str, key: str, state: bytes, made_at: float) -> None:
+    dropped = SQL.dropped_since(connection, user_id=user_id, made_at=made_at).fetchone()
     if dropped is not None or was_erased_since(connection, user_id, made_at):
         return
-    kept = connection.execute(
-        "INSERT OR IGNORE INTO compacted_states (user_id, key, state, kept_at) VALUES (?, ?, ?, ?)",
-        (user_id, key, state, made_at),
-    )
-    if kept.rowcount != 1:  # the key has a state
+    kept = SQL.insert_state(connection, user_id=user_id, key=key, state=state, made_at=made_at).fetchone()
+    if kept is None:  # the key has a state
         return
-    connection.execute("DELETE FROM compacted_states WHERE position <= ?", ((kept.lastrowid or 0) - STATES_MAX,))
-    connection.execute("DELETE FROM compacted_states WHERE kept_at < ?", (made_at - STATE_SECONDS_MAX,))
-    connection.execute(
-        "DELETE FROM compacted_states WHERE user_id = ?1 AND position <= ("
-        "SELECT position FROM compacted_states WHERE user_id = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)",
-        (user_id, USER_STATES_MAX),
-    )
+    SQL.delete_up_to(connection, position=kept[0] - STATES_MAX)
+    SQL.delete_older(connection, made_at=made_at - STATE_SECONDS_MAX)
+    SQL.delete_beyond_limit(connection, user_id=user_id, user_states_max=USER_STATES_MAX)
 
 
-def _dropped(connection: sqlite3.Connection, *, user_id: str, now: float) -> None:
-    connection.execute("DELETE FROM compacted_states_dropped WHERE dropped_at < ?", (now - STATE_DROP_SECONDS,))
-    connection.execute(
-        "INSERT OR REPLACE INTO compacted_states_dropped (user_id, dropped_at) VALUES (?, ?)", (user_id, now)
-    )
-    connection.execute("DELETE FROM compacted_states WHERE user_id = ?", (user_id,))
+def _dropped(connection: Connection, *, user_id: str, now: float) -> None:
+    SQL.forget_drops(connection, now=now - STATE_DROP_SECONDS)
+    SQL.note_drop(connection, user_id=user_id, now=now)
+    SQL.delete_states(connection, user_id=user_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,11 +18,14 @@ from memory.adapters.sql.branch_positions import (
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
 from memory.adapters.sql.filling_in import FillingIn
+from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_opening import insert_turn
 from memory.adapters.tree_rules import BranchPosition
 from memory.errors import BadInput
 from memory.model import BranchShift, SentConversation, SentExchange, Turn, TurnStatus
 from memory.ports import Clock
+
+SQL = statements("conversation_trees")
 
 
 class SqlConversationTrees:
@@ -72,8 +74,8 @@ class _Opening:
     now: float
     owner: str
 
-    def run(self, connection: sqlite3.Connection) -> str:
-        known = connection.execute("SELECT session_id FROM turn_branches WHERE turn_id = ?", (self.turn.id,)).fetchone()
+    def run(self, connection: Connection) -> str:
+        known = SQL.session_of_turn(connection, id=self.turn.id).fetchone()
         if known is not None:
             return str(known[0])
         if was_erased_since(connection, self.turn.scope.user_id, self.turn.at):
@@ -92,7 +94,7 @@ class _Opening:
 
     def _placed(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         turn: Turn,
         position: BranchPosition[BranchNode],
         above: BranchNode | None,
@@ -114,35 +116,25 @@ class _Opening:
         return continued.session_id if continued is not None and continued.is_seen else self.turn.scope.session_id
 
 
-def _known(connection: sqlite3.Connection, *, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
+def _known(connection: Connection, *, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
     return [filling_in.is_known(connection, user_id, exchange) for exchange in exchanges]
 
 
-def _leave_out(connection: sqlite3.Connection, *, user_id: str, exchange: SentExchange) -> None:
+def _leave_out(connection: Connection, *, user_id: str, exchange: SentExchange) -> None:
     known_exchanges.leave_out(connection, user_id, exchange)
     if not exchange.key or is_left_out(connection, user_id, exchange.key):
         return
     turn_id = "\x1f".join(("x", user_id, exchange.key))  # not the id of a turn
-    kept = connection.execute(
-        """
-        INSERT INTO turn_branches (turn_id, user_id, session_id, key, tree_id, parent_id, is_seen, is_left_out)
-        VALUES (?, ?, '', ?, '', '', 1, 1)
-        """,
-        (turn_id, user_id, exchange.key),
-    )
-    if (kept.lastrowid or 0) % tree_rules.PRUNED_EVERY == 0:
+    kept = SQL.insert_left_out(connection, turn_id=turn_id, user_id=user_id, key=exchange.key)
+    if kept.fetchone()[0] % tree_rules.PRUNED_EVERY == 0:
         _prune(connection, user_id)
 
 
-def _prune(connection: sqlite3.Connection, user_id: str) -> None:
+def _prune(connection: Connection, user_id: str) -> None:
     """Drop the user's oldest positions past the limit."""
-    connection.execute(
-        "DELETE FROM turn_branches WHERE user_id = ?1 AND is_settled AND position <= ("
-        "SELECT position FROM turn_branches WHERE user_id = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)",
-        (user_id, tree_rules.POSITIONS_MAX),
-    )
+    SQL.delete_beyond_limit(connection, user_id=user_id, positions_max=tree_rules.POSITIONS_MAX)
 
 
-def _erase(connection: sqlite3.Connection, *, user_id: str) -> None:
-    connection.execute("DELETE FROM turn_branches WHERE user_id = ?", (user_id,))
+def _erase(connection: Connection, *, user_id: str) -> None:
+    SQL.delete_positions(connection, user_id=user_id)
     filling_in.erase(connection, user_id)

@@ -5,28 +5,21 @@ That of an erased part of a user begins with the same digest, so that all of a u
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from functools import partial
 
 import msgspec
 
 from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.user_digests import user_hash
 from memory.ports.erasures import ERASURES_PER_USER_MAX, ErasureRecord, ErasureRequest, ScanReport
+
+SQL = statements("erasures")
 
 PENDING_MAX = 500
 SUBJECT_SEPARATOR = "."  # between the digests of a user and of an erased part
 _LAST = "\U0010ffff"  # after every digest of a part
-_COLUMNS = "id, asked_at, deleted_at, deleted, rewritten_at, scan"
-_DELETE_TOO_MANY = """
-DELETE FROM erasures WHERE position IN (
-    SELECT position FROM erasures WHERE user_hash BETWEEN ? AND ? ORDER BY position DESC LIMIT -1 OFFSET ?
-) AND position NOT IN (
-    SELECT position FROM erasures WHERE user_hash BETWEEN ? AND ? AND scan IS NOT NULL
-    ORDER BY json_extract(CAST(scan AS TEXT), '$.scanned_at') DESC LIMIT 1
-)
-"""
 _COUNTS = msgspec.json.Decoder(dict[str, int])
 _SCAN = msgspec.json.Decoder(ScanReport)
 
@@ -59,7 +52,7 @@ class SqlErasures:
         await self._database.write(partial(_rewritten, erasures=erasures, at=at))
 
     async def scanned(self, erasure_id: str, report: ScanReport) -> None:
-        await self._database.write(partial(_scanned, erasure_id=erasure_id, report=msgspec.json.encode(report)))
+        await self._database.write(partial(_scanned, erasure_id=erasure_id, report=report))
 
     async def expire(self, *, before: float) -> None:
         await self._database.write(partial(_expired, before=before))
@@ -74,40 +67,38 @@ def _all_of(user: str) -> tuple[str, str]:
     return user, user + _LAST
 
 
-def _begun(connection: sqlite3.Connection, *, user: str, subject: str, request: ErasureRequest) -> None:
-    connection.execute(
-        "INSERT INTO erasures (id, user_hash, asked_at, deleted_at, deleted) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT (id) DO UPDATE "
-        "SET deleted_at = excluded.deleted_at, deleted = excluded.deleted, rewritten_at = NULL",
-        (request.id, subject, request.asked_at, request.deleted_at, msgspec.json.encode(request.deleted)),
+def _begun(connection: Connection, *, user: str, subject: str, request: ErasureRequest) -> None:
+    SQL.put_erasure(
+        connection,
+        id=request.id,
+        subject=subject,
+        asked_at=request.asked_at,
+        deleted_at=request.deleted_at,
+        deleted=msgspec.json.encode(request.deleted),
     )
-    connection.execute(_DELETE_TOO_MANY, (*_all_of(user), ERASURES_PER_USER_MAX, *_all_of(user)))
+    first, last = _all_of(user)
+    SQL.delete_beyond_limit(connection, first=first, last=last, kept=ERASURES_PER_USER_MAX)
 
 
-def _scans(connection: sqlite3.Connection, *, subjects: tuple[str, str]) -> list[ScanReport]:
+def _scans(connection: Connection, *, subjects: tuple[str, str]) -> list[ScanReport]:
     """From the first of these subjects to the last."""
-    chosen = "SELECT scan FROM erasures WHERE user_hash BETWEEN ? AND ? AND scan IS NOT NULL"
-    rows = connection.execute(chosen, subjects)
+    first, last = subjects
+    rows = SQL.scans_of(connection, first=first, last=last)
     return [_SCAN.decode(scan) for (scan,) in rows]
 
 
-def _got(connection: sqlite3.Connection, *, subject: str, erasure_id: str) -> ErasureRecord | None:
-    row = connection.execute(
-        f"SELECT {_COLUMNS} FROM erasures WHERE id = ? AND user_hash = ?",  # noqa: S608 - our own constant
-        (erasure_id, subject),
-    ).fetchone()
+def _got(connection: Connection, *, subject: str, erasure_id: str) -> ErasureRecord | None:
+    row = SQL.erasure_by_id(connection, erasure_id=erasure_id, subject=subject).fetchone()
     return None if row is None else _record(row)
 
 
-def _latest(connection: sqlite3.Connection, *, limit: int) -> list[ErasureRecord]:
-    rows = connection.execute(f"SELECT {_COLUMNS} FROM erasures ORDER BY position DESC LIMIT ?", (limit,))  # noqa: S608
+def _latest(connection: Connection, *, limit: int) -> list[ErasureRecord]:
+    rows = SQL.latest_erasures(connection, limit=limit)
     return [_record(row) for row in rows]
 
 
-def _pending(connection: sqlite3.Connection) -> list[ErasureRequest]:
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM erasures WHERE rewritten_at IS NULL ORDER BY position LIMIT {PENDING_MAX}"  # noqa: S608
-    )
+def _pending(connection: Connection) -> list[ErasureRequest]:
+    rows = SQL.pending_erasures(connection)
     return [_record(row).request for row in rows]
 
 
@@ -117,19 +108,18 @@ def _record(row: tuple[str, float, float, bytes, float | None, bytes | None]) ->
     return ErasureRecord(request, rewritten_at, None if scan is None else _SCAN.decode(scan))
 
 
-def _rewritten(connection: sqlite3.Connection, *, erasures: Sequence[ErasureRequest], at: float) -> None:
-    connection.executemany(
-        "UPDATE erasures SET rewritten_at = ? WHERE id = ? AND deleted_at = ? AND rewritten_at IS NULL",
-        [(at, one.id, one.deleted_at) for one in erasures],
+def _rewritten(connection: Connection, *, erasures: Sequence[ErasureRequest], at: float) -> None:
+    SQL.set_rewritten.many(connection, [{"at": at, "id": one.id, "deleted_at": one.deleted_at} for one in erasures])
+
+
+def _scanned(connection: Connection, *, erasure_id: str, report: ScanReport) -> None:
+    SQL.set_scan(
+        connection, report=msgspec.json.encode(report), scanned_at=report.scanned_at, erasure_id=erasure_id
     )
 
 
-def _scanned(connection: sqlite3.Connection, *, erasure_id: str, report: bytes) -> None:
-    connection.execute("UPDATE erasures SET scan = ? WHERE id = ?", (report, erasure_id))
-
-
-def _expired(connection: sqlite3.Connection, *, before: float) -> None:
-    connection.execute("DELETE FROM erasures WHERE rewritten_at < ?", (before,))
+def _expired(connection: Connection, *, before: float) -> None:
+    SQL.delete_older(connection, before=before)
 
 
 __all__ = ["SqlErasures"]

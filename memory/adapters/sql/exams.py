@@ -7,13 +7,15 @@ sooner.
 from __future__ import annotations
 
 import json
-import sqlite3
 from functools import partial
 
 from memory.adapters.exam_rules import FAILED_SECONDS_MAX, PASSED_SECONDS_MAX, RESULTS_MAX, named
 from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.statements import Connection, statements
 from memory.ports import Clock
 from memory.ports.reading import ExamKey, ExamResult
+
+SQL = statements("exams")
 
 
 class SqlExamResults:
@@ -30,23 +32,30 @@ class SqlExamResults:
         await self._database.write(partial(_put, key=named(key), result=result, now=self._clock()))
 
 
-def _result(connection: sqlite3.Connection, *, key: tuple[str, str, str], now: float) -> ExamResult | None:
-    row = connection.execute(
-        "SELECT passed, score, failures FROM exam_results WHERE (model, server, version) = (?, ?, ?) "
-        "AND sat_at > ? - iif(passed, ?, ?)",
-        (*key, now, PASSED_SECONDS_MAX, FAILED_SECONDS_MAX),
+def _result(connection: Connection, *, key: tuple[str, str, str], now: float) -> ExamResult | None:
+    model, server, version = key
+    row = SQL.result_of(
+        connection,
+        model=model,
+        server=server,
+        version=version,
+        now=now,
+        passed_seconds_max=PASSED_SECONDS_MAX,
+        failed_seconds_max=FAILED_SECONDS_MAX,
     ).fetchone()
     return None if row is None else ExamResult(bool(row[0]), row[1], tuple(json.loads(row[2])))
 
 
-def _put(connection: sqlite3.Connection, *, key: tuple[str, str, str], result: ExamResult, now: float) -> None:
-    connection.execute(
-        "INSERT OR REPLACE INTO exam_results (model, server, version, passed, score, failures, sat_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (*key, result.passed, result.score, json.dumps(result.failures), now),
+def _put(connection: Connection, *, key: tuple[str, str, str], result: ExamResult, now: float) -> None:
+    model, server, version = key
+    SQL.put_result(
+        connection,
+        model=model,
+        server=server,
+        version=version,
+        passed=result.passed,
+        score=result.score,
+        failures=json.dumps(result.failures),
+        now=now,
     )
-    connection.execute(
-        "DELETE FROM exam_results WHERE (model, server, version) IN "
-        "(SELECT model, server, version FROM exam_results ORDER BY sat_at DESC, model LIMIT -1 OFFSET ?)",
-        (RESULTS_MAX,),
-    )
+    SQL.delete_beyond_limit(connection, results_max=RESULTS_MAX)

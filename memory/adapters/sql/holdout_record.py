@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator
 from functools import partial
 
@@ -10,18 +9,16 @@ import msgspec
 
 from memory.adapters.holdout_rules import compared
 from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.turn_texts import to_text
 from memory.model import Receipt
 from memory.model.arms import ComparedTurn
 
+SQL = statements("holdout_record")
+
 PAGE_TURNS = 500
 
 _RECEIPT = msgspec.json.Decoder(Receipt)
-_TURNS = """
-SELECT seq, session_id, said_at, answer, body
-FROM turns JOIN receipts ON receipts.user_id = turns.user_id AND receipts.id = CAST(turns.receipt_id AS TEXT)
-WHERE seq > ? AND said_at >= ? AND turns.receipt_id != x'' ORDER BY seq LIMIT ?
-"""
 
 
 class SqlHoldoutRecord:
@@ -34,13 +31,19 @@ class SqlHoldoutRecord:
         after = 0
         while page := await self._database.read(partial(_page, after=after, since=since)):
             for _, turn in page:
-                yield turn
+                if turn is not None:
+                    yield turn
             after = page[-1][0]
 
 
-def _page(connection: sqlite3.Connection, *, after: int, since: float) -> list[tuple[int, ComparedTurn]]:
-    rows = connection.execute(_TURNS, (after, since, PAGE_TURNS)).fetchall()
-    return [(row[0], _compared(*row[1:])) for row in rows]
+def _page(connection: Connection, *, after: int, since: float) -> list[tuple[int, ComparedTurn | None]]:
+    """None for a turn whose receipt is gone."""
+    rows = SQL.turns_with_receipts(connection, after=after, since=since, page_turns=PAGE_TURNS).fetchall()
+    found: list[tuple[int, ComparedTurn | None]] = []
+    for seq, user_id, session_id, said_at, answer, receipt_id in rows:
+        receipt = SQL.body_of(connection, user_id=user_id, receipt_id=to_text(receipt_id)).fetchone()
+        found.append((seq, None if receipt is None else _compared(session_id, said_at, answer, receipt[0])))
+    return found
 
 
 def _compared(session_id: str, said_at: float, answer: bytes, body: bytes) -> ComparedTurn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from functools import partial
 
@@ -10,7 +9,10 @@ import msgspec
 
 from memory.adapters.retention import CALL_SECONDS, USER_CALLS_MAX
 from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.statements import Connection, statements
 from memory.ports.idempotency import KeyClaim
+
+SQL = statements("idempotency_keys")
 
 
 class SqlIdempotencyKeys:
@@ -30,30 +32,18 @@ class SqlIdempotencyKeys:
         await self._database.write(partial(_erased, user_id=user_id))
 
 
-def _claimed(connection: sqlite3.Connection, *, user_id: str, key: str, fingerprint: bytes, now: float) -> KeyClaim:
-    connection.execute("DELETE FROM idempotency_keys WHERE claimed_at < ?", (now - CALL_SECONDS,))
-    inserted = connection.execute(
-        "INSERT OR IGNORE INTO idempotency_keys (user_id, key, fingerprint, claimed_at) VALUES (?, ?, ?, ?)",
-        (user_id, key, fingerprint, now),
-    )
+def _claimed(connection: Connection, *, user_id: str, key: str, fingerprint: bytes, now: float) -> KeyClaim:
+    SQL.delete_older(connection, now=now - CALL_SECONDS)
+    inserted = SQL.insert_key(connection, user_id=user_id, key=key, fingerprint=fingerprint, now=now)
     if inserted.rowcount == 1:
-        connection.execute(
-            "DELETE FROM idempotency_keys WHERE user_id = ?1 AND position <= ("
-            "SELECT position FROM idempotency_keys WHERE user_id = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)",
-            (user_id, USER_CALLS_MAX),
-        )
-    first, claimed_at, answer = connection.execute(
-        "SELECT fingerprint, claimed_at, answer FROM idempotency_keys WHERE user_id = ? AND key = ?", (user_id, key)
-    ).fetchone()
+        SQL.delete_beyond_limit(connection, user_id=user_id, user_calls_max=USER_CALLS_MAX)
+    first, claimed_at, answer = SQL.call_of_key(connection, user_id=user_id, key=key).fetchone()
     return KeyClaim(first, claimed_at, None if answer is None else tuple(msgspec.json.decode(answer, type=list[str])))
 
 
-def _answered(connection: sqlite3.Connection, *, user_id: str, key: str, answer: Sequence[str]) -> None:
-    connection.execute(
-        "UPDATE idempotency_keys SET answer = ? WHERE user_id = ? AND key = ?",
-        (msgspec.json.encode(list(answer)).decode(), user_id, key),
-    )
+def _answered(connection: Connection, *, user_id: str, key: str, answer: Sequence[str]) -> None:
+    SQL.set_answer(connection, answer=msgspec.json.encode(list(answer)).decode(), user_id=user_id, key=key)
 
 
-def _erased(connection: sqlite3.Connection, *, user_id: str) -> None:
-    connection.execute("DELETE FROM idempotency_keys WHERE user_id = ?", (user_id,))
+def _erased(connection: Connection, *, user_id: str) -> None:
+    SQL.delete_keys(connection, user_id=user_id)

@@ -6,82 +6,68 @@ deleted, or must not be recorded, stays known. Records of other users decide not
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 
+from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.tree_rules import DIGESTS_MAX, LOOKS_MAX, PRUNED_EVERY
 from memory.adapters.turn_texts import to_text
 from memory.model import Scope, SentExchange, Turn
 from memory.model.exchanges import digest_of, folded, is_distinctive, words_of
 
+SQL = statements("known_exchanges")
 
-def remember(connection: sqlite3.Connection, turn: Turn) -> None:
+
+def remember(connection: Connection, turn: Turn) -> None:
     words = words_of(turn.messages)
     if words:
         _insert(connection, turn.scope.user_id, _digest(connection, words), turn_id=turn.id, answer="")
 
 
-def was_recorded(connection: sqlite3.Connection, turn: Turn) -> bool:
+def was_recorded(connection: Connection, turn: Turn) -> bool:
     """Whether this very turn is, or was, in the record of its user."""
     words = words_of(turn.messages)
-    row = connection.execute(
-        "SELECT 1 FROM known_exchanges WHERE words = ? AND user_id = ? AND turn_id = ?",
-        (_digest(connection, words), turn.scope.user_id, turn.id),
+    row = SQL.recorded_turn(
+        connection, digest=_digest(connection, words), user_id=turn.scope.user_id, id=turn.id
     ).fetchone()
     return bool(words) and row is not None
 
 
-def leave_out(connection: sqlite3.Connection, user_id: str, exchange: SentExchange) -> None:
+def leave_out(connection: Connection, user_id: str, exchange: SentExchange) -> None:
     """This user's record must not hold it. Without a key it is recognised by its words alone: only distinctive ones."""
     words = words_of(exchange.said)
     if not words or not (exchange.key or is_distinctive(words)):
         return
     answer = _digest(connection, exchange.answer) if exchange.answer else ""
     digest = _digest(connection, words)
-    found = connection.execute(
-        "SELECT 1 FROM known_exchanges WHERE words = ? AND user_id = ? AND turn_id = '' AND answer = ?",
-        (digest, user_id, answer),
-    ).fetchone()
+    found = SQL.left_out_exchange(connection, digest=digest, user_id=user_id, answer=answer).fetchone()
     if found is None:
         _insert(connection, user_id, digest, turn_id="", answer=answer)
 
 
-def _insert(connection: sqlite3.Connection, user_id: str, digest: str, *, turn_id: str, answer: str) -> None:
-    kept = connection.execute(
-        "INSERT INTO known_exchanges (user_id, words, turn_id, answer) VALUES (?, ?, ?, ?)",
-        (user_id, digest, turn_id, answer),
-    )
-    if (kept.lastrowid or 0) % PRUNED_EVERY == 0:
-        connection.execute(
-            "DELETE FROM known_exchanges WHERE user_id = ?1 AND position <= ("
-            "SELECT position FROM known_exchanges WHERE user_id = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)",
-            (user_id, DIGESTS_MAX),
-        )
+def _insert(connection: Connection, user_id: str, digest: str, *, turn_id: str, answer: str) -> None:
+    kept = SQL.insert_exchange(connection, user_id=user_id, digest=digest, turn_id=turn_id, answer=answer)
+    if kept.fetchone()[0] % PRUNED_EVERY == 0:
+        SQL.delete_beyond_limit(connection, user_id=user_id, digests_max=DIGESTS_MAX)
 
 
-def is_known(connection: sqlite3.Connection, user_id: str, exchange: SentExchange) -> bool:
+def is_known(connection: Connection, user_id: str, exchange: SentExchange) -> bool:
     """Whether it is recorded, was deleted, or must not be recorded."""
     words = words_of(exchange.said)
     digest, is_enough = _digest(connection, words), is_distinctive(words)
-    own = connection.execute(
-        f"{_LOOK} AND known_exchanges.user_id = ?2 LIMIT ?3", (digest, user_id, LOOKS_MAX)
-    ).fetchall()
+    own = SQL.exchanges_of_user(connection, digest=digest, user_id=user_id, looks_max=LOOKS_MAX).fetchall()
     if any(not row[0] and _has_answer(connection, row, exchange.answer) for row in own):
         return True
     matching = sum(is_enough or _has_answer(connection, row, exchange.answer) for row in own)
     return matching >= min(exchange.occurrence, LOOKS_MAX)
 
 
-def without_position(connection: sqlite3.Connection, scope: Scope, exchange: SentExchange) -> str:
+def without_position(connection: Connection, scope: Scope, exchange: SentExchange) -> str:
     """The latest turn of that session with these words that has no position in a conversation; "" if there is none."""
-    row = connection.execute(
-        """
-        SELECT id FROM known_exchanges JOIN turns ON turns.id = known_exchanges.turn_id
-        WHERE words = ?1 AND known_exchanges.user_id = ?2 AND turns.user_id = ?2 AND session_id = ?3
-          AND NOT EXISTS (SELECT 1 FROM turn_branches WHERE turn_branches.turn_id = id)
-        ORDER BY seq DESC LIMIT 1
-        """,
-        (_digest(connection, words_of(exchange.said)), scope.user_id, scope.session_id),
+    row = SQL.turn_without_position(
+        connection,
+        digest=_digest(connection, words_of(exchange.said)),
+        user_id=scope.user_id,
+        session_id=scope.session_id,
     ).fetchone()
     return "" if row is None else str(row[0])
 
@@ -93,7 +79,7 @@ _LOOK = """
 """
 
 
-def _has_answer(connection: sqlite3.Connection, row: Sequence[object], answer: str) -> bool:
+def _has_answer(connection: Connection, row: Sequence[object], answer: str) -> bool:
     """Whether the answer is the same, or not known. `row`: the turn's id, a digest, and the turn's own answer."""
     turn_id, digest, stored = row
     if not turn_id:
@@ -102,11 +88,11 @@ def _has_answer(connection: sqlite3.Connection, row: Sequence[object], answer: s
     return recorded in ("", folded(answer))
 
 
-def _digest(connection: sqlite3.Connection, text: str) -> str:
+def _digest(connection: Connection, text: str) -> str:
     """With the key of this file: nobody compares it with a guess who has not the whole file."""
-    (key,) = connection.execute("SELECT key FROM digest_keys").fetchone()
+    (key,) = SQL.digest_key(connection).fetchone()
     return digest_of(text, key=key)
 
 
-def erase(connection: sqlite3.Connection, user_id: str) -> None:
-    connection.execute("DELETE FROM known_exchanges WHERE user_id = ?", (user_id,))
+def erase(connection: Connection, user_id: str) -> None:
+    SQL.delete_exchanges(connection, user_id=user_id)

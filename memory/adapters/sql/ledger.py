@@ -21,17 +21,20 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import sqlite3
 from collections.abc import AsyncIterator, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from memory.adapters.sql.database import CALL_SECONDS_MAX, SqlDatabase
+from memory.adapters.sql.database import CALL_SECONDS_MAX, Owners, SqlDatabase
 from memory.adapters.sql.erased_users import end_life, first_revision, forget_unknown, lives_ended
+from memory.adapters.sql.profiles import become_stale
+from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.write_barrier import is_closed, note_writer
 from memory.errors import Conflict, Unavailable
 from memory.ports import Clock, LedgerWrite, Revision
+
+SQL = statements("ledger")
 
 LOCK_SECONDS = 30.0  # since the last `renew`, which comes right before each write
 # The time limits of `renew` and of the following write: the renewal 10, a check for foreign ids 5, up to 200 rows 10.
@@ -107,8 +110,10 @@ class SqlUserLedger:
 
     async def _is_acquired(self, user_id: str, token: str) -> bool:
         """Checks with a read first, so that waiting costs no transactions."""
-        lock = await self._database.read(partial(_lock_of, user_id=user_id))
-        if lock is not None and lock.expires_at > self._clock() and not self._database.owners.is_dead(lock.owner):
+        lock, is_held = await self._database.read(
+            partial(_lock_and_holder, user_id=user_id, now=self._clock(), owners=self._database.owners)
+        )
+        if is_held:
             return False
         taking = partial(
             _take,
@@ -176,115 +181,91 @@ class _Lock:
     token: str
     owner: str
     expires_at: float
+    revision: int = 0
 
 
-def holders(connection: sqlite3.Connection) -> set[str]:
+def holders(connection: Connection) -> set[str]:
     """The owners of all locks."""
-    rows = connection.execute("SELECT lock_owner FROM users WHERE lock_token IS NOT NULL").fetchall()
+    rows = SQL.lock_owners(connection).fetchall()
     return {owner for (owner,) in rows}
 
 
-def has_expired(connection: sqlite3.Connection, *, now: float) -> bool:
+def has_expired(connection: Connection, *, now: float) -> bool:
     """Whether any lock has been held for too long."""
-    found = connection.execute(
-        "SELECT 1 FROM users WHERE lock_token IS NOT NULL AND lock_expires_at <= ? LIMIT 1", (now,)
-    ).fetchone()
+    found = SQL.expired_lock(connection, now=now).fetchone()
     return found is not None
 
 
-def repair(connection: sqlite3.Connection, dead_owners: Collection[str], *, now: float) -> None:
+def repair(connection: Connection, dead_owners: Collection[str], *, now: float) -> None:
     """Free the locks of dead owners, and expired ones. What they may have written was announced (`_renew`)."""
-    connection.execute(
-        """
-        UPDATE users SET revision = revision + 1,
-            lock_token = NULL, lock_owner = NULL, lock_expires_at = NULL
-        WHERE lock_token IS NOT NULL
-          AND (lock_expires_at <= ? OR lock_owner IN (SELECT value FROM json_each(?)))
-        """,
-        (now, json.dumps(list(dead_owners))),
-    )
+    freed = SQL.users_of_owners(connection, now=now, dead_owners=json.dumps(list(dead_owners))).fetchall()
+    SQL.free_locks(connection, now=now, dead_owners=json.dumps(list(dead_owners)))
+    for (user_id,) in freed:
+        become_stale(connection, user_id)
 
 
-def _revision(connection: sqlite3.Connection, *, user_id: str) -> Revision:
-    row = connection.execute("SELECT revision FROM users WHERE user_id = ?", (user_id,)).fetchone()
+def _revision(connection: Connection, *, user_id: str) -> Revision:
+    row = SQL.revision_of(connection, user_id=user_id).fetchone()
     return Revision(first_revision(connection, user_id) if row is None else row[0])
 
 
-def _changed_since(connection: sqlite3.Connection, *, user_id: str, number: int) -> frozenset[str] | None:
-    row = connection.execute("SELECT revision, known_since FROM users WHERE user_id = ?", (user_id,)).fetchone()
+def _changed_since(connection: Connection, *, user_id: str, number: int) -> frozenset[str] | None:
+    row = SQL.revision_and_known(connection, user_id=user_id).fetchone()
     revision, known_since = row or (first_revision(connection, user_id),) * 2
     if not known_since <= number <= revision:  # a larger number comes from another database
         return None
-    rows = connection.execute(
-        "SELECT memory_id FROM changes WHERE user_id = ? AND revision > ? AND revision <= ?",
-        (user_id, number, revision),
-    ).fetchall()
+    rows = SQL.changes_between(connection, user_id=user_id, number=number, revision=revision).fetchall()
     return frozenset(memory_id for (memory_id,) in rows)
 
 
-def _lock_of(connection: sqlite3.Connection, *, user_id: str) -> _Lock | None:
-    row = connection.execute(
-        "SELECT lock_token, lock_owner, lock_expires_at FROM users WHERE user_id = ? AND lock_token IS NOT NULL",
-        (user_id,),
-    ).fetchone()
+def _lock_of(connection: Connection, *, user_id: str) -> _Lock | None:
+    row = SQL.lock_of_user(connection, user_id=user_id).fetchone()
     return None if row is None else _Lock(*row)
 
 
-def _take(connection: sqlite3.Connection, *, user_id: str, now: float, stale: _Lock | None, mine: _Lock) -> bool:
+def _lock_and_holder(connection: Connection, *, user_id: str, now: float, owners: Owners) -> tuple[_Lock | None, bool]:
+    """The lock, and whether somebody holds it who lives and has time."""
+    lock = _lock_of(connection, user_id=user_id)
+    return lock, lock is not None and lock.expires_at > now and not owners.is_dead(connection, lock.owner)
+
+
+def _take(connection: Connection, *, user_id: str, now: float, stale: _Lock | None, mine: _Lock) -> bool:
     """Take the lock if it is free, or still the `stale` one that was read; otherwise False."""
     lock = _lock_of(connection, user_id=user_id)
     if is_closed(connection, now=now) or (lock is not None and (stale is None or lock.token != stale.token)):
         return False
-    connection.execute(
-        "INSERT OR IGNORE INTO users VALUES (?1, ?2, ?2, NULL, NULL, NULL)",
-        (user_id, first_revision(connection, user_id)),
-    )
+    SQL.insert_user(connection, user_id=user_id, revision=first_revision(connection, user_id))
     if lock is not None:  # from one odd number to the next: readers saw no settled state in between
-        connection.execute("UPDATE users SET revision = revision + 1 WHERE user_id = ?", (user_id,))
-    connection.execute(
-        """
-        UPDATE users SET revision = revision + 1, lock_token = ?, lock_owner = ?, lock_expires_at = ?
-        WHERE user_id = ?
-        """,
-        (mine.token, mine.owner, mine.expires_at, user_id),
-    )
+        SQL.pass_revision(connection, user_id=user_id)
+    SQL.take_lock(connection, token=mine.token, owner=mine.owner, expires_at=mine.expires_at, user_id=user_id)
     note_writer(connection, user_id)
     return True
 
 
-def _renew(connection: sqlite3.Connection, *, user_id: str, token: str, until: float, touched: Collection[str]) -> bool:
+def _renew(connection: Connection, *, user_id: str, token: str, until: float, touched: Collection[str]) -> bool:
     """False if it was taken or repaired meanwhile; an expired one that nobody took is renewed.
 
     `touched` is announced: recorded under the revision that will be the next even one, also if the holder dies.
     """
-    renewed = connection.execute(
-        "UPDATE users SET lock_expires_at = ? WHERE user_id = ? AND lock_token = ?", (until, user_id, token)
-    )
+    renewed = SQL.renew_lock(connection, until=until, user_id=user_id, token=token)
     if renewed.rowcount == 1 and touched:
         _note_changes(connection, user_id, touched, ahead=1)
     return renewed.rowcount == 1
 
 
-def _let_go(connection: sqlite3.Connection, *, user_id: str, token: str, touched: Collection[str] | None) -> bool:
+def _let_go(connection: Connection, *, user_id: str, token: str, touched: Collection[str] | None) -> bool:
     """Make the revision even and record the changes. False if the lock was lost: all readers then load everything.
 
     `touched`: what was not announced; None if nothing was touched, so that the revision is again what it was.
     """
     lock = _lock_of(connection, user_id=user_id)
     if lock is None or lock.token != token:
-        connection.execute(
-            "UPDATE users SET revision = revision + 2, known_since = revision + 2 + revision % 2 WHERE user_id = ?",
-            (user_id,),
-        )
+        SQL.pass_lost_lock(connection, user_id=user_id)
+        become_stale(connection, user_id)
         return False
-    connection.execute(
-        """
-        UPDATE users SET revision = iif(? OR known_since >= revision, revision + 1, revision - 1),
-            lock_token = NULL, lock_owner = NULL, lock_expires_at = NULL
-        WHERE user_id = ?
-        """,
-        (touched is not None, user_id),
-    )
+    (revision,) = SQL.release_lock(connection, is_touched=touched is not None, user_id=user_id).fetchone()
+    if revision > lock.revision:
+        become_stale(connection, user_id)
     if touched is None:
         forget_unknown(connection, user_id)
         return True
@@ -292,39 +273,26 @@ def _let_go(connection: sqlite3.Connection, *, user_id: str, token: str, touched
     return True
 
 
-def _take_back(connection: sqlite3.Connection, *, user_id: str, token: str) -> None:
+def _take_back(connection: Connection, *, user_id: str, token: str) -> None:
     """Undo a `_take` whose caller left before it got the result. Nothing was written under it."""
     lock = _lock_of(connection, user_id=user_id)
     if lock is not None and lock.token == token:
         _let_go(connection, user_id=user_id, token=token, touched=None)
 
 
-def _note_changes(connection: sqlite3.Connection, user_id: str, touched: Collection[str], *, ahead: int = 0) -> None:
+def _note_changes(connection: Connection, user_id: str, touched: Collection[str], *, ahead: int = 0) -> None:
     """Record the changes under the user's revision, or one `ahead`; the oldest rows are deleted beyond the limit."""
-    connection.execute(
-        """
-        INSERT INTO changes SELECT users.user_id, users.revision + ?, value FROM users, json_each(?)
-        WHERE users.user_id = ?
-        """,
-        (ahead, json.dumps(sorted(touched)), user_id),
-    )
-    surplus = connection.execute(
-        "SELECT revision FROM changes WHERE user_id = ? ORDER BY revision DESC LIMIT 1 OFFSET ?", (user_id, CHANGES_MAX)
-    ).fetchone()
+    SQL.insert_changes(connection, ahead=ahead, touched=json.dumps(sorted(touched)), user_id=user_id)
+    surplus = SQL.revision_beyond_limit(connection, user_id=user_id, changes_max=CHANGES_MAX).fetchone()
     if surplus is not None:
-        connection.execute("DELETE FROM changes WHERE user_id = ? AND revision <= ?", (user_id, surplus[0]))
-        connection.execute("UPDATE users SET known_since = max(known_since, ?) WHERE user_id = ?", (*surplus, user_id))
+        SQL.delete_changes(connection, user_id=user_id, revision=surplus[0])
+        SQL.raise_known_since(connection, revision=surplus[0], user_id=user_id)
 
 
-def _forgotten(connection: sqlite3.Connection, *, user_id: str, memory_ids: Collection[str]) -> frozenset[str]:
-    rows = connection.execute(
-        "SELECT memory_id FROM forgotten WHERE user_id = ? AND memory_id IN (SELECT value FROM json_each(?))",
-        (user_id, json.dumps(list(memory_ids))),
-    ).fetchall()
+def _forgotten(connection: Connection, *, user_id: str, memory_ids: Collection[str]) -> frozenset[str]:
+    rows = SQL.forgotten_among(connection, user_id=user_id, memory_ids=json.dumps(list(memory_ids))).fetchall()
     return frozenset(memory_id for (memory_id,) in rows)
 
 
-def _forget(connection: sqlite3.Connection, *, user_id: str, memory_ids: Collection[str]) -> None:
-    connection.execute(
-        "INSERT OR IGNORE INTO forgotten SELECT ?, value FROM json_each(?)", (user_id, json.dumps(list(memory_ids)))
-    )
+def _forget(connection: Connection, *, user_id: str, memory_ids: Collection[str]) -> None:
+    SQL.insert_forgotten(connection, user_id=user_id, memory_ids=json.dumps(list(memory_ids)))

@@ -14,13 +14,14 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from memory.adapters.sql.statements import Connection
 from memory.errors import Unavailable
 
 SETUP_WAIT_SECONDS = 5.0  # preparing a database takes milliseconds; whoever needs longer hangs
 SETUP_POLL_SECONDS = 0.01
 
 
-class Owners:
+class LockedOwners:
     """The folder of lock files. One instance is one owner, even within one process.
 
     Names are never reused, so that a dead owner stays dead. `introduction`: what others may read of it while it lives.
@@ -51,10 +52,13 @@ class Owners:
         (self.folder / self.name).unlink(missing_ok=True)
         os.close(self._lock)
 
-    def is_dead(self, owner: str) -> bool:
+    def is_dead(self, connection: Connection, owner: str) -> bool:
         """Whether that owner is dead; we ourselves never are. Owners without a file are: the folder may have been
         lost.
         """
+        return self._is_dead(owner)
+
+    def _is_dead(self, owner: str) -> bool:
         if owner == self.name:
             return False
         try:
@@ -66,10 +70,10 @@ class Owners:
         finally:
             os.close(lock)
 
-    def find_dead(self, suspects: Collection[str]) -> list[str]:
+    def find_dead(self, connection: Connection, suspects: Collection[str]) -> list[str]:
         """The dead among `suspects` and among all owners with a file."""
         files = {entry.name for entry in os.scandir(self.folder) if not entry.name.startswith(".")}
-        return [owner for owner in sorted(files.union(suspects)) if self.is_dead(owner)]
+        return [owner for owner in sorted(files.union(suspects)) if self._is_dead(owner)]
 
     def introductions(self) -> list[str]:
         """Of the other living owners; "" for one that says nothing."""
@@ -77,7 +81,7 @@ class Owners:
         for entry in sorted(self.folder.glob("[!.]*")):
             with suppress(FileNotFoundError):  # it left meanwhile
                 text = entry.read_text(encoding="utf-8", errors="replace")
-                if entry.name != self.name and not self.is_dead(entry.name):
+                if entry.name != self.name and not self._is_dead(entry.name):
                     found.append(text)
         return found
 
@@ -89,12 +93,12 @@ class Owners:
 
 def living(folder: Path) -> int:
     """The number of living owners, in this process or another; 0 without a folder."""
-    owners = Owners(folder)
+    owners = LockedOwners(folder)
     try:
         files = [entry.name for entry in os.scandir(folder) if not entry.name.startswith(".")]
     except FileNotFoundError:
         return 0
-    return sum(not owners.is_dead(owner) for owner in files)
+    return sum(not owners._is_dead(owner) for owner in files)
 
 
 @contextmanager

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
 from functools import partial
 
 from memory.adapters.model_traits import LESSON_SECONDS_MAX, MODELS_MAX, RememberedPlacements, is_lesson, named
 from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.statements import Connection, statements
 from memory.model import Placement
 from memory.ports import Clock
+
+SQL = statements("model_capabilities")
 
 
 class SqlModelCapabilities:
@@ -33,24 +35,15 @@ class SqlModelCapabilities:
         self._remembered.put(name, await self._database.write(learning), now=now)
 
 
-def _placement(connection: sqlite3.Connection, *, model: str, after: float) -> Placement | None:
-    row = connection.execute(
-        "SELECT placement FROM model_traits WHERE model = ? AND learnt_at > ?", (model, after)
-    ).fetchone()
+def _placement(connection: Connection, *, model: str, after: float) -> Placement | None:
+    row = SQL.placement_of(connection, model=model, after=after).fetchone()
     return None if row is None else Placement(row[0])
 
 
-def _learnt(connection: sqlite3.Connection, *, model: str, placement: Placement, now: float) -> Placement:
+def _learnt(connection: Connection, *, model: str, placement: Placement, now: float) -> Placement:
     known = _placement(connection, model=model, after=now - LESSON_SECONDS_MAX)
     if known is not None and not is_lesson(known, placement):
         return known
-    connection.execute(
-        "INSERT OR REPLACE INTO model_traits (model, placement, learnt_at) VALUES (?, ?, ?)",
-        (model, placement.value, now),
-    )
-    connection.execute(
-        "DELETE FROM model_traits WHERE model IN "
-        "(SELECT model FROM model_traits ORDER BY learnt_at DESC, model LIMIT -1 OFFSET ?)",
-        (MODELS_MAX,),
-    )
+    SQL.put_placement(connection, model=model, placement=placement.value, now=now)
+    SQL.delete_beyond_limit(connection, models_max=MODELS_MAX)
     return placement

@@ -11,7 +11,6 @@ never an answer.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,7 +26,10 @@ from memory.adapters.retention import (
 )
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
+from memory.adapters.sql.statements import Connection, statements
 from memory.model import PastNote
+
+SQL = statements("notes")
 
 KEYS_AT_A_GLANCE = 20  # looked up in 0.1 ms
 
@@ -77,27 +79,27 @@ class SqlNoteBook:
     async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
         await self._database.write(partial(_dropped, user_id=user_id, memory_ids=memory_ids, now=now))
 
-    def _kept(self, connection: sqlite3.Connection, *, user_id: str, key: str, note: PastNote, made_at: float) -> None:
+    def _kept(self, connection: Connection, *, user_id: str, key: str, note: PastNote, made_at: float) -> None:
         memory_ids = _json(note.memory_ids)
         size = len(note.text.encode(errors="replace")) + len(memory_ids)
         if size > NOTE_BYTES_MAX or _was_dropped(connection, user_id, memory_ids, made_at):
             return
-        connection.execute("DELETE FROM notes WHERE user_id = ? AND key = ?", (user_id, key))
-        position, user_position = connection.execute(
-            "SELECT (SELECT max(position) FROM notes), (SELECT max(user_position) FROM notes WHERE user_id = ?)",
-            (user_id,),
-        ).fetchone()
+        SQL.delete_note(connection, user_id=user_id, key=key)
+        position, user_position = SQL.last_positions(connection, user_id=user_id).fetchone()
         position, user_position = (position or 0) + size, (user_position or 0) + size
-        connection.execute(
-            "INSERT INTO notes (position, user_id, user_position, key, text, memory_ids, made_at, tokens) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (position, user_id, user_position, key, note.text, memory_ids, made_at, note.tokens),
+        SQL.insert_note(
+            connection,
+            position=position,
+            user_id=user_id,
+            user_position=user_position,
+            key=key,
+            text=note.text,
+            memory_ids=memory_ids,
+            made_at=made_at,
+            tokens=note.tokens,
         )
-        connection.execute("DELETE FROM notes WHERE position <= ?", (position - self._limits.total_bytes_max,))
-        connection.execute(
-            "DELETE FROM notes WHERE user_id = ? AND user_position <= ?",
-            (user_id, user_position - self._limits.user_bytes_max),
-        )
+        SQL.delete_up_to(connection, position=position - self._limits.total_bytes_max)
+        SQL.delete_of_user_up_to(connection, user_id=user_id, user_position=user_position - self._limits.user_bytes_max)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,13 +111,9 @@ class _UnwrittenNote:
 
 
 def _found(
-    connection: sqlite3.Connection, *, user_id: str, keys: Sequence[str], coming: Mapping[str, _UnwrittenNote]
+    connection: Connection, *, user_id: str, keys: Sequence[str], coming: Mapping[str, _UnwrittenNote]
 ) -> dict[str, PastNote]:
-    rows = connection.execute(
-        "SELECT key, text, memory_ids, tokens, made_at FROM notes "
-        "WHERE user_id = ?1 AND key IN (SELECT value FROM json_each(?2))",
-        (user_id, _json(keys)),
-    )
+    rows = SQL.notes_by_key(connection, user_id=user_id, keys=_json(keys))
     found = {key: PastNote(text, _IDS.decode(ids), tokens, made_at) for key, text, ids, tokens, made_at in rows}
     for key, one in coming.items():  # replaces an older one, unless it will be refused
         if not _was_dropped(connection, user_id, _json(one.note.memory_ids), one.made_at):
@@ -123,30 +121,21 @@ def _found(
     return found
 
 
-def _was_dropped(connection: sqlite3.Connection, user_id: str, memory_ids: str, made_at: float) -> bool:
-    found = connection.execute(
-        "SELECT 1 FROM notes_dropped WHERE user_id = ?1 AND dropped_at >= ?3 "
-        "AND (memory_id = ?4 OR memory_id IN (SELECT value FROM json_each(?2))) LIMIT 1",
-        (user_id, memory_ids, made_at, _EVERY_MEMORY),
+def _was_dropped(connection: Connection, user_id: str, memory_ids: str, made_at: float) -> bool:
+    found = SQL.dropped_since(
+        connection, user_id=user_id, memory_ids=memory_ids, made_at=made_at, every_memory=_EVERY_MEMORY
     ).fetchone()
     return found is not None or was_erased_since(connection, user_id, made_at)
 
 
-def _dropped(connection: sqlite3.Connection, *, user_id: str, memory_ids: Collection[str], now: float) -> None:
+def _dropped(connection: Connection, *, user_id: str, memory_ids: Collection[str], now: float) -> None:
     dropped = _json(list(memory_ids) or [_EVERY_MEMORY])
-    connection.execute("DELETE FROM notes_dropped WHERE dropped_at < ?", (now - NOTE_DROP_SECONDS,))
-    connection.execute(
-        "INSERT OR REPLACE INTO notes_dropped (user_id, memory_id, dropped_at) SELECT ?, value, ? FROM json_each(?)",
-        (user_id, now, dropped),
-    )
+    SQL.forget_drops(connection, now=now - NOTE_DROP_SECONDS)
+    SQL.note_drops(connection, user_id=user_id, now=now, dropped=dropped)
     if not memory_ids:
-        connection.execute("DELETE FROM notes WHERE user_id = ?", (user_id,))
+        SQL.delete_notes(connection, user_id=user_id)
         return
-    connection.execute(
-        "DELETE FROM notes WHERE user_id = ?1 AND EXISTS "
-        "(SELECT 1 FROM json_each(notes.memory_ids) WHERE value IN (SELECT value FROM json_each(?2)))",
-        (user_id, dropped),
-    )
+    SQL.delete_with_memories(connection, user_id=user_id, dropped=dropped)
 
 
 def _json(values: Sequence[str]) -> str:

@@ -5,11 +5,13 @@ Read by key on the event loop: a thread switch takes longer, and a copy in each 
 
 from __future__ import annotations
 
-import sqlite3
 from functools import partial
 
 from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.user_digests import user_hash
+
+SQL = statements("opt_outs")
 
 
 class SqlOptOuts:
@@ -31,21 +33,21 @@ class SqlOptOuts:
         return await self._database.read(_count)
 
 
-def _since(connection: sqlite3.Connection, *, user: str) -> float | None:
-    row = connection.execute("SELECT opted_out_at FROM opted_out_users WHERE user_hash = ?", (user,)).fetchone()
+def _since(connection: Connection, *, user: str) -> float | None:
+    row = SQL.opted_out_at(connection, user=user).fetchone()
     return None if row is None else float(row[0])
 
 
-def _set(connection: sqlite3.Connection, *, user: str, at: float) -> float:
-    connection.execute("INSERT OR IGNORE INTO opted_out_users (user_hash, opted_out_at) VALUES (?, ?)", (user, at))
+def _set(connection: Connection, *, user: str, at: float) -> float:
+    SQL.insert_opt_out(connection, user=user, at=at)
     since = _since(connection, user=user)
     assert since is not None
     return since
 
 
-def _clear(connection: sqlite3.Connection, *, user: str) -> None:
-    connection.execute("DELETE FROM opted_out_users WHERE user_hash = ?", (user,))
+def _clear(connection: Connection, *, user: str) -> None:
+    SQL.delete_opt_out(connection, user=user)
 
 
-def _count(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT count(*) FROM opted_out_users").fetchone()[0])
+def _count(connection: Connection) -> int:
+    return int(SQL.count_opt_outs(connection).fetchone()[0])

@@ -7,7 +7,6 @@ who is out of date when that is switched on again. Pinned lines and lines from m
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,10 @@ import msgspec
 
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import first_revision
+from memory.adapters.sql.statements import Connection, statements
 from memory.model import Profile, ProfileLine, ProfileProse
+
+SQL = statements("profiles")
 
 # A write that has not ended yet makes nobody stale. Shared projects, whose owner ids begin with a space, have none.
 _STALE_USERS = (
@@ -85,42 +87,31 @@ class _OwnSettings:
     is_enabled: bool | None
 
 
-def _found(connection: sqlite3.Connection, *, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
-    rows = connection.execute(
-        "SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose FROM profiles "
-        "WHERE user_id = ?1 AND project_id IN (SELECT value FROM json_each(?2))",
-        (user_id, msgspec.json.encode(list(project_ids)).decode()),
+def _found(connection: Connection, *, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
+    rows = SQL.profiles_of_projects(
+        connection, user_id=user_id, project_ids=msgspec.json.encode(list(project_ids)).decode()
     )
     return {row[0]: _profile(user_id, row) for row in rows}
 
 
-def _all_of(connection: sqlite3.Connection, user_id: str) -> dict[str, Profile]:
-    rows = connection.execute(
-        "SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose FROM profiles WHERE user_id = ?",
-        (user_id,),
-    )
+def _all_of(connection: Connection, user_id: str) -> dict[str, Profile]:
+    rows = SQL.profiles_of_user(connection, user_id=user_id)
     return {row[0]: _profile(user_id, row) for row in rows.fetchall()}
 
 
-def _unwritten(connection: sqlite3.Connection, *, settled_before: float, limit: int) -> list[Profile]:
-    rows = connection.execute(
-        "SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose, user_id FROM profiles "
-        "WHERE prose IS NULL AND updated_at <= ? AND is_enabled = 1 AND lines != ? ORDER BY updated_at DESC LIMIT ?",
-        (settled_before, _NO_LINES, limit),
-    )
+def _unwritten(connection: Connection, *, settled_before: float, limit: int) -> list[Profile]:
+    rows = SQL.profiles_without_prose(connection, settled_before=settled_before, no_lines=_NO_LINES, limit=limit)
     return [_profile(row[-1], row[:-1]) for row in rows]
 
 
-def _put_prose(connection: sqlite3.Connection, *, before: Profile, prose: ProfileProse | None) -> bool:
-    changed = connection.execute(
-        "UPDATE profiles SET prose = ?, version = version + ? WHERE user_id = ? AND project_id = ? AND lines = ?",
-        (
-            msgspec.json.encode(prose),
-            prose is not None,
-            before.user_id,
-            before.project_id,
-            msgspec.json.encode(before.lines),
-        ),
+def _put_prose(connection: Connection, *, before: Profile, prose: ProfileProse | None) -> bool:
+    changed = SQL.set_prose(
+        connection,
+        prose=msgspec.json.encode(prose),
+        added=int(prose is not None),
+        user_id=before.user_id,
+        project_id=before.project_id,
+        lines=msgspec.json.encode(before.lines),
     )
     return changed.rowcount == 1
 
@@ -145,14 +136,14 @@ def _profile(user_id: str, row: Sequence[object]) -> Profile:
 
 
 def _put(
-    connection: sqlite3.Connection,
+    connection: Connection,
     *,
     user_id: str,
     lines: Mapping[str, Sequence[ProfileLine]],
     revision: int,
     now: float,
 ) -> bool:
-    row = connection.execute("SELECT revision FROM users WHERE user_id = ?", (user_id,)).fetchone()
+    row = SQL.revision_of(connection, user_id=user_id).fetchone()
     if (first_revision(connection, user_id) if row is None else row[0]) != revision:
         return False
     stored = _all_of(connection, user_id)
@@ -163,57 +154,56 @@ def _put(
     return True
 
 
-def _set_own(connection: sqlite3.Connection, *, user_id: str, project_id: str, own: _OwnSettings, now: float) -> None:
+def _set_own(connection: Connection, *, user_id: str, project_id: str, own: _OwnSettings, now: float) -> None:
     before = _all_of(connection, user_id).get(project_id, Profile(user_id, project_id))
     pinned = before.pinned if own.pinned is None else tuple(own.pinned)
     _store(connection, before, pinned=pinned, lines=before.lines, now=now, is_enabled=own.is_enabled)
 
 
-def _drop(connection: sqlite3.Connection, *, user_id: str, memory_ids: frozenset[str], now: float) -> None:
+def _drop(connection: Connection, *, user_id: str, memory_ids: frozenset[str], now: float) -> None:
     for before in _all_of(connection, user_id).values():
         left = tuple(line for line in before.lines if line.memory_id not in memory_ids)
         _store(connection, before, pinned=before.pinned, lines=left, now=now)
 
 
-def _erase(connection: sqlite3.Connection, *, user_id: str, project_id: str) -> None:
-    connection.execute(
-        "DELETE FROM profiles WHERE user_id = ?1 AND (?2 = '' OR project_id = ?2)", (user_id, project_id)
-    )
+def _erase(connection: Connection, *, user_id: str, project_id: str) -> None:
+    SQL.delete_profiles(connection, user_id=user_id, project_id=project_id)
     if not project_id:
         _set_built(connection, user_id)
 
 
-def _stale(connection: sqlite3.Connection, *, limit: int) -> list[str]:
-    rows = connection.execute("SELECT user_id FROM stale_profiles ORDER BY position LIMIT ?", (limit,))
+def _stale(connection: Connection, *, limit: int) -> list[str]:
+    rows = SQL.stale_users(connection, limit=limit)
     return [user_id for (user_id,) in rows]
 
 
-def _is_stale(connection: sqlite3.Connection, *, user_id: str) -> bool:
-    return connection.execute(f"{_STALE_USERS} AND users.user_id = ?", (user_id,)).fetchone() is not None
+def _is_stale(connection: Connection, *, user_id: str) -> bool:
+    return SQL.stale_user(connection, user_id=user_id).fetchone() is not None
 
 
-def _set_built(connection: sqlite3.Connection, user_id: str) -> None:
+def _set_built(connection: Connection, user_id: str) -> None:
     """The profiles are as the last settled revision says."""
-    connection.execute("DELETE FROM stale_profiles WHERE user_id = ?", (user_id,))
-    connection.execute(
-        "INSERT OR REPLACE INTO profiles_built (user_id, revision) "
-        "SELECT user_id, revision - revision % 2 FROM users WHERE user_id = ?",
-        (user_id,),
-    )
+    SQL.no_longer_stale(connection, user_id=user_id)
+    SQL.put_built(connection, user_id=user_id)
 
 
-def _follow(connection: sqlite3.Connection, *, is_enabled: bool) -> None:
-    is_off = connection.execute("SELECT 1 FROM profiles_switched_off").fetchone() is not None
+def become_stale(connection: Connection, user_id: str) -> None:
+    """The revision of the user's memories has passed to a settled one: their profiles have to be built."""
+    SQL.queue_user(connection, user_id=user_id)
+
+
+def _follow(connection: Connection, *, is_enabled: bool) -> None:
+    is_off = SQL.switched_off(connection).fetchone() is not None
     if is_enabled and is_off:
-        connection.execute("DELETE FROM profiles_switched_off")
-        connection.execute(f"INSERT OR IGNORE INTO stale_profiles (user_id) {_STALE_USERS}")
+        SQL.switch_on(connection)
+        SQL.queue_stale_users(connection)
     elif not is_enabled:
-        connection.execute("INSERT OR IGNORE INTO profiles_switched_off (is_off) VALUES (1)")
-        connection.execute("DELETE FROM stale_profiles")
+        SQL.switch_off(connection)
+        SQL.empty_queue(connection)
 
 
 def _store(
-    connection: sqlite3.Connection,
+    connection: Connection,
     before: Profile,
     *,
     pinned: tuple[ProfileLine, ...],
@@ -226,17 +216,13 @@ def _store(
     if (pinned, lines, enabled) == (before.pinned, before.lines, before.is_enabled):
         return
     is_changed = (pinned, lines) != (before.pinned, before.lines)
-    connection.execute(
-        "INSERT INTO profiles (user_id, project_id, version, pinned, lines, is_enabled, updated_at) "
-        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (user_id, project_id) DO UPDATE SET version = ?3, "
-        "pinned = ?4, prose = iif(lines = ?5, prose, NULL), lines = ?5, is_enabled = ?6, updated_at = ?7",
-        (
-            before.user_id,
-            before.project_id,
-            before.version + is_changed,
-            msgspec.json.encode(pinned),
-            msgspec.json.encode(lines),
-            enabled,
-            now,
-        ),
+    SQL.put_profile(
+        connection,
+        user_id=before.user_id,
+        project_id=before.project_id,
+        version=before.version + is_changed,
+        pinned=msgspec.json.encode(pinned),
+        lines=msgspec.json.encode(lines),
+        enabled=enabled,
+        now=now,
     )

@@ -6,38 +6,39 @@ Rows are decoded one after another until a page is full: what a note held stands
 from __future__ import annotations
 
 import itertools
-import sqlite3
 from collections.abc import Callable
 
 import msgspec
 
 from memory.adapters.receipt_rules import held
+from memory.adapters.sql.statements import Connection, Rows, statements
 from memory.model import Receipt
 from memory.ports import ReceiptPage
+
+SQL = statements("receipt_pages")
 
 _RECEIPT = msgspec.json.Decoder(Receipt)
 
 
 def user_page(
-    connection: sqlite3.Connection, *, user_id: str, memory_id: str, limit: int, before: int, expired: float
+    connection: Connection, *, user_id: str, memory_id: str, limit: int, before: int, expired: float
 ) -> ReceiptPage:
-    rows = connection.execute(
-        "SELECT ordinal, body FROM receipts WHERE user_id = ?1 AND ordinal < ?2 AND body <> '' AND kept_at > ?3 "
-        "AND instr(body, ?4) > 0 ORDER BY ordinal DESC",
-        (user_id, before, expired, msgspec.json.encode(memory_id) if memory_id else b"{"),
+    rows = SQL.receipts_of_user(
+        connection,
+        user_id=user_id,
+        before=before,
+        expired=expired,
+        memory_id=msgspec.json.encode(memory_id) if memory_id else b"{",
     )
     return _page(rows, limit, lambda receipt: not memory_id or held(receipt, memory_id))
 
 
-def page_of_all(connection: sqlite3.Connection, *, limit: int, before: int, expired: float) -> ReceiptPage:
-    rows = connection.execute(
-        "SELECT position, body FROM receipts WHERE position < ? AND body <> '' AND kept_at > ? ORDER BY position DESC",
-        (before, expired),
-    )
+def page_of_all(connection: Connection, *, limit: int, before: int, expired: float) -> ReceiptPage:
+    rows = SQL.receipts_of_all(connection, before=before, expired=expired)
     return _page(rows, limit, lambda _: True)
 
 
-def _page(rows: sqlite3.Cursor, limit: int, is_wanted: Callable[[Receipt], bool]) -> ReceiptPage:
+def _page(rows: Rows, limit: int, is_wanted: Callable[[Receipt], bool]) -> ReceiptPage:
     decoded = ((number, _RECEIPT.decode(body)) for number, body in rows)
     found = list(itertools.islice(((number, one) for number, one in decoded if is_wanted(one)), limit + 1))
     shown = found[:limit]

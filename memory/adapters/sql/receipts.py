@@ -7,7 +7,6 @@ are not stored after it. Written in the background after the request; failures a
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -20,8 +19,11 @@ from memory.adapters.retention import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
 from memory.adapters.sql import receipt_pages
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
+from memory.adapters.sql.statements import Connection, statements
 from memory.model import Receipt
 from memory.ports import Clock, ReceiptPage
+
+SQL = statements("receipts")
 
 NO_ID = ""  # not an id: marks when a user's receipts were erased
 EXPIRED_AT_ONCE = 100  # deleted with one write, so that no writer waits for a backlog
@@ -76,66 +78,52 @@ class SqlReceipts:
         else:
             await self._database.write(partial(_erased, user_id=user_id, now=self._clock()))
 
-    def _kept(self, connection: sqlite3.Connection, *, receipt: Receipt, expired: float) -> None:
-        erased_later = "SELECT 1 FROM receipts WHERE user_id = ? AND id IN (?, ?) AND kept_at > ?"
-        marks = (NO_ID, project_mark(receipt.project_id) if receipt.project_id else NO_ID)
-        is_erased = connection.execute(erased_later, (receipt.user_id, *marks, receipt.at)).fetchone()
+    def _kept(self, connection: Connection, *, receipt: Receipt, expired: float) -> None:
+        project = project_mark(receipt.project_id) if receipt.project_id else NO_ID
+        is_erased = SQL.erased_later(
+            connection, user_id=receipt.user_id, mark=NO_ID, project_mark=project, at=receipt.at
+        ).fetchone()
         if is_erased or was_erased_since(connection, receipt.user_id, receipt.at):
             return
         body = msgspec.json.encode(without_secrets(receipt, self._redact))
-        position, ordinal = connection.execute(
-            "SELECT (SELECT max(position) FROM receipts), (SELECT max(ordinal) FROM receipts WHERE user_id = ?)",
-            (receipt.user_id,),
-        ).fetchone()
+        position, ordinal = SQL.last_positions(connection, user_id=receipt.user_id).fetchone()
         position, ordinal = (position or 0) + len(body), (ordinal or 0) + 1
-        connection.execute(
-            "INSERT OR IGNORE INTO receipts (position, user_id, ordinal, id, kept_at, body) VALUES (?, ?, ?, ?, ?, ?)",
-            (position, receipt.user_id, ordinal, receipt.id, receipt.at, body),
+        SQL.insert_receipt(
+            connection,
+            position=position,
+            user_id=receipt.user_id,
+            ordinal=ordinal,
+            id=receipt.id,
+            at=receipt.at,
+            body=body,
         )
-        connection.execute("DELETE FROM receipts WHERE position <= ?", (position - self._limits.total_bytes_max,))
-        connection.execute(
-            "DELETE FROM receipts WHERE user_id = ? AND ordinal <= ? AND body <> ''",  # marks of erased projects stay
-            (receipt.user_id, ordinal - self._limits.user_receipts_max),
-        )
-        connection.execute(
-            "DELETE FROM receipts WHERE position IN (SELECT position FROM receipts WHERE kept_at <= ? LIMIT ?)",
-            (expired, EXPIRED_AT_ONCE),
-        )
+        SQL.delete_up_to(connection, position=position - self._limits.total_bytes_max)
+        SQL.delete_of_user_up_to(connection, user_id=receipt.user_id, ordinal=ordinal - self._limits.user_receipts_max)
+        SQL.delete_expired(connection, expired=expired, expired_at_once=EXPIRED_AT_ONCE)
 
 
-def _got(connection: sqlite3.Connection, *, user_id: str, receipt_id: str, expired: float) -> Receipt | None:
-    row = connection.execute(
-        "SELECT body FROM receipts WHERE user_id = ? AND id = ? AND kept_at > ?", (user_id, receipt_id, expired)
-    ).fetchone()
+def _got(connection: Connection, *, user_id: str, receipt_id: str, expired: float) -> Receipt | None:
+    row = SQL.unexpired_body(connection, user_id=user_id, receipt_id=receipt_id, expired=expired).fetchone()
     return None if row is None else _RECEIPT.decode(row[0])
 
 
-def _amended(connection: sqlite3.Connection, *, user_id: str, receipt_id: str, outcome: Mapping[str, Any]) -> None:
+def _amended(connection: Connection, *, user_id: str, receipt_id: str, outcome: Mapping[str, Any]) -> None:
     """The additional bytes are not counted: a receipt is amended once, with a bounded list of ids."""
-    row = connection.execute("SELECT body FROM receipts WHERE user_id = ? AND id = ?", (user_id, receipt_id)).fetchone()
+    row = SQL.body_of(connection, user_id=user_id, receipt_id=receipt_id).fetchone()
     if row is not None:
         body = msgspec.json.encode(replace(_RECEIPT.decode(row[0]), outcome=outcome))
-        connection.execute("UPDATE receipts SET body = ? WHERE user_id = ? AND id = ?", (body, user_id, receipt_id))
+        SQL.set_body(connection, body=body, user_id=user_id, receipt_id=receipt_id)
 
 
-def _erased(connection: sqlite3.Connection, *, user_id: str, now: float) -> None:
-    connection.execute("DELETE FROM receipts WHERE user_id = ?", (user_id,))
-    connection.execute(
-        "INSERT INTO receipts (position, user_id, ordinal, id, kept_at, body) "
-        "SELECT coalesce(max(position), 0) + 1, ?, 0, ?, ?, '' FROM receipts",
-        (user_id, NO_ID, now),
-    )
+def _erased(connection: Connection, *, user_id: str, now: float) -> None:
+    SQL.delete_receipts(connection, user_id=user_id)
+    SQL.insert_mark(connection, user_id=user_id, no_id=NO_ID, now=now)
 
 
-def _project_erased(connection: sqlite3.Connection, *, user_id: str, project_id: str, now: float) -> None:
-    rows = connection.execute("SELECT position, body FROM receipts WHERE user_id = ? AND body <> ''", (user_id,))
+def _project_erased(connection: Connection, *, user_id: str, project_id: str, now: float) -> None:
+    rows = SQL.bodies_of_user(connection, user_id=user_id)
     of_project = [position for position, body in rows if _RECEIPT.decode(body).project_id == project_id]
-    connection.executemany("DELETE FROM receipts WHERE position = ?", [(one,) for one in of_project])
+    SQL.delete_at.many(connection, [{"one": one} for one in of_project])
     mark = project_mark(project_id)
-    connection.execute("DELETE FROM receipts WHERE user_id = ? AND id = ?", (user_id, mark))
-    connection.execute(
-        "INSERT INTO receipts (position, user_id, ordinal, id, kept_at, body) "
-        "SELECT (SELECT coalesce(max(position), 0) + 1 FROM receipts), ?1, "
-        "min(0, coalesce(min(ordinal), 0)) - 1, ?2, ?3, '' FROM receipts WHERE user_id = ?1",
-        (user_id, mark, now),
-    )
+    SQL.delete_receipt(connection, user_id=user_id, mark=mark)
+    SQL.insert_project_mark(connection, user_id=user_id, mark=mark, now=now)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,13 +12,16 @@ import msgspec
 from memory.adapters.copy_rules import moved_to, owned_turn, plain_message, plain_turn
 from memory.adapters.sql import known_exchanges, recorded_changes
 from memory.adapters.sql.database import SqlDatabase
-from memory.adapters.sql.recorded_rows import MESSAGE_COLUMNS, message_of
+from memory.adapters.sql.recorded_rows import message_of
+from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_opening import insert_turn
-from memory.adapters.sql.turns_rows import TURN_COLUMNS, turn_of
+from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.turn_rules import TAUGHT
 from memory.model import RecordedMessage
 from memory.model.turn_copies import Learning, TurnCopy, copied_turn_id
 from memory.ports import Clock
+
+SQL = statements("record_copies")
 
 PAGE_ROWS = 50  # of at most 2 MiB each
 _LEARNING = {"learnt": Learning.LEARNT, "open": Learning.DUE, "ready": Learning.DUE, "window": Learning.DUE}
@@ -32,7 +34,7 @@ Row = TypeVar("Row", covariant=True)
 class _Page(Protocol[Row]):
     """The next rows of a user after a position, each with its own."""
 
-    def __call__(self, connection: sqlite3.Connection, *, user_id: str, after: int) -> Sequence[tuple[int, Row]]: ...
+    def __call__(self, connection: Connection, *, user_id: str, after: int) -> Sequence[tuple[int, Row]]: ...
 
 
 class SqlRecordCopies:
@@ -69,40 +71,29 @@ class SqlRecordCopies:
         return await self._database.write(job)
 
 
-def _turns(connection: sqlite3.Connection, *, user_id: str, after: int) -> list[tuple[int, TurnCopy]]:
-    rows = connection.execute(
-        f"SELECT stage, {_IS_LEFT_OUT}, {TURN_COLUMNS} FROM turns WHERE user_id = ? AND seq > ? "  # noqa: S608  # our own constants
-        "ORDER BY seq LIMIT ?",
-        (user_id, after, PAGE_ROWS),
-    )
+def _turns(connection: Connection, *, user_id: str, after: int) -> list[tuple[int, TurnCopy]]:
+    rows = SQL.turns_after(connection, user_id=user_id, after=after, page_rows=PAGE_ROWS)
     return [
         (row[0], TurnCopy(plain_turn(turn_of(tuple(row))), _LEARNING.get(stage, Learning.NEVER), not is_left_out))
         for stage, is_left_out, *row in rows
     ]
 
 
-def _messages(connection: sqlite3.Connection, *, user_id: str, after: int) -> list[tuple[int, RecordedMessage]]:
-    rows = connection.execute(
-        f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE user_id = ? AND position > ? "  # noqa: S608  # our own constant
-        "ORDER BY position LIMIT ?",
-        (user_id, after, PAGE_ROWS),
-    )
+def _messages(connection: Connection, *, user_id: str, after: int) -> list[tuple[int, RecordedMessage]]:
+    rows = SQL.messages_after(connection, user_id=user_id, after=after, page_rows=PAGE_ROWS)
     return [(row[-1], plain_message(message_of(row))) for row in rows]
 
 
-def _add_turns(connection: sqlite3.Connection, *, copies: Sequence[TurnCopy], now: float) -> int:
+def _add_turns(connection: Connection, *, copies: Sequence[TurnCopy], now: float) -> int:
     return sum(_add_turn(connection, copy, now) for copy in copies)
 
 
-def _own_turns(connection: sqlite3.Connection, *, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
-    rows = connection.execute(
-        "SELECT id FROM turns WHERE user_id = ? AND id IN (SELECT value FROM json_each(?))",
-        (user_id, msgspec.json.encode(sorted(turn_ids)).decode()),
-    )
+def _own_turns(connection: Connection, *, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
+    rows = SQL.turns_among(connection, user_id=user_id, turn_ids=msgspec.json.encode(sorted(turn_ids)).decode())
     return frozenset(turn_id for (turn_id,) in rows)
 
 
-def _add_turn(connection: sqlite3.Connection, copy: TurnCopy, now: float) -> bool:
+def _add_turn(connection: Connection, copy: TurnCopy, now: float) -> bool:
     user_id = copy.turn.scope.user_id
     turn = replace(copy.turn, id=copied_turn_id(user_id, copy.turn.id))
     ids = (copy.turn.id, turn.id)
@@ -116,28 +107,21 @@ def _add_turn(connection: sqlite3.Connection, copy: TurnCopy, now: float) -> boo
         stage = "learnt" if copy.learning is Learning.LEARNT else "nothing"
         insert_turn(connection, turn=turn, now=now, owner="", stage=stage)
     if not copy.in_summaries:
-        connection.execute(
-            "INSERT INTO turns_in_no_summary (turn_id, user_id, session_id) VALUES (?, ?, ?)",
-            (turn.id, turn.scope.user_id, turn.scope.session_id),
-        )
+        SQL.insert_left_out(connection, id=turn.id, user_id=turn.scope.user_id, session_id=turn.scope.session_id)
     return True
 
 
-def _add_messages(
-    connection: sqlite3.Connection, *, user_id: str, messages: Sequence[RecordedMessage], now: float
-) -> int:
+def _add_messages(connection: Connection, *, user_id: str, messages: Sequence[RecordedMessage], now: float) -> int:
     placed = [placed for message in messages if (placed := _placed(connection, message, user_id)) is not None]
-    before = connection.total_changes
-    recorded_changes.add(connection, user_id=user_id, messages=placed, now=now)
-    return connection.total_changes - before
+    return recorded_changes.add(connection, user_id=user_id, messages=placed, now=now)
 
 
-def _placed(connection: sqlite3.Connection, message: RecordedMessage, user_id: str) -> RecordedMessage | None:
+def _placed(connection: Connection, message: RecordedMessage, user_id: str) -> RecordedMessage | None:
     """With the id and the position of its turn here; None without that turn."""
     if not message.turn_id:
         return message
     for turn_id in (message.turn_id, copied_turn_id(user_id, message.turn_id)):
-        row = connection.execute("SELECT seq FROM turns WHERE id = ? AND user_id = ?", (turn_id, user_id)).fetchone()
+        row = SQL.seq_of_turn(connection, turn_id=turn_id, user_id=user_id).fetchone()
         if row is not None:
             return moved_to(message, turn_id, seq=row[0])
     return None

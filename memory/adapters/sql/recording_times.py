@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from functools import partial
 
 from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.statements import Connection, statements
 from memory.ports import Clock
+
+SQL = statements("recording_times")
 
 SILENCE_SECONDS_MAX = (
     30.0  # between two beats of a process that records: beyond it, it was suspended, or could not write
@@ -32,15 +34,15 @@ class SqlRecordingTimes:
 
 
 def _beat(
-    connection: sqlite3.Connection,
+    connection: Connection,
     *,
     owner: str,
-    is_dead: Callable[[str], bool],
+    is_dead: Callable[[Connection, str], bool],
     now: float,
     missed_since: float | None,
 ) -> None:
-    last = dict(connection.execute("SELECT owner, last_at FROM recorders").fetchall())
-    dead = {other: at for other, at in last.items() if other not in ("", owner) and is_dead(other)}
+    last = dict(SQL.recorders(connection).fetchall())
+    dead = {other: at for other, at in last.items() if other not in ("", owner) and is_dead(connection, other)}
     begins = list(dead.values())
     if owner in last:
         begins += [last[owner]] if now - last[owner] > SILENCE_SECONDS_MAX else []
@@ -54,47 +56,35 @@ def _beat(
     _put(connection, owner, now)
 
 
-def _end(connection: sqlite3.Connection, *, owner: str, now: float) -> None:
-    if connection.execute("SELECT 1 FROM recorders WHERE owner = ?", (owner,)).fetchone() is not None:
+def _end(connection: Connection, *, owner: str, now: float) -> None:
+    if SQL.recorder(connection, owner=owner).fetchone() is not None:
         _leave(connection, owner, now)
 
 
-def _leave(connection: sqlite3.Connection, owner: str, at: float) -> None:
-    connection.execute("DELETE FROM recorders WHERE owner = ?", (owner,))
+def _leave(connection: Connection, owner: str, at: float) -> None:
+    SQL.delete_recorder(connection, owner=owner)
     _put(connection, "", at)
 
 
-def _put(connection: sqlite3.Connection, owner: str, at: float) -> None:
-    connection.execute(
-        "INSERT INTO recorders VALUES (?, ?) ON CONFLICT DO UPDATE SET last_at = max(last_at, excluded.last_at)",
-        (owner, at),
-    )
+def _put(connection: Connection, owner: str, at: float) -> None:
+    SQL.put_recorder(connection, owner=owner, at=at)
 
 
-def _add_gap(connection: sqlite3.Connection, began_at: float, ended_at: float, *, is_loss: bool) -> None:
-    kept = connection.execute(
-        "INSERT INTO recording_gaps (began_at, ended_at, is_loss) VALUES (?, ?, ?)",
-        (min(began_at, ended_at), ended_at, is_loss),
-    )
-    connection.execute("DELETE FROM recording_gaps WHERE position <= ?", ((kept.lastrowid or 0) - GAPS_MAX,))
+def _add_gap(connection: Connection, began_at: float, ended_at: float, *, is_loss: bool) -> None:
+    kept = SQL.insert_gap(connection, began_at=min(began_at, ended_at), ended_at=ended_at, is_loss=is_loss)
+    SQL.delete_up_to(connection, position=kept.fetchone()[0] - GAPS_MAX)
 
 
-def gap_after(connection: sqlite3.Connection, at: float) -> float | None:
+def gap_after(connection: Connection, at: float) -> float | None:
     """When the first gap began of those that ended after `at`; None if there is none."""
-    row = connection.execute(
-        "SELECT began_at FROM recording_gaps WHERE ended_at > ? ORDER BY ended_at LIMIT 1", (at,)
-    ).fetchone()
+    row = SQL.first_gap_after(connection, at=at).fetchone()
     return None if row is None else float(row[0])
 
 
-def gap_with_room(connection: sqlite3.Connection, *, since: float, seconds: float, after_loss: float) -> float | None:
+def gap_with_room(connection: Connection, *, since: float, seconds: float, after_loss: float) -> float | None:
     """When the first gap began of those that ended since then and lasted so long; None if there is none.
 
     `after_loss`: seconds that one with a lost turn has to last.
     """
-    row = connection.execute(
-        "SELECT began_at FROM recording_gaps WHERE ended_at >= ? AND ended_at - began_at >= iif(is_loss, ?, ?)"
-        " ORDER BY ended_at LIMIT 1",
-        (since, after_loss, seconds),
-    ).fetchone()
+    row = SQL.first_long_gap(connection, since=since, after_loss=after_loss, seconds=seconds).fetchone()
     return None if row is None else float(row[0])

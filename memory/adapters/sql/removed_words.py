@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Sequence
 from functools import partial
 
 from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.statements import Connection, statements
+
+SQL = statements("removed_words")
 
 
 class SqlRemovedWords:
@@ -26,21 +28,15 @@ class SqlRemovedWords:
         await self._database.write(partial(forget_removed, user_id=user_id, turn_ids=turn_ids))
 
 
-def _next_user(connection: sqlite3.Connection, *, without: Collection[str]) -> str | None:
-    row = connection.execute(
-        "SELECT user_id FROM removed_words WHERE user_id NOT IN (SELECT value FROM json_each(?)) LIMIT 1",
-        (json.dumps(sorted(without)),),
-    ).fetchone()
+def _next_user(connection: Connection, *, without: Collection[str]) -> str | None:
+    row = SQL.user_with_removed(connection, without=json.dumps(sorted(without))).fetchone()
     return None if row is None else str(row[0])
 
 
-def _turn_ids(connection: sqlite3.Connection, *, user_id: str, limit: int) -> list[str]:
-    rows = connection.execute("SELECT turn_id FROM removed_words WHERE user_id = ? LIMIT ?", (user_id, limit))
+def _turn_ids(connection: Connection, *, user_id: str, limit: int) -> list[str]:
+    rows = SQL.removed_of_user(connection, user_id=user_id, limit=limit)
     return [str(turn_id) for (turn_id,) in rows]
 
 
-def forget_removed(connection: sqlite3.Connection, *, user_id: str, turn_ids: Collection[str]) -> None:
-    connection.execute(
-        "DELETE FROM removed_words WHERE user_id = ? AND turn_id IN (SELECT value FROM json_each(?))",
-        (user_id, json.dumps(list(turn_ids))),
-    )
+def forget_removed(connection: Connection, *, user_id: str, turn_ids: Collection[str]) -> None:
+    SQL.delete_removed(connection, user_id=user_id, turn_ids=json.dumps(list(turn_ids)))

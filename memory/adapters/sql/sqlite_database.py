@@ -16,23 +16,24 @@ import asyncio
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Generic, Literal, Self, TypeAlias, TypeVar
+from typing import Generic, Literal, Self, TypeVar
 
 import msgspec
 
+from memory.adapters.sql.database import CALL_SECONDS_MAX, Job
+from memory.adapters.sql.locked_owners import LockedOwners, setting_up
 from memory.adapters.sql.sqlite_compacting import copy_of
-from memory.adapters.sql.locked_owners import Owners, setting_up
-from memory.adapters.sql.schema import SQLITE_OLDEST, create_tables
+from memory.adapters.sql.sqlite_schema import SQLITE_OLDEST, prepare_tables
+from memory.adapters.sql.statements import Rows, Statement, Value
 from memory.errors import BadSetting, MemproxyError, Unavailable
 
 BUSY_SECONDS_MAX = 5.0  # for the write lock, which another process holds for milliseconds
-CALL_SECONDS_MAX = 10.0  # one transaction that waits in vain, then our own; no caller waits longer
 BATCH_JOBS_MAX = 256  # per transaction, so that other processes get their turn
 WAITING_JOBS_MAX = 2_000  # about ten seconds of a busy filter; beyond it calls are refused
 POST_SECONDS = 0.01  # jobs posted within this time wake the writer once
@@ -50,7 +51,21 @@ OF_ONE_STATEMENT = frozenset(  # extended codes have the code in their last byte
 )
 
 Result = TypeVar("Result")
-Job: TypeAlias = Callable[[sqlite3.Connection], Result]
+
+
+class SqliteConnection:
+    """`memory.adapters.sql.statements.Connection`."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: sqlite3.Connection) -> None:
+        self.raw = raw
+
+    def execute(self, statement: Statement, values: Mapping[str, Value]) -> Rows:
+        return self.raw.execute(statement.sqlite, values)
+
+    def executemany(self, statement: Statement, rows: Sequence[Mapping[str, Value]]) -> None:
+        self.raw.executemany(statement.sqlite, rows)
 
 
 @dataclass(slots=True)
@@ -87,7 +102,7 @@ class SqliteDatabase:
     ) -> None:
         """`introduction`: what other processes may read of this one while it has the file open."""
         self.path = path.resolve()
-        self.owners = Owners(self.path.with_name(self.path.name + ".owners"), introduction=introduction)
+        self.owners = LockedOwners(self.path.with_name(self.path.name + ".owners"), introduction=introduction)
         self.commits = 0  # transactions so far; jobs divided by commits shows the effect of grouping
         self._synchronous = synchronous
         self._rewrite_bytes_max = rewrite_bytes_max
@@ -167,7 +182,7 @@ class SqliteDatabase:
         if self._reader is None:
             raise Unavailable("turn_log", "it is closed")
         try:
-            return job(self._read_now_connection)
+            return job(SqliteConnection(self._read_now_connection))
         except sqlite3.Error:
             return await self.read(job)
 
@@ -246,7 +261,7 @@ class SqliteDatabase:
         connection = self._read_connection
         try:
             connection.execute("BEGIN")
-            return job(connection)
+            return job(SqliteConnection(connection))
         except sqlite3.Error as error:
             raise _translated(error) from error
         finally:
@@ -255,7 +270,7 @@ class SqliteDatabase:
 
     def _open(self) -> None:
         if sqlite3.sqlite_version_info < SQLITE_OLDEST:
-            raise BadSetting(f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or newer is needed")
+            raise BadSetting(f"SQLite {sqlite3.sqlite_version} is too old: 3.39 or newer is needed")
         try:
             self.owners.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with setting_up(self.owners.folder), ExitStack() as undo:
@@ -291,7 +306,7 @@ class SqliteDatabase:
             writing.execute(f"PRAGMA synchronous = {self._synchronous}")
             writing.execute("PRAGMA secure_delete = ON")  # costs nothing that can be measured
             writing.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_MAX}")
-            create_tables(writing, str(self.path))
+            prepare_tables(writing, str(self.path))
             reading = _connect(self.path)
             reading.execute("PRAGMA query_only = ON")
             glancing = _connect(self.path, seconds_max=0.0)
@@ -311,7 +326,7 @@ def _attempt(connection: sqlite3.Connection, entry: _Entry[object]) -> None:
     """Run one job so that an error, or a value that SQLite cannot store, undoes that job alone."""
     connection.execute("SAVEPOINT job")
     try:
-        entry.results.append(entry.job(connection))
+        entry.results.append(entry.job(SqliteConnection(connection)))
     except OF_ONE_JOB as error:
         entry.failure = error
         connection.execute("ROLLBACK TO job")

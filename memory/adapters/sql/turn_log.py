@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import sqlite3
 from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from memory.adapters.sql import branch_shifts, ledger, turns_queue, turns_triggers, turns_upkeep
+from memory.adapters.sql import branch_shifts, ledger, turn_effects, turns_queue, turns_triggers, turns_upkeep
 from memory.adapters.sql.chains import SqlResponseChains
 from memory.adapters.sql.conversation_trees import SqlConversationTrees
 from memory.adapters.sql.database import SqlDatabase
@@ -21,9 +20,10 @@ from memory.adapters.sql.record_copies import SqlRecordCopies
 from memory.adapters.sql.recorded_messages import SqlRecordedMessages
 from memory.adapters.sql.recording_times import SqlRecordingTimes
 from memory.adapters.sql.removed_words import SqlRemovedWords
+from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_opening import insert_turn
-from memory.adapters.sql.turns_rows import TURN_COLUMNS, turn_of
-from memory.adapters.turn_rules import BROKEN, TAUGHT, Holder, stage_after
+from memory.adapters.sql.turns_rows import turn_of
+from memory.adapters.turn_rules import Holder, stage_after
 from memory.adapters.turn_texts import ANSWER_BYTES_MAX, cut, to_bytes
 from memory.errors import BadInput, Unavailable
 from memory.model import Turn, TurnStatus, Urgency
@@ -43,6 +43,8 @@ from memory.ports import (
     RemovedWords,
     ResponseChains,
 )
+
+SQL = statements("turn_log")
 
 PAGE_TURNS = 50  # read at a time from the record; a turn may have 2 MiB
 
@@ -117,14 +119,10 @@ class SqlTurnLog:
         return await self._database.write(partial(turns_triggers.shed, now=now, keep=keep, window_turns=window_turns))
 
     async def context(self, lease: Lease, *, limit: int) -> list[Turn]:
-        statuses = sorted(status.value for status in TAUGHT)
-        return await self._database.read(partial(turns_triggers.context, lease=lease, limit=limit, statuses=statuses))
+        return await self._database.read(partial(turns_triggers.context, lease=lease, limit=limit))
 
     async def failed_turns(self, lease: Lease, *, limit: int) -> list[Turn]:
-        statuses = sorted(status.value for status in BROKEN)
-        return await self._database.read(
-            partial(turns_triggers.failed_turns, lease=lease, limit=limit, statuses=statuses)
-        )
+        return await self._database.read(partial(turns_triggers.failed_turns, lease=lease, limit=limit))
 
     async def mark_forget_requests(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
         await self._database.write(partial(turns_triggers.mark_forget_requests, lease=lease, claims=claims))
@@ -201,11 +199,11 @@ class SqlTurnLog:
     async def depth(self, *, now: float) -> QueueDepth:
         return await self._database.read(partial(turns_upkeep.depth, now=now))
 
-    def _find_dead(self, connection: sqlite3.Connection, *, now: float) -> tuple[list[str], bool]:
+    def _find_dead(self, connection: Connection, *, now: float) -> tuple[list[str], bool]:
         """Read the holders first, then who lives: nobody holds anything before being visibly alive."""
         suspects = turns_upkeep.holders(connection) | ledger.holders(connection)
         has_stale_locks = ledger.has_expired(connection, now=now)
-        return self._database.owners.find_dead(suspects), has_stale_locks
+        return self._database.owners.find_dead(connection, suspects), has_stale_locks
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,66 +220,57 @@ class _Ending:
         return cut(to_bytes(self.answer), ANSWER_BYTES_MAX)
 
 
-def _finish(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, now: float) -> None:
+def _finish(connection: Connection, *, turn_id: str, ending: _Ending, now: float) -> None:
     """A turn that was withdrawn meanwhile is completed for the record, and stays withdrawn. One that others made
     unknown gets its answer.
     """
-    row = connection.execute(
-        "SELECT seq, user_id, session_id, stage FROM turns WHERE id = ? AND status = 'opened'", (turn_id,)
-    ).fetchone()
+    row = SQL.opened_turn(connection, turn_id=turn_id).fetchone()
     if row is None:
         if ending.status is TurnStatus.CLOSED:
             _complete(connection, turn_id=turn_id, ending=ending, ended_as=TurnStatus.UNKNOWN)
         return
     seq, user_id, session_id, stage = row
     stage = stage_after(ending.status) if stage == "open" else stage
-    connection.execute(
-        """
-        UPDATE turns SET status = ?, stage = ?, finished_at = ?, answered_at = ?, answer = ?,
-            receipt_id = iif(?6 = x'', receipt_id, ?6)
-        WHERE seq = ?
-        """,
-        (
-            ending.status.value,
-            stage,
-            now,
-            ending.answered_at,
-            ending.stored_answer,
-            to_bytes(ending.receipt_id),
-            seq,
-        ),
+    SQL.finish_turn(
+        connection,
+        status=ending.status.value,
+        stage=stage,
+        now=now,
+        answered_at=ending.answered_at,
+        answer=ending.stored_answer,
+        receipt_id=to_bytes(ending.receipt_id),
+        seq=seq,
     )
+    turn_effects.turn_ended(connection, user_id, session_id, at=now)
     if stage == "ready":
         turns_queue.make_ready(connection, seq, user_id, session_id, now)
         branch_shifts.answered(connection, turn_id, user_id, at=ending.answered_at)
 
 
-def _complete(connection: sqlite3.Connection, *, turn_id: str, ending: _Ending, ended_as: TurnStatus) -> None:
+def _complete(connection: Connection, *, turn_id: str, ending: _Ending, ended_as: TurnStatus) -> None:
     """Close a turn that ended so, or is unknown, without an answer. While it is ready, the answer counts in the bytes
     of its session. Its branch is not looked at again.
     """
     answer = ending.stored_answer
-    row = connection.execute(
-        "UPDATE turns SET status = 'closed', answer = ?1, answered_at = ?2, receipt_id = iif(?3 = x'', receipt_id, ?3)"
-        " WHERE id = ?4 AND status IN (?5, 'unknown') AND length(answer) = 0 RETURNING user_id, session_id, stage",
-        (answer, ending.answered_at, to_bytes(ending.receipt_id), turn_id, ended_as.value),
+    row = SQL.complete_turn(
+        connection,
+        answer=answer,
+        answered_at=ending.answered_at,
+        receipt_id=to_bytes(ending.receipt_id),
+        turn_id=turn_id,
+        ended_as=ended_as.value,
     ).fetchone()
     if row is not None and row[2] == "ready":
-        connection.execute(
-            "UPDATE ready_sessions SET bytes = bytes + ? WHERE user_id = ? AND session_id = ?",
-            (len(answer), row[0], row[1]),
-        )
+        SQL.count_answer(connection, size=len(answer), user_id=row[0], session_id=row[1])
 
 
-def _release(connection: sqlite3.Connection, *, dead: Collection[str], now: float) -> int:
+def _release(connection: Connection, *, dead: Collection[str], now: float) -> int:
     ledger.repair(connection, dead, now=now)
     return turns_upkeep.release_dead(connection, dead, now=now)
 
 
-def _page(connection: sqlite3.Connection, *, user_id: str, session_id: str, after: int) -> tuple[int, list[Turn]]:
-    rows = connection.execute(
-        f"SELECT {TURN_COLUMNS} FROM turns WHERE user_id = ?1 AND seq > ?2 AND ?3 IN ('', session_id) "  # noqa: S608  # our own constant
-        "ORDER BY seq LIMIT ?4",
-        (user_id, after, session_id, PAGE_TURNS),
+def _page(connection: Connection, *, user_id: str, session_id: str, after: int) -> tuple[int, list[Turn]]:
+    rows = SQL.turns_after(
+        connection, user_id=user_id, after=after, session_id=session_id, page_turns=PAGE_TURNS
     ).fetchall()
     return (int(rows[-1][0]) if rows else after), [turn_of(row) for row in rows]

@@ -6,101 +6,67 @@ Jobs on a connection; see `turns_queue` for their rules. None of them takes a le
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
+from memory.adapters.sql import turn_effects
+from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_queue import end_window, make_ready, recount_session, turn_ids_of
 from memory.adapters.turn_rules import window_id_of
 from memory.ports import Backlog, DeadLetter, QueueDepth
 
+SQL = statements("turns_upkeep")
+
 GIVEN_UP = ("dead", "shed")  # states of a window that only operators can revert
 
 
-def holders(connection: sqlite3.Connection) -> set[str]:
+def holders(connection: Connection) -> set[str]:
     """Owners of open turns or leases."""
-    rows = connection.execute(
-        "SELECT owner FROM turns WHERE status = 'opened' UNION SELECT owner FROM windows WHERE state = 'leased'"
-    ).fetchall()
+    rows = SQL.owners_of_work(connection).fetchall()
     return {owner for (owner,) in rows}
 
 
-def release_dead(connection: sqlite3.Connection, owners: Collection[str], *, now: float) -> int:
+def release_dead(connection: Connection, owners: Collection[str], *, now: float) -> int:
     """Open turns of dead owners become unknown and ready, and their leases end now. Returns the number of turns."""
     found = 0
     for owner in owners:
-        rows = connection.execute(
-            "SELECT seq, user_id, session_id, stage FROM turns WHERE status = 'opened' AND owner = ?", (owner,)
-        ).fetchall()
-        connection.execute(
-            """
-            UPDATE turns SET status = 'unknown', finished_at = ?1, stage = iif(stage = 'open', 'ready', stage)
-            WHERE status = 'opened' AND owner = ?2
-            """,
-            (now, owner),
-        )
+        rows = SQL.opened_by(connection, owner=owner).fetchall()
+        SQL.make_unknown(connection, now=now, owner=owner)
         for seq, user_id, session_id, stage in rows:
+            turn_effects.turn_ended(connection, user_id, session_id, at=now)
             if stage == "open":
                 make_ready(connection, seq, user_id, session_id, now)
-        connection.execute(
-            "UPDATE windows SET due_at = min(due_at, ?) WHERE state = 'leased' AND owner = ?", (now, owner)
-        )
+        SQL.end_leases(connection, now=now, owner=owner)
         found += len(rows)
     return found
 
 
-def dead_letters(connection: sqlite3.Connection, limit: int) -> list[DeadLetter]:
-    rows = connection.execute(
-        """
-        SELECT id, user_id, session_id, reason, buried_at, attempt + outages FROM windows
-        WHERE state IN ('dead', 'shed') ORDER BY buried_at, first_seq LIMIT ?
-        """,
-        (limit,),
-    ).fetchall()
+def dead_letters(connection: Connection, limit: int) -> list[DeadLetter]:
+    rows = SQL.given_up_windows(connection, limit=limit).fetchall()
     return [
         DeadLetter(window_id, user_id, session_id, turn_ids_of(connection, window_id), reason, buried_at, attempts)
         for window_id, user_id, session_id, reason, buried_at, attempts in rows
     ]
 
 
-def replay(connection: sqlite3.Connection, window_ids: Collection[str]) -> int:
+def replay(connection: Connection, window_ids: Collection[str]) -> int:
     """Keeps the plan: a window that was partly applied must be completed with the same plan."""
-    return connection.execute(
-        """
-        UPDATE windows
-        SET state = 'waiting', due_at = 0, attempt = 0, outages = 0, outage_since = NULL, buried_at = NULL
-        WHERE state IN ('dead', 'shed') AND (?1 = '[]' OR id IN (SELECT value FROM json_each(?1)))
-        """,
-        (json.dumps(list(window_ids)),),
-    ).rowcount
+    return SQL.replay_windows(connection, window_ids=json.dumps(list(window_ids))).rowcount
 
 
-def drop(connection: sqlite3.Connection, window_ids: Collection[str]) -> int:
-    found = connection.execute(
-        "SELECT id FROM windows WHERE state IN ('dead', 'shed') AND id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(window_ids)),),
-    ).fetchall()
+def drop(connection: Connection, window_ids: Collection[str]) -> int:
+    found = SQL.given_up_among(connection, window_ids=json.dumps(list(window_ids))).fetchall()
     for (window_id,) in found:
         end_window(connection, window_id, stage="dropped")
     return len(found)
 
 
-def make_due_now(connection: sqlite3.Connection, user_id: str, session_id: str) -> None:
-    connection.execute(
-        """
-        UPDATE ready_sessions SET urgent_seq = max(urgent_seq, (
-            SELECT max(seq) FROM turns
-            WHERE stage IN ('open', 'ready', 'window') AND stage = 'ready'
-              AND turns.user_id = ready_sessions.user_id AND turns.session_id = ready_sessions.session_id
-        ))
-        WHERE user_id = ?1 AND ?2 IN ('', session_id)
-        """,
-        (user_id, session_id),
-    )
+def make_due_now(connection: Connection, user_id: str, session_id: str) -> None:
+    SQL.make_urgent(connection, user_id=user_id, session_id=session_id)
 
 
 def withdraw(
-    connection: sqlite3.Connection,
+    connection: Connection,
     user_id: str,
     project_id: str,
     opened_before: float,
@@ -109,14 +75,13 @@ def withdraw(
     spare: Collection[str],
 ) -> int:
     """Includes open turns: they are completed for the record, but not learnt."""
-    rows = connection.execute(
-        """
-        SELECT seq, session_id, stage, window_id, length(messages) + length(answer) FROM turns
-        WHERE stage IN ('open', 'ready', 'window') AND user_id = ?1 AND opened_at < ?2 AND ?3 IN ('', project_id)
-          AND (?4 = '[]' OR id IN (SELECT value FROM json_each(?4)))
-          AND id NOT IN (SELECT value FROM json_each(?5))
-        """,
-        (user_id, opened_before, project_id, json.dumps(list(only)), json.dumps(list(spare))),
+    rows = SQL.unlearnt_turns(
+        connection,
+        user_id=user_id,
+        opened_before=opened_before,
+        project_id=project_id,
+        only=json.dumps(list(only)),
+        spare=json.dumps(list(spare)),
     ).fetchall()
     take_out(connection, user_id, rows, stage="withdrawn")
     return len(rows) + _withdraw_abandoned(connection, user_id, project_id, opened_before, only=only, spare=spare)
@@ -126,11 +91,10 @@ QueuedTurn: TypeAlias = tuple[int, str, str, str | None, int]
 """seq, session id, stage, window id and bytes of a turn that is not learnt yet."""
 
 
-def take_out(connection: sqlite3.Connection, user_id: str, rows: Sequence[QueuedTurn], *, stage: str) -> None:
+def take_out(connection: Connection, user_id: str, rows: Sequence[QueuedTurn], *, stage: str) -> None:
     """Take these open, ready or leased turns out of the queue, to `stage`."""
-    connection.executemany(
-        "UPDATE turns SET stage = ?, window_id = NULL WHERE seq = ?", [(stage, seq) for seq, *_ in rows]
-    )
+    SQL.take_out_turn.many(connection, [{"stage": stage, "seq": seq} for seq, *_ in rows])
+    turn_effects.sessions_changed(connection, user_id, {session_id for _, session_id, *_ in rows})
     taken: dict[str, list[int]] = {}
     for _, session_id, was, _, size in rows:
         if was == "ready":
@@ -142,7 +106,7 @@ def take_out(connection: sqlite3.Connection, user_id: str, rows: Sequence[Queued
 
 
 def _withdraw_abandoned(
-    connection: sqlite3.Connection,
+    connection: Connection,
     user_id: str,
     project_id: str,
     opened_before: float,
@@ -151,75 +115,54 @@ def _withdraw_abandoned(
     spare: Collection[str],
 ) -> int:
     """Turns of abandoned branches that were never learnt must not be learnt if the client resumes the branch."""
-    return connection.execute(
-        """
-        UPDATE turns SET stage = 'withdrawn'
-        WHERE stage = 'abandoned' AND opened_at < ?2 AND ?3 IN ('', project_id)
-          AND id IN (SELECT turn_id FROM turn_branches WHERE user_id = ?1 AND is_abandoned AND reached != 'learnt')
-          AND (?4 = '[]' OR id IN (SELECT value FROM json_each(?4)))
-          AND id NOT IN (SELECT value FROM json_each(?5))
-        """,
-        (user_id, opened_before, project_id, json.dumps(list(only)), json.dumps(list(spare))),
-    ).rowcount
+    withdrawn = SQL.withdraw_abandoned(
+        connection,
+        opened_before=opened_before,
+        project_id=project_id,
+        user_id=user_id,
+        only=json.dumps(list(only)),
+        spare=json.dumps(list(spare)),
+    ).fetchall()
+    turn_effects.sessions_changed(connection, user_id, {session_id for (session_id,) in withdrawn})
+    return len(withdrawn)
 
 
-def _renew_window(connection: sqlite3.Connection, window_id: str) -> None:
+def _renew_window(connection: Connection, window_id: str) -> None:
     """Some of its turns were withdrawn: the rest becomes a window with another id, without a plan.
 
     The old plan may contain what was just deleted; the holder of the old lease gets a `Conflict`.
     """
-    left = connection.execute(
-        "SELECT seq, id, finished_at FROM turns WHERE stage = 'window' AND window_id = ? ORDER BY seq", (window_id,)
-    ).fetchall()
+    left = SQL.left_in_window(connection, window_id=window_id).fetchall()
     if not left:
-        connection.execute("DELETE FROM windows WHERE id = ?", (window_id,))
+        SQL.delete_window(connection, window_id=window_id)
         return
-    user_id, session_id = connection.execute(
-        "SELECT user_id, session_id FROM windows WHERE id = ?", (window_id,)
-    ).fetchone()
+    user_id, session_id = SQL.user_of_window(connection, window_id=window_id).fetchone()
     renewed = window_id_of(user_id, session_id, (turn_id for _, turn_id, _ in left))
-    connection.execute("UPDATE turns SET window_id = ? WHERE stage = 'window' AND window_id = ?", (renewed, window_id))
-    connection.execute(
-        """
-        UPDATE windows SET id = ?, first_seq = ?, turns = ?, first_finished_at = ?,
-            plan = NULL, token = NULL, owner = NULL,
-            due_at = iif(state = 'leased', 0, due_at), attempt = iif(state IN ('dead', 'shed'), attempt, 0),
-            state = iif(state = 'leased', 'waiting', state)
-        WHERE id = ?
-        """,
-        (renewed, left[0][0], len(left), min(at for *_, at in left), window_id),
+    SQL.rename_in_turns(connection, renewed=renewed, window_id=window_id)
+    SQL.renew_window(
+        connection,
+        renewed=renewed,
+        first_seq=left[0][0],
+        turns=len(left),
+        first_finished_at=min(at for *_, at in left),
+        window_id=window_id,
     )
 
 
-def backlog(
-    connection: sqlite3.Connection, user_id: str, session_id: str, *, opened_before: float, now: float
-) -> Backlog:
+def backlog(connection: Connection, user_id: str, session_id: str, *, opened_before: float, now: float) -> Backlog:
     """A window whose retry is due by `now` is pending, not waiting; so is a branch whose memories are to be changed."""
-    failed, waiting, pending = connection.execute(
-        """
-        SELECT total(coalesce(windows.state, '') IN ('dead', 'shed')),
-               total(windows.state IS 'waiting' AND windows.due_at > :now),
-               total(coalesce(windows.state, '') NOT IN ('dead', 'shed'))
-        FROM turns LEFT JOIN windows ON windows.id = turns.window_id
-        WHERE stage IN ('open', 'ready', 'window') AND turns.user_id = :user_id
-          AND :session_id IN ('', turns.session_id) AND opened_at < :opened_before
-        """,
-        {"user_id": user_id, "session_id": session_id, "opened_before": opened_before, "now": now},
+    failed, waiting, pending = SQL.count_unlearnt(
+        connection, user_id=user_id, session_id=session_id, opened_before=opened_before, now=now
     ).fetchone()
-    (shifting,) = connection.execute(
-        "SELECT count(*) FROM turn_branches WHERE is_settled = 0 AND user_id = ? AND ? IN ('', session_id)",
-        (user_id, session_id),
-    ).fetchone()
+    (shifting,) = SQL.count_unsettled(connection, user_id=user_id, session_id=session_id).fetchone()
     return Backlog(pending=int(pending) + int(shifting), waiting=int(waiting), failed=int(failed))
 
 
-def depth(connection: sqlite3.Connection, *, now: float) -> QueueDepth:
+def depth(connection: Connection, *, now: float) -> QueueDepth:
     """Reads the small tables only, so that the cost does not depend on the length of the record."""
-    opened = connection.execute("SELECT count(*) FROM turns WHERE status = 'opened'").fetchone()[0]
-    ready, oldest_ready = connection.execute(
-        "SELECT total(turns), min(first_finished_at) FROM ready_sessions"
-    ).fetchone()
-    rows = connection.execute("SELECT state, sum(turns), min(first_finished_at) FROM windows GROUP BY state").fetchall()
+    opened = SQL.count_opened(connection).fetchone()[0]
+    ready, oldest_ready = SQL.ready_depth(connection).fetchone()
+    rows = SQL.window_depth(connection).fetchall()
     turns = {state: count for state, count, _ in rows}
     finished = [at for state, _, at in rows if state not in GIVEN_UP] + ([] if oldest_ready is None else [oldest_ready])
     return QueueDepth(

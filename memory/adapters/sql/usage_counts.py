@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 from collections.abc import Collection, Mapping
 from functools import partial
 from types import TracebackType
@@ -16,8 +15,11 @@ from typing import Self
 
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
+from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.usage_tally import UsageTally
 from memory.ports import UsageCount
+
+SQL = statements("usage_counts")
 
 FLUSH_SECONDS = 5.0  # between two writes of one process, which is what a crash may lose
 
@@ -68,40 +70,34 @@ class SqlUsageCounts:
             self._database.post(partial(_added, rows=rows))
 
 
-def _added(connection: sqlite3.Connection, *, rows: list[tuple[str, str, int, float]]) -> None:
-    connection.executemany(
-        """
-        INSERT INTO uses (user_id, memory_id, counted, used_at) VALUES (?, ?, ?, ?)
-        ON CONFLICT DO UPDATE SET counted = counted + excluded.counted, used_at = max(used_at, excluded.used_at)
-        """,
-        [row for row in rows if not was_erased_since(connection, row[0], row[3])],
+def _added(connection: Connection, *, rows: list[tuple[str, str, int, float]]) -> None:
+    SQL.add_uses.many(
+        connection,
+        [
+            {"user_id": user_id, "memory_id": memory_id, "counted": counted, "used_at": used_at}
+            for user_id, memory_id, counted, used_at in rows
+            if not was_erased_since(connection, user_id, used_at)
+        ],
     )
 
 
-def _waiting(connection: sqlite3.Connection, *, user_id: str, limit: int) -> dict[str, UsageCount]:
-    rows = connection.execute(
-        "SELECT memory_id, counted, total, used_at FROM uses WHERE user_id = ? ORDER BY memory_id LIMIT ?",
-        (user_id, limit),
-    )
+def _waiting(connection: Connection, *, user_id: str, limit: int) -> dict[str, UsageCount]:
+    rows = SQL.uses_of_user(connection, user_id=user_id, limit=limit)
     return {memory_id: UsageCount(counted, total or 0, used_at) for memory_id, counted, total, used_at in rows}
 
 
-def _settled(connection: sqlite3.Connection, *, user_id: str, stored: Mapping[str, int]) -> None:
-    connection.executemany(
-        "UPDATE uses SET total = max(?, ifnull(total, 0)) + counted, counted = 0 WHERE user_id = ? AND memory_id = ?",
-        [(count, user_id, memory_id) for memory_id, count in stored.items()],
+def _settled(connection: Connection, *, user_id: str, stored: Mapping[str, int]) -> None:
+    SQL.set_total.many(
+        connection,
+        [{"count": count, "user_id": user_id, "memory_id": memory_id} for memory_id, count in stored.items()],
     )
 
 
-def _written(connection: sqlite3.Connection, *, user_id: str, memory_ids: Collection[str]) -> None:
+def _written(connection: Connection, *, user_id: str, memory_ids: Collection[str]) -> None:
     ids = json.dumps(list(memory_ids))
-    own = "user_id = ? AND memory_id IN (SELECT value FROM json_each(?))"
-    connection.execute(f"DELETE FROM uses WHERE {own} AND counted = 0", (user_id, ids))  # noqa: S608 - our own words
-    connection.execute(f"UPDATE uses SET total = NULL WHERE {own}", (user_id, ids))  # noqa: S608 - likewise
+    SQL.delete_stored(connection, user_id=user_id, memory_ids=ids)
+    SQL.forget_total(connection, user_id=user_id, memory_ids=ids)
 
 
-def _dropped(connection: sqlite3.Connection, *, user_id: str, memory_ids: Collection[str]) -> None:
-    connection.execute(
-        "DELETE FROM uses WHERE user_id = ?1 AND (?2 = '[]' OR memory_id IN (SELECT value FROM json_each(?2)))",
-        (user_id, json.dumps(list(memory_ids))),
-    )
+def _dropped(connection: Connection, *, user_id: str, memory_ids: Collection[str]) -> None:
+    SQL.delete_uses(connection, user_id=user_id, memory_ids=json.dumps(list(memory_ids)))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
-from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.database import Owners, SqlDatabase
+from memory.adapters.sql.statements import Connection, statements
 from memory.errors import Conflict, Unavailable
 from memory.ports import Clock
+
+SQL = statements("write_barrier")
 
 WRITERS, ALONE = "writers", "alone"
 RELEASED_SECONDS_MAX = 5.0  # within which the locks that are held are released
@@ -44,9 +46,9 @@ class SqlWriteBarrier:
     @asynccontextmanager
     async def _raised(self, name: str, seconds: float) -> AsyncIterator[None]:
         now, token = self._clock(), secrets.token_hex(16)
-        standing = await self._database.read(partial(_standing, name=name))
-        if standing is not None and self._database.owners.is_dead(standing[1]):
-            await self._database.write(partial(_lower, token=standing[0]))
+        abandoned = await self._database.read(partial(_abandoned, name=name, owners=self._database.owners))
+        if abandoned:
+            await self._database.write(partial(_lower, token=abandoned))
         raising = partial(
             _raise, name=name, token=token, owner=self._database.owners.name, now=now, until=now + seconds
         )
@@ -58,50 +60,41 @@ class SqlWriteBarrier:
             await self._database.write(partial(_lower, token=token))
 
 
-def is_closed(connection: sqlite3.Connection, *, now: float) -> bool:
+def is_closed(connection: Connection, *, now: float) -> bool:
     """Whether nobody may take a user's lock now."""
-    found = connection.execute("SELECT 1 FROM barriers WHERE name = ? AND until > ?", (WRITERS, now)).fetchone()
+    found = SQL.standing_barrier(connection, writers=WRITERS, now=now).fetchone()
     return found is not None
 
 
-def note_writer(connection: sqlite3.Connection, user_id: str) -> None:
+def note_writer(connection: Connection, user_id: str) -> None:
     """The user's lock has been taken."""
-    connection.execute(
-        "INSERT OR IGNORE INTO written_meanwhile SELECT ? WHERE EXISTS (SELECT 1 FROM barriers WHERE name = ?)",
-        (user_id, ALONE),
-    )
+    SQL.note_writer(connection, user_id=user_id, alone=ALONE)
 
 
-def _standing(connection: sqlite3.Connection, *, name: str) -> tuple[str, str] | None:
-    """Token and owner."""
-    row: tuple[str, str] | None = connection.execute(
-        "SELECT token, owner FROM barriers WHERE name = ?", (name,)
-    ).fetchone()
-    return row
+def _abandoned(connection: Connection, *, name: str, owners: Owners) -> str:
+    """The token of a barrier whose owner is dead; "" if there is none."""
+    row = SQL.barrier_by_name(connection, name=name).fetchone()
+    return str(row[0]) if row is not None and owners.is_dead(connection, row[1]) else ""
 
 
-def _raise(connection: sqlite3.Connection, *, name: str, token: str, owner: str, now: float, until: float) -> bool:
-    connection.execute("DELETE FROM barriers WHERE until <= ?", (now,))
-    raised = connection.execute("INSERT OR IGNORE INTO barriers VALUES (?, ?, ?, ?)", (name, token, owner, until))
+def _raise(connection: Connection, *, name: str, token: str, owner: str, now: float, until: float) -> bool:
+    SQL.delete_expired(connection, now=now)
+    raised = SQL.insert_barrier(connection, name=name, token=token, owner=owner, until=until)
     if raised.rowcount == 1 and name == ALONE:
-        connection.execute("DELETE FROM written_meanwhile")
-        connection.execute("INSERT INTO written_meanwhile SELECT user_id FROM users WHERE lock_token IS NOT NULL")
+        SQL.forget_writers(connection)
+        SQL.note_holders(connection)
     return raised.rowcount == 1
 
 
-def _lower(connection: sqlite3.Connection, *, token: str) -> None:
-    connection.execute("DELETE FROM barriers WHERE token = ?", (token,))
-    connection.execute(
-        "DELETE FROM written_meanwhile WHERE NOT EXISTS (SELECT 1 FROM barriers WHERE name = ?)", (ALONE,)
-    )
+def _lower(connection: Connection, *, token: str) -> None:
+    SQL.delete_barrier(connection, token=token)
+    SQL.forget_writers_if_lowered(connection, alone=ALONE)
 
 
-def _is_held(connection: sqlite3.Connection, *, now: float) -> bool:
-    found = connection.execute(
-        "SELECT 1 FROM users WHERE lock_token IS NOT NULL AND lock_expires_at > ? LIMIT 1", (now,)
-    ).fetchone()
+def _is_held(connection: Connection, *, now: float) -> bool:
+    found = SQL.held_lock(connection, now=now).fetchone()
     return found is not None
 
 
-def _writers(connection: sqlite3.Connection) -> list[str]:
-    return [str(user_id) for (user_id,) in connection.execute("SELECT user_id FROM written_meanwhile ORDER BY user_id")]
+def _writers(connection: Connection) -> list[str]:
+    return [str(user_id) for (user_id,) in SQL.writers_meanwhile(connection)]

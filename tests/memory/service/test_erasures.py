@@ -96,9 +96,7 @@ async def looked_for(
         yield UserErasures(cast(Erasure, None), proof, looks=looks, clock=clock, new_id=lambda: "e2"), record, scans
 
 
-async def erased(
-    record: SqlErasures, erasure_id: str, clock: ManualClock, user: str = USER, *, part: str = ""
-) -> None:
+async def erased(record: SqlErasures, erasure_id: str, clock: ManualClock, user: str = USER, *, part: str = "") -> None:
     """One more erasure whose files are rewritten."""
     await record.begun(user, ErasureRequest(erasure_id, clock(), clock(), {}), part=part)
     await record.rewritten(await record.pending(), at=clock())

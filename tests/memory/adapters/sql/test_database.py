@@ -18,7 +18,7 @@ from turn_logs import START, a_turn, ids_of, lease_at
 
 from memory.adapters.sql.sqlite_database import BATCH_JOBS_MAX, SqliteDatabase
 from memory.adapters.sql.notes import SqlNoteBook
-from memory.adapters.sql.schema import VERSION
+from memory.adapters.sql.migrations import VERSION
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.errors import BadSetting, Conflict, Unavailable
 from memory.model import PastNote, TurnStatus

@@ -1,0 +1,43 @@
+"""The version of the tables, their statements, and what leads from an older version to this one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+
+VERSION = 4
+
+# By the version that they begin with. Version 3 was on SQLite only; what its triggers did, `turn_effects` does now.
+STEPS: Mapping[int, tuple[str, ...]] = {
+    3: (
+        "DROP TRIGGER profiles_become_stale",
+        "DROP TRIGGER words_are_deleted",
+        "DROP TRIGGER words_are_rewritten",
+        "DROP TRIGGER summaries_are_withdrawn",
+        "DROP TRIGGER sessions_go_on",
+        "DROP TRIGGER sessions_go_on_at_once",
+        "DROP TRIGGER turns_are_reworded",
+        "DROP TRIGGER turns_leave_or_return",
+        "DROP TRIGGER turns_are_learnt_late",
+        "DROP TRIGGER turns_are_deleted",
+        "DROP TRIGGER turns_are_left_out",
+        "ALTER TABLE erasures ADD COLUMN scanned_at DOUBLE PRECISION",
+        "UPDATE erasures SET scanned_at = json_extract(CAST(scan AS TEXT), '$.scanned_at') WHERE scan IS NOT NULL",
+    )
+}
+
+
+def schema() -> list[str]:
+    """The statements that make the tables of this version, one by one."""
+    text = files("memory.adapters.sql").joinpath("schema.sql").read_text(encoding="utf-8")
+    text = re.sub(r"^--.*\n", "", text, flags=re.MULTILINE)
+    return [statement.strip() for statement in text.split(";\n") if statement.strip()]
+
+
+def steps_from(version: int) -> list[str]:
+    """Raises `KeyError` if nothing leads from there."""
+    return [statement for step in range(version, VERSION) for statement in STEPS[step]]
+
+
+__all__ = ["STEPS", "VERSION", "schema", "steps_from"]
