@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from memory.adapters.sql.compacted_states import SqlCompactedStates
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.erasures import SqlErasures
 from memory.adapters.sql.exams import SqlExamResults
 from memory.adapters.sql.idempotency_keys import SqlIdempotencyKeys
@@ -19,6 +18,7 @@ from memory.adapters.sql.profiles import SqlProfiles
 from memory.adapters.sql.projects import SqlProjects
 from memory.adapters.sql.receipts import SqlReceipts
 from memory.adapters.sql.session_summaries import SqlSummaries
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.upkeep_schedule import SqlUpkeepSchedule
 from memory.adapters.sql.usage_counts import SqlUsageCounts

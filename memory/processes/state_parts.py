@@ -9,8 +9,8 @@ from functools import partial
 
 from memory.adapters.sql.exams import SqlExamResults
 from memory.adapters.sql.holdout_record import SqlHoldoutRecord
-from memory.adapters.sql.opt_outs import SqlOptOuts
 from memory.adapters.sql.locked_owners import living
+from memory.adapters.sql.opt_outs import SqlOptOuts
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.turn_times import newest_turn_at
 from memory.adapters.working_set.snapshot_files import FileSnapshots

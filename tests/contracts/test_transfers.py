@@ -14,13 +14,13 @@ from hashing_embedder import HashingEmbedder
 from memory_rows import DIMENSION
 
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.notes import SqlNoteBook
 from memory.adapters.sql.opt_outs import SqlOptOuts
 from memory.adapters.sql.profiles import SqlProfiles
 from memory.adapters.sql.receipts import SqlReceipts
 from memory.adapters.sql.record_copies import SqlRecordCopies
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.errors import BadInput
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Trust

@@ -29,6 +29,7 @@ def postgres_statement(text: str) -> str:
 
 def sqlite_schema(text: str) -> str:
     """SQLite knows a column of that type as the number of the row; a table without one is its index."""
+    text = text.replace("CREATE UNLOGGED TABLE", "CREATE TABLE")
     if _NUMBERED in text:
         return text.replace(_NUMBERED, "INTEGER PRIMARY KEY")
     return f"{text} WITHOUT ROWID" if text.startswith("CREATE TABLE") and "PRIMARY KEY" in text else text

@@ -98,7 +98,7 @@ def _latest(connection: Connection, *, limit: int) -> list[ErasureRecord]:
 
 
 def _pending(connection: Connection) -> list[ErasureRequest]:
-    rows = SQL.pending_erasures(connection)
+    rows = SQL.pending_erasures(connection, limit=PENDING_MAX)
     return [_record(row).request for row in rows]
 
 
@@ -113,9 +113,7 @@ def _rewritten(connection: Connection, *, erasures: Sequence[ErasureRequest], at
 
 
 def _scanned(connection: Connection, *, erasure_id: str, report: ScanReport) -> None:
-    SQL.set_scan(
-        connection, report=msgspec.json.encode(report), scanned_at=report.scanned_at, erasure_id=erasure_id
-    )
+    SQL.set_scan(connection, report=msgspec.json.encode(report), scanned_at=report.scanned_at, erasure_id=erasure_id)
 
 
 def _expired(connection: Connection, *, before: float) -> None:

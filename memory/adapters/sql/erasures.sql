@@ -16,7 +16,7 @@ SELECT id, asked_at, deleted_at, deleted, rewritten_at, scan FROM erasures ORDER
 SELECT id, asked_at, deleted_at, deleted, rewritten_at, scan
 FROM erasures
 WHERE rewritten_at IS NULL
-ORDER BY position LIMIT 500;
+ORDER BY position LIMIT :limit;
 
 -- name: set_rewritten
 UPDATE erasures SET rewritten_at = :at WHERE id = :id AND deleted_at = :deleted_at AND rewritten_at IS NULL;

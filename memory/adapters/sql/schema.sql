@@ -502,3 +502,19 @@ CREATE TABLE project_memories (
 );
 CREATE INDEX project_memories_by_project ON project_memories (project_key);
 CREATE INDEX project_memories_by_author ON project_memories (author_id);
+
+-- Processes that use a database over a network: each adds to its number while it lives (`beating_owners`).
+CREATE TABLE owners (
+    name TEXT PRIMARY KEY,
+    beat BIGINT NOT NULL,
+    introduction TEXT NOT NULL
+);
+
+-- Snapshots of working sets on a server (`snapshots`); on one machine they are files.
+CREATE UNLOGGED TABLE snapshots (
+    user_hash TEXT PRIMARY KEY,
+    snapshot BYTEA NOT NULL,
+    size BIGINT NOT NULL,
+    used_at DOUBLE PRECISION NOT NULL
+);
+CREATE INDEX snapshots_by_use ON snapshots (used_at);

@@ -163,7 +163,7 @@ def depth(connection: Connection, *, now: float) -> QueueDepth:
     opened = SQL.count_opened(connection).fetchone()[0]
     ready, oldest_ready = SQL.ready_depth(connection).fetchone()
     rows = SQL.window_depth(connection).fetchall()
-    turns = {state: count for state, count, _ in rows}
+    turns = {state: int(count) for state, count, _ in rows}
     finished = [at for state, _, at in rows if state not in GIVEN_UP] + ([] if oldest_ready is None else [oldest_ready])
     return QueueDepth(
         opened=opened,

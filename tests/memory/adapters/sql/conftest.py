@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -11,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.sqlite_database import SqliteConnection, SqliteDatabase
 
-Job = Callable[[sqlite3.Connection], object]
+Job = Callable[[SqliteConnection], object]
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def busy() -> Callable[..., AbstractAsyncContextManager[None]]:
     async def busy(database: SqliteDatabase, job: Job = lambda _: None) -> AsyncIterator[None]:
         has_begun, may_end = threading.Event(), threading.Event()
 
-        def wait(connection: sqlite3.Connection) -> None:
+        def wait(connection: SqliteConnection) -> None:
             job(connection)
             has_begun.set()
             may_end.wait(60)

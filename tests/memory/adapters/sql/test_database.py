@@ -16,9 +16,9 @@ import msgspec
 import pytest
 from turn_logs import START, a_turn, ids_of, lease_at
 
-from memory.adapters.sql.sqlite_database import BATCH_JOBS_MAX, SqliteDatabase
-from memory.adapters.sql.notes import SqlNoteBook
 from memory.adapters.sql.migrations import VERSION
+from memory.adapters.sql.notes import SqlNoteBook
+from memory.adapters.sql.sqlite_database import BATCH_JOBS_MAX, SqliteConnection, SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.errors import BadSetting, Conflict, Unavailable
 from memory.model import PastNote, TurnStatus
@@ -29,23 +29,23 @@ Busy = Callable[[SqliteDatabase], AbstractAsyncContextManager[None]]
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
     async with SqliteDatabase(tmp_path / "turns.sqlite") as opened:
-        await opened.write(lambda connection: connection.execute("CREATE TABLE told (what TEXT)").close())
+        await opened.write(lambda connection: connection.raw.execute("CREATE TABLE told (what TEXT)").close())
         yield opened
 
 
-def tell(what: str, connection: sqlite3.Connection) -> None:
-    connection.execute("INSERT INTO told VALUES (?)", (what,))
+def tell(what: str, connection: SqliteConnection) -> None:
+    connection.raw.execute("INSERT INTO told VALUES (?)", (what,))
 
 
-def told(connection: sqlite3.Connection) -> list[str]:
-    return [what for (what,) in connection.execute("SELECT what FROM told ORDER BY rowid")]
+def told(connection: SqliteConnection) -> list[str]:
+    return [what for (what,) in connection.raw.execute("SELECT what FROM told ORDER BY rowid")]
 
 
 async def test_a_glance_takes_no_thread_and_sees_what_was_committed(database: SqliteDatabase) -> None:
     await database.write(lambda connection: tell("one", connection))
     threads: list[threading.Thread] = []
 
-    def look(connection: sqlite3.Connection) -> list[str]:
+    def look(connection: SqliteConnection) -> list[str]:
         threads.append(threading.current_thread())
         return told(connection)
 
@@ -56,7 +56,7 @@ async def test_a_glance_takes_no_thread_and_sees_what_was_committed(database: Sq
 async def test_a_glance_that_would_have_to_wait_waits_in_the_readers_thread(database: SqliteDatabase) -> None:
     threads: list[threading.Thread] = []
 
-    def look(connection: sqlite3.Connection) -> list[str]:
+    def look(connection: SqliteConnection) -> list[str]:
         threads.append(threading.current_thread())
         if len(threads) == 1:
             raise sqlite3.OperationalError("database is locked")
@@ -93,29 +93,29 @@ async def test_a_write_behind_more_than_a_batch_is_committed_when_it_returns(dat
 async def test_closing_writes_what_was_posted(tmp_path: Path) -> None:
     path = tmp_path / "turns.sqlite"
     async with SqliteDatabase(path) as database:
-        await database.write(lambda connection: connection.execute("CREATE TABLE told (what TEXT)").close())
+        await database.write(lambda connection: connection.raw.execute("CREATE TABLE told (what TEXT)").close())
         database.post(lambda connection: tell("at the end", connection))
     async with SqliteDatabase(path) as again:
         assert await again.read(told) == ["at the end"]
 
 
-def _violates(connection: sqlite3.Connection) -> None:
+def _violates(connection: SqliteConnection) -> None:
     tell("undone", connection)
-    connection.execute("CREATE TABLE once (n INTEGER PRIMARY KEY)")
-    connection.executemany("INSERT INTO once VALUES (?)", [(1,), (1,)])
+    connection.raw.execute("CREATE TABLE once (n INTEGER PRIMARY KEY)")
+    connection.raw.executemany("INSERT INTO once VALUES (?)", [(1,), (1,)])
 
 
-def _names_no_column(connection: sqlite3.Connection) -> None:
+def _names_no_column(connection: SqliteConnection) -> None:
     tell("undone", connection)
-    connection.execute("SELECT nothing FROM told")
+    connection.raw.execute("SELECT nothing FROM told")
 
 
-def _binds_too_little(connection: sqlite3.Connection) -> None:
+def _binds_too_little(connection: SqliteConnection) -> None:
     tell("undone", connection)
-    connection.execute("INSERT INTO told VALUES (?)", ())
+    connection.raw.execute("INSERT INTO told VALUES (?)", ())
 
 
-def _raises(error: Exception, connection: sqlite3.Connection) -> None:
+def _raises(error: Exception, connection: SqliteConnection) -> None:
     tell("undone", connection)
     raise error
 
@@ -134,7 +134,7 @@ OF_ONE = [
 
 @pytest.mark.parametrize(("wrong", "error"), OF_ONE)
 async def test_a_job_that_fails_takes_no_other_of_its_transaction_along(
-    database: SqliteDatabase, busy: Busy, wrong: Callable[[sqlite3.Connection], None], error: type[Exception]
+    database: SqliteDatabase, busy: Busy, wrong: Callable[[SqliteConnection], None], error: type[Exception]
 ) -> None:
     results = await _together(database, busy, wrong)
     assert [type(one) for one in results] == [type(None), error, type(None)]
@@ -153,7 +153,7 @@ async def test_an_error_of_the_whole_database_fails_the_transaction(
 
 
 async def _together(
-    database: SqliteDatabase, busy: Busy, wrong: Callable[[sqlite3.Connection], None]
+    database: SqliteDatabase, busy: Busy, wrong: Callable[[SqliteConnection], None]
 ) -> list[BaseException | None]:
     """What becomes of three jobs of one transaction."""
     jobs = (partial(tell, "one"), wrong, partial(tell, "two"))
@@ -184,7 +184,7 @@ async def test_nothing_is_asked_of_a_closed_database(path: Path) -> None:
 @pytest.mark.parametrize("synchronous", ["NORMAL", "FULL"])
 async def test_power_loss_is_a_setting(path: Path, synchronous: str) -> None:
     async with SqliteDatabase(path, synchronous=synchronous) as database:  # type: ignore[arg-type]  # parametrised
-        level = await database.write(lambda connection: connection.execute("PRAGMA synchronous").fetchone()[0])
+        level = await database.write(lambda connection: connection.raw.execute("PRAGMA synchronous").fetchone()[0])
         assert level == {"NORMAL": 1, "FULL": 2}[synchronous]
         await a_log(database).append(LEARNT)
     async with SqliteDatabase(path) as database:
@@ -233,7 +233,7 @@ async def test_the_database_of_something_else_is_not_touched(path: Path) -> None
 @pytest.mark.parametrize("version", [1, VERSION + 1])
 async def test_a_file_of_another_version_stops_the_start(path: Path, version: int) -> None:
     async with SqliteDatabase(path) as database:
-        await database.write(lambda connection: connection.execute(f"PRAGMA user_version = {version}"))
+        await database.write(lambda connection: connection.raw.execute(f"PRAGMA user_version = {version}"))
     with pytest.raises(BadSetting, match=f"version {version}, this memproxy reads version {VERSION}"):
         async with SqliteDatabase(path):
             pass
@@ -262,7 +262,7 @@ class Desk:
         """Its writer is stuck, outside of any transaction of the file, until the event is set."""
         may_go_on = threading.Event()
 
-        def wait(_: sqlite3.Connection) -> None:
+        def wait(_: SqliteConnection) -> None:
             may_go_on.wait(60)
 
         assert self.database._writer is not None

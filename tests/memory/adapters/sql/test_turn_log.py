@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from turn_logs import START, ManualClock, a_turn, ids_of, lease_at, tell
 
-from memory.adapters.sql import database as sqlite_database
-from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql import sqlite_database
 from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.sqlite_database import SqliteConnection, SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.tree_rules import seconds_to_begin
 from memory.errors import Unavailable
@@ -30,8 +30,8 @@ STATEMENTS_MAX = 15
 Busy = Callable[..., AbstractAsyncContextManager[None]]
 
 
-def damage(connection: sqlite3.Connection, *, turn_id: str, parent: str) -> None:
-    connection.execute("UPDATE turn_branches SET parent_id = ? WHERE turn_id = ?", (parent, turn_id))
+def damage(connection: SqliteConnection, *, turn_id: str, parent: str) -> None:
+    connection.raw.execute("UPDATE turn_branches SET parent_id = ? WHERE turn_id = ?", (parent, turn_id))
 
 
 @pytest.mark.parametrize("parents", [{"t1": "t1"}, {"t1": "t2", "t2": "t1"}, {"t1": "gone"}])
@@ -65,8 +65,8 @@ async def test_the_next_message_of_a_long_conversation_costs_as_much_as_of_a_sho
         assert len(steps) <= STATEMENTS_MAX
 
 
-def watch(connection: sqlite3.Connection, *, statements: list[str]) -> None:
-    connection.set_trace_callback(statements.append)
+def watch(connection: SqliteConnection, *, statements: list[str]) -> None:
+    connection.raw.set_trace_callback(statements.append)
 
 
 @pytest.mark.parametrize(("exchanges", "seconds"), [(1, 5.0), (5, 5.0), (6, 6.0), (100, 100.0)])
@@ -110,7 +110,7 @@ async def test_reads_do_not_wait_for_writes_nor_does_the_loop(path: Path, busy: 
     async with SqliteDatabase(path) as database:
         log = a_log(database)
         await tell(log, "t1")
-        async with busy(database, lambda connection: connection.execute("DELETE FROM turns")):
+        async with busy(database, lambda connection: connection.raw.execute("DELETE FROM turns")):
             assert [turn.id async for turn in log.turns("ann")] == ["t1"]
         assert [turn.id async for turn in log.turns("ann")] == []
 
@@ -134,13 +134,15 @@ async def test_a_full_disk_is_said_and_got_over(path: Path) -> None:
     async with SqliteDatabase(path) as database:
         log = a_log(database)
         await tell(log, "t1")
-        pages = await database.read(lambda connection: connection.execute("PRAGMA page_count").fetchone()[0])
-        await database.write(lambda connection: connection.execute(f"PRAGMA max_page_count = {pages + 1}").fetchall())
+        pages = await database.read(lambda connection: connection.raw.execute("PRAGMA page_count").fetchone()[0])
+        await database.write(
+            lambda connection: connection.raw.execute(f"PRAGMA max_page_count = {pages + 1}").fetchall()
+        )
         large = replace(a_turn("t2"), messages=(Message("user", "x" * 100_000),))
         with pytest.raises(Unavailable, match="full"):
             await log.open(large)
         assert [turn.id async for turn in log.turns("ann")] == ["t1"]
-        await database.write(lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchall())
+        await database.write(lambda connection: connection.raw.execute("PRAGMA max_page_count = 1000000").fetchall())
         await log.open(large)
         assert ids_of(await lease_at(log, START)) == ["t1"]
 

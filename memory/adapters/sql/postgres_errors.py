@@ -1,0 +1,34 @@
+"""What PostgreSQL's errors mean to a runner. Its messages may quote values, so that only codes are passed on."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import errors
+
+from memory.errors import Unavailable
+
+# Transactions met each other: the same job succeeds in another one. A key that two wrote at once is among them.
+MET_ANOTHER = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.ExclusionViolation)
+# The server, or the way to it, is not there now; a primary that became a standby reads only.
+IS_GONE = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
+_REASONS = {
+    "53300": "it has no connection left: raise max_connections, or run fewer processes",
+    "53100": "its disk is full",
+    "57014": "a statement took too long",
+    "55P03": "a row was locked for too long",
+    "25006": "it only reads: a standby, or a primary that was replaced",
+    "42501": "the role may not do that: see `memproxy doctor`",
+    "42P01": "tables are missing: run `memproxy migrate`",
+    "57P01": "it is shutting down",
+    "57P03": "it is starting or stopping",
+}
+
+
+def translated(error: psycopg.Error) -> Unavailable:
+    code = error.sqlstate
+    if code is None:
+        return Unavailable("turn_log", "PostgreSQL cannot be reached, or closed the connection")
+    return Unavailable("turn_log", f"PostgreSQL: {_REASONS.get(code, type(error).__name__)} ({code})")
+
+
+__all__ = ["IS_GONE", "MET_ANOTHER", "translated"]
