@@ -32,8 +32,8 @@ from extproc.supervisor.bootstrap import BootstrapValues, render
 from extproc.supervisor.locks_and_ports import reserve_port
 from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.models.window_probe import WindowProbe
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.model_capabilities import SqlModelCapabilities
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat.completions import ChatRequest
 from memory.model import Note, Placement, RecallStatus, Role, Scope, Turn
 from memory.model.token_claims import USUAL_CLAIMS, ClaimNames

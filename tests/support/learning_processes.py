@@ -30,8 +30,8 @@ from memory.adapters.redis.connecting import RedisAddress, connected
 from memory.adapters.redis.ledger import RedisUserLedger
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.redis.whole_log import RedisTurnLog
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.model import Memory, Message, Scope, Turn, TurnStatus
 from memory.ports import MemoryFilter, TurnLog, UserLedger

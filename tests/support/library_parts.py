@@ -15,7 +15,6 @@ from memory.adapters.evaluation_reports import FolderOfReports
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sql.compacted_states import SqlCompactedStates
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.erasures import SqlErasures
 from memory.adapters.sql.idempotency_keys import SqlIdempotencyKeys
 from memory.adapters.sql.ledger import SqlUserLedger
@@ -25,6 +24,7 @@ from memory.adapters.sql.profiles import SqlProfiles
 from memory.adapters.sql.projects import SqlProjects
 from memory.adapters.sql.receipts import SqlReceipts
 from memory.adapters.sql.session_summaries import SqlSummaries
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope

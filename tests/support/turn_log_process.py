@@ -9,8 +9,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.model import Message, Scope, Turn, TurnStatus
 from memory.ports import LearnDue

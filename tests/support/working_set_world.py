@@ -17,8 +17,8 @@ from milvus_kinds import PATIENT, RealMilvus
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.milvus.store import MilvusStore
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory

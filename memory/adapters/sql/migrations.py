@@ -25,8 +25,14 @@ STEPS: Mapping[int, tuple[str, ...]] = {
         "ALTER TABLE erasures ADD COLUMN scanned_at DOUBLE PRECISION",
         "UPDATE erasures SET scanned_at = json_extract(CAST(scan AS TEXT), '$.scanned_at') WHERE scan IS NOT NULL",
         "CREATE TABLE owners (name TEXT PRIMARY KEY, beat BIGINT NOT NULL, introduction TEXT NOT NULL) WITHOUT ROWID",
-        "CREATE TABLE snapshots (user_hash TEXT PRIMARY KEY, snapshot BYTEA NOT NULL, size BIGINT NOT NULL, "
-        "used_at DOUBLE PRECISION NOT NULL) WITHOUT ROWID",
+        """
+        CREATE TABLE snapshots (
+            user_hash TEXT PRIMARY KEY,
+            snapshot BYTEA NOT NULL,
+            size BIGINT NOT NULL,
+            used_at DOUBLE PRECISION NOT NULL
+        ) WITHOUT ROWID
+        """,
         "CREATE INDEX snapshots_by_use ON snapshots (used_at)",
     )
 }

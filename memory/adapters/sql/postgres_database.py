@@ -2,18 +2,17 @@
 
 A job that writes runs in a `SERIALIZABLE` transaction: it sees and does what it would alone, as on SQLite. Where two
 transactions met, one fails with 40001 and its job runs again, a bounded number of times, after a short random pause.
-Reads see one snapshot (`REPEATABLE READ READ ONLY`) and never fail for that. What is posted is written by one
-thread, in order, after all writes that were under way.
+Reads see one snapshot (`REPEATABLE READ READ ONLY`) and never fail for that. Jobs that write
+run in one thread per process and in order (`job_writer`), so that only those of different processes meet.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -21,13 +20,14 @@ import psycopg
 
 from memory.adapters.sql.beating_owners import BeatingOwners
 from memory.adapters.sql.database import CALL_SECONDS_MAX, Job
-from memory.adapters.sql.postgres_errors import IS_GONE, MET_ANOTHER, translated
+from memory.adapters.sql.job_writer import Batch, JobWriter, bounded
+from memory.adapters.sql.postgres_errors import MET_ANOTHER, is_gone, translated
 from memory.adapters.sql.postgres_pool import PostgresAddress, PostgresConnection, PostgresPool
 from memory.adapters.sql.postgres_schema import prepare_tables
 from memory.errors import Unavailable
 
-THREADS_MAX = 8  # and connections, of a process; one more for what is posted, and one for the heartbeat
-WAITING_JOBS_MAX = 2_000  # about ten seconds of a busy filter; beyond it calls are refused
+READERS = 4  # threads of a process, with a connection each; one more for the writer, and one for the heartbeat
+WAITING_READS_MAX = 2_000  # beyond it calls are refused
 TRIES_MAX = 20  # of a transaction that meets others
 PAUSE_SECONDS_MAX = 0.05  # before the next try, random
 WRITING = "BEGIN ISOLATION LEVEL SERIALIZABLE"
@@ -47,90 +47,94 @@ class PostgresDatabase:
         self.address = address
         self._pool = PostgresPool(address)
         self.owners = BeatingOwners(self._pool, introduction=introduction)
-        self._threads: ThreadPoolExecutor | None = None
-        self._poster: ThreadPoolExecutor | None = None
-        self._writing: set[Future[object]] = set()
-        self._lock = threading.Lock()
-        self._waiting = 0
+        self._readers: ThreadPoolExecutor | None = None
+        self._writer: JobWriter | None = None
+        self._reading = 0
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(prepare_tables, self.address)
         await asyncio.to_thread(self.owners.enter)
-        self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="turn-log")
-        self._poster = ThreadPoolExecutor(1, thread_name_prefix="turn-log-poster")
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="turn-log-reader")
+        self._writer = JobWriter(self._commit)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What was posted is still written. Turns that stay open become `unknown` for other processes."""
-        if self._threads is None or self._poster is None:
+        """Pending jobs are still written. Turns that stay open become `unknown` for other processes."""
+        if self._readers is None or self._writer is None:
             return
-        threads, poster = self._threads, self._poster
-        self._threads = self._poster = None
-        await asyncio.to_thread(threads.shutdown)
-        await asyncio.to_thread(poster.shutdown)
-        await asyncio.to_thread(self.owners.leave)
+        readers, writer = self._readers, self._writer
+        self._readers = self._writer = None
+        await writer.close(self.owners.leave)
+        await asyncio.to_thread(readers.shutdown)
         self._pool.close()
 
     async def write(self, job: Job[Result]) -> Result:
-        future = self._submit(self._written, job)
-        with self._lock:
-            self._writing.add(future)  # type: ignore[arg-type]  # nobody here looks at its result
-        future.add_done_callback(self._forget)  # type: ignore[arg-type]  # likewise
-        return await _bounded(future)
+        if self._writer is None:
+            raise Unavailable("turn_log", "it is closed")
+        return await self._writer.write(job)
+
+    def post(self, job: Job[object], *, then: Callable[[], None] | None = None) -> None:
+        if self._writer is not None:
+            self._writer.post(job, then)
+        elif then is not None:
+            then()
 
     async def read(self, job: Job[Result]) -> Result:
-        return await _bounded(self._submit(self._read, job))
+        return await self._submit(self._read, job)
 
     async def read_now(self, job: Job[Result]) -> Result:
         """Without a transaction around it."""
-        return await _bounded(self._submit(self._read_now, job))
+        return await self._submit(self._read_now, job)
 
-    def post(self, job: Job[object], *, then: Callable[[], None] | None = None) -> None:
-        if self._poster is None or self._waiting >= WAITING_JOBS_MAX:
-            if then is not None:
-                then()
-            return
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            before = set(self._writing)
-        self._waiting += 1
-
-        def run() -> None:
-            try:
-                wait(before, timeout=CALL_SECONDS_MAX)
-                self._written(job)
-            finally:
-                if not loop.is_closed():
-                    loop.call_soon_threadsafe(over)
-
-        def over() -> None:
-            self._waiting -= 1
-            if then is not None:
-                then()
-
-        self._poster.submit(run)
-
-    def _submit(self, run: Callable[[Job[Result]], Result], job: Job[Result]) -> Future[Result]:
-        if self._threads is None:
+    async def _submit(self, run: Callable[[Job[Result]], Result], job: Job[Result]) -> Result:
+        if self._readers is None:
             raise Unavailable("turn_log", "it is closed")
-        if self._waiting >= WAITING_JOBS_MAX:
-            raise Unavailable("turn_log", f"more than {WAITING_JOBS_MAX} calls are waiting")
-        return self._threads.submit(run, job)
+        if self._reading >= WAITING_READS_MAX:
+            raise Unavailable("turn_log", f"more than {WAITING_READS_MAX} reads are waiting")
+        self._reading += 1
+        future = self._readers.submit(run, job)
+        try:
+            return await bounded(future)
+        finally:
+            self._reading -= 1
 
-    def _forget(self, future: Future[object]) -> None:
-        with self._lock:
-            self._writing.discard(future)
+    def _commit(self, batch: Batch) -> None:
+        """All in one transaction; each in its own if one of them raises, or they keep meeting those of others."""
+        if len(batch) > 1:
+            is_done = self._commit_together(batch)
+            if is_done:
+                return
+        for entry in batch:
+            try:
+                entry.results.append(self._written(entry.job, tries=TRIES_MAX))
+            except Exception as error:  # noqa: BLE001 - its caller gets it
+                entry.failure = error
 
-    def _written(self, job: Job[Result]) -> Result:
+    def _commit_together(self, batch: Batch) -> bool:
+        """False if nothing was committed, and each has to be tried alone."""
+        try:
+            results = self._written(lambda connection: [entry.job(connection) for entry in batch], tries=2)
+        except Exception as error:  # noqa: BLE001 - whatever a job raises, it raises it again when it is alone
+            cause = error.__cause__
+            if not isinstance(cause, psycopg.Error) or not is_gone(cause):
+                return False
+            for entry in batch:
+                entry.failure = error
+            return True
+        for entry, result in zip(batch, results, strict=True):
+            entry.results.append(result)
+        return True
+
+    def _written(self, job: Job[Result], *, tries: int) -> Result:
         give_up_at = time.monotonic() + CALL_SECONDS_MAX
-        for attempt in range(TRIES_MAX):
+        for attempt in range(tries):
             try:
                 with self._pool.connection() as connection:
                     return _in_transaction(connection, WRITING, job)
             except MET_ANOTHER as error:
-                if attempt + 1 == TRIES_MAX or time.monotonic() > give_up_at:
+                if attempt + 1 == tries or time.monotonic() > give_up_at:
                     raise translated(error) from error
                 time.sleep(random.uniform(0, PAUSE_SECONDS_MAX) * min(1.0, attempt / 4))  # noqa: S311  # no secret
             except psycopg.Error as error:
@@ -149,7 +153,9 @@ class PostgresDatabase:
             try:
                 with self._pool.connection() as connection:
                     return job(connection)
-            except IS_GONE:
+            except psycopg.Error as error:
+                if not is_gone(error):
+                    raise
                 with self._pool.connection() as connection:
                     return job(connection)
         except psycopg.Error as error:
@@ -167,15 +173,6 @@ def _in_transaction(connection: PostgresConnection, begin: str, job: Job[Result]
             raw.execute("ROLLBACK", prepare=False)
         raise
     return result
-
-
-async def _bounded(future: Future[Result]) -> Result:
-    """Wait for the thread, at most `CALL_SECONDS_MAX`. The job runs in any case, also if the caller is cancelled."""
-    try:
-        async with asyncio.timeout(CALL_SECONDS_MAX):
-            return await asyncio.shield(asyncio.wrap_future(future))
-    except TimeoutError as error:
-        raise Unavailable("turn_log", f"no answer within {CALL_SECONDS_MAX:.0f} s") from error
 
 
 __all__ = ["PostgresDatabase"]

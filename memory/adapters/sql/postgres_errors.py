@@ -9,8 +9,7 @@ from memory.errors import Unavailable
 
 # Transactions met each other: the same job succeeds in another one. A key that two wrote at once is among them.
 MET_ANOTHER = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.ExclusionViolation)
-# The server, or the way to it, is not there now; a primary that became a standby reads only.
-IS_GONE = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
+_GONE = ("57P01", "57P02", "57P03", "25006")  # it ends or starts; a primary that became a standby reads only
 _REASONS = {
     "53300": "it has no connection left: raise max_connections, or run fewer processes",
     "53100": "its disk is full",
@@ -24,6 +23,12 @@ _REASONS = {
 }
 
 
+def is_gone(error: psycopg.Error) -> bool:
+    """Whether the server, or the way to it, is not there any more. What a COMMIT did then, nobody knows."""
+    code = error.sqlstate
+    return code is None or code.startswith("08") or code in _GONE
+
+
 def translated(error: psycopg.Error) -> Unavailable:
     code = error.sqlstate
     if code is None:
@@ -31,4 +36,4 @@ def translated(error: psycopg.Error) -> Unavailable:
     return Unavailable("turn_log", f"PostgreSQL: {_REASONS.get(code, type(error).__name__)} ({code})")
 
 
-__all__ = ["IS_GONE", "MET_ANOTHER", "translated"]
+__all__ = ["MET_ANOTHER", "is_gone", "translated"]

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from memory.adapters.sql.postgres_errors import IS_GONE, translated
+from memory.adapters.sql.postgres_errors import is_gone, translated
 from memory.adapters.sql.statements import Rows, Statement, Value
 from memory.errors import Unavailable
 
@@ -100,8 +100,9 @@ class PostgresPool:
         raw = self._taken()
         try:
             yield PostgresConnection(raw)
-        except IS_GONE:
-            raw.close()
+        except psycopg.Error as error:
+            if is_gone(error):
+                raw.close()
             raise
         finally:
             self._give_back(raw)

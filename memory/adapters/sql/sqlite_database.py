@@ -1,13 +1,12 @@
 """One SQLite file shared by processes of one host: a writer thread with group commit, and separate readers.
 
-All jobs waiting when the writer starts go into one transaction, so that a burst costs one commit instead of hundreds.
-No job waits on purpose, except posted ones, for which nobody waits. A transaction begins and ends inside the writer
-thread: none is ever open across an await. Reads use a connection and a thread of their own and, thanks to the write-
-ahead log, never wait for a write; reads of microseconds run on the event loop with a third connection, since a thread
-switch takes longer. Local disk only: locks and shared memory do not work over a network file system.
+A transaction begins and ends inside the writer thread: none is ever open across an await. Reads use a connection and a
+thread of their own and, thanks to the write-ahead log, never wait for a write; reads of microseconds run on the event
+loop with a third connection, since a thread switch takes longer. Local disk only: locks and shared memory do not work
+over a network file system.
 
-A job is a plain function of the connection. It runs in the writer thread inside a savepoint: an exception undoes that
-job alone and is raised to its caller alone. Cancelling the caller does not stop its job: writes are atomic.
+A job runs in the writer thread inside a savepoint: an exception undoes that job alone and is raised to its caller
+alone. Cancelling the caller does not stop its job: writes are atomic.
 """
 
 from __future__ import annotations
@@ -15,18 +14,17 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Generic, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 import msgspec
 
-from memory.adapters.sql.database import CALL_SECONDS_MAX, Job
+from memory.adapters.sql.database import Job
+from memory.adapters.sql.job_writer import Batch, Entry, JobWriter, bounded
 from memory.adapters.sql.locked_owners import LockedOwners, setting_up
 from memory.adapters.sql.sqlite_compacting import copy_of
 from memory.adapters.sql.sqlite_schema import SQLITE_OLDEST, prepare_tables
@@ -34,9 +32,6 @@ from memory.adapters.sql.statements import Rows, Statement, Value
 from memory.errors import BadSetting, MemproxyError, Unavailable
 
 BUSY_SECONDS_MAX = 5.0  # for the write lock, which another process holds for milliseconds
-BATCH_JOBS_MAX = 256  # per transaction, so that other processes get their turn
-WAITING_JOBS_MAX = 2_000  # about ten seconds of a busy filter; beyond it calls are refused
-POST_SECONDS = 0.01  # jobs posted within this time wake the writer once
 LOG_BYTES_MAX = 64 << 20  # the write-ahead log is truncated to this after a burst
 REWRITE_BYTES_MAX = (
     256 << 20
@@ -68,23 +63,6 @@ class SqliteConnection:
         self.raw.executemany(statement.sqlite, rows)
 
 
-@dataclass(slots=True)
-class _Entry(Generic[Result]):
-    """A job in the writer's queue. It has an outcome at the latest when its own drain has run."""
-
-    job: Job[Result]
-    results: list[Result]
-    failure: BaseException | None = None
-    over: Callable[[], None] | None = None  # called in the writer's thread when the job is done
-
-    def outcome(self) -> Result:
-        if self.failure is not None:
-            raise self.failure
-        if not self.results:
-            raise Unavailable("turn_log", "the transaction was abandoned")
-        return self.results[0]
-
-
 class SqliteDatabase:
     """Open with `async with`; the file is created with mode 0600.
 
@@ -106,21 +84,19 @@ class SqliteDatabase:
         self.commits = 0  # transactions so far; jobs divided by commits shows the effect of grouping
         self._synchronous = synchronous
         self._rewrite_bytes_max = rewrite_bytes_max
-        self._waiting: deque[_Entry[object]] = deque()
-        self._writer: ThreadPoolExecutor | None = None
+        self._writer: JobWriter | None = None
         self._reader: ThreadPoolExecutor | None = None
         self._write_connection: sqlite3.Connection
         self._read_connection: sqlite3.Connection
         self._read_now_connection: sqlite3.Connection
-        self._posting: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
-        writer = ThreadPoolExecutor(1, thread_name_prefix="turn-log-writer")
+        writer = JobWriter(self._commit)
         reader = ThreadPoolExecutor(1, thread_name_prefix="turn-log-reader")
         with ExitStack() as undo:
-            undo.callback(writer.shutdown, wait=False)
+            undo.callback(writer.thread.shutdown, wait=False)
             undo.callback(reader.shutdown, wait=False)
-            await asyncio.get_running_loop().run_in_executor(writer, self._open)
+            await asyncio.get_running_loop().run_in_executor(writer.thread, self._open)
             undo.pop_all()
         self._writer, self._reader = writer, reader
         return self
@@ -133,46 +109,24 @@ class SqliteDatabase:
             return
         writer, reader = self._writer, self._reader
         self._writer = self._reader = None
-        loop = asyncio.get_running_loop()
-        if self._posting is not None:
-            self._posting.cancel()
-            self._post(writer)
         self._read_now_connection.close()
-        await loop.run_in_executor(reader, self._read_connection.close)
-        await loop.run_in_executor(writer, self._write_connection.close)
+        await asyncio.get_running_loop().run_in_executor(reader, self._read_connection.close)
+        await writer.close(self._write_connection.close)
         self.owners.leave()
         reader.shutdown(wait=False)
-        writer.shutdown(wait=False)
 
     async def write(self, job: Job[Result]) -> Result:
         """Run `job` in a transaction, committed on return. Raises `Unavailable`, and what the job raises."""
-        entry: _Entry[Result] = _Entry(job, [])
-        drained = self._enqueue(entry)
-        await _bounded(drained)
-        return entry.outcome()
+        if self._writer is None:
+            raise Unavailable("turn_log", "it is closed")
+        return await self._writer.write(job)
 
     def post(self, job: Job[object], *, then: Callable[[], None] | None = None) -> None:
-        """Run `job` soon, after all earlier writes. Its result is not reported.
-
-        `then` is called on the loop when it is done, or at once if it was refused because too much is waiting.
-        """
-        if self._writer is None or len(self._waiting) >= WAITING_JOBS_MAX:
-            if then is not None:
-                then()
-            return
-        loop = asyncio.get_running_loop()
-
-        def over() -> None:
-            if then is not None and not loop.is_closed():
-                loop.call_soon_threadsafe(then)
-
-        self._waiting.append(_Entry(job, [], over=over))
-        if self._posting is None:
-            self._posting = loop.call_later(POST_SECONDS, self._post, self._writer)
-
-    def _post(self, writer: ThreadPoolExecutor) -> None:
-        self._posting = None
-        writer.submit(self._drain)
+        """As `memory.adapters.sql.database.SqlDatabase` says."""
+        if self._writer is not None:
+            self._writer.post(job, then)
+        elif then is not None:
+            then()
 
     async def read_now(self, job: Job[Result]) -> Result:
         """Run `job`, some statements by key, on the event loop. Raises `Unavailable`.
@@ -190,7 +144,7 @@ class SqliteDatabase:
         """Run `job` on one consistent view of the database. Raises `Unavailable`."""
         if self._reader is None:
             raise Unavailable("turn_log", "it is closed")
-        return await _bounded(self._reader.submit(self._read, job))
+        return await bounded(self._reader.submit(self._read, job))
 
     async def rewrite(self) -> None:
         """As `memory.ports.erasures.FileRewriting` says. Raises `Unavailable`, also for a file that is too large.
@@ -201,7 +155,7 @@ class SqliteDatabase:
         if self._writer is None:
             raise Unavailable("turn_log", "it is closed")
         await self.refuse_in_vain()
-        await asyncio.shield(asyncio.wrap_future(self._writer.submit(self._rewrite)))
+        await asyncio.shield(asyncio.wrap_future(self._writer.thread.submit(self._rewrite)))
 
     async def refuse_in_vain(self) -> None:
         """Raises `Unavailable` for a file that is too large."""
@@ -223,21 +177,7 @@ class SqliteDatabase:
         if is_busy:
             raise Unavailable("turn_log", "somebody reads: its log cannot be emptied now")
 
-    def _enqueue(self, entry: _Entry[Result]) -> Future[None]:
-        """Each entry starts a drain, which handles it at the latest; usually an earlier one does."""
-        if self._writer is None:
-            raise Unavailable("turn_log", "it is closed")
-        if len(self._waiting) >= WAITING_JOBS_MAX:
-            raise Unavailable("turn_log", f"more than {WAITING_JOBS_MAX} writes are waiting")
-        self._waiting.append(entry)  # type: ignore[arg-type]  # the queue never looks into a result
-        return self._writer.submit(self._drain)
-
-    def _drain(self) -> None:
-        """Run everything that waits, including new jobs, in as many transactions as necessary."""
-        while batch := [self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH_JOBS_MAX))]:
-            self._commit(batch)
-
-    def _commit(self, batch: Sequence[_Entry[object]]) -> None:
+    def _commit(self, batch: Batch) -> None:
         connection = self._write_connection
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -253,9 +193,6 @@ class SqliteDatabase:
                 for entry in batch:
                     entry.results.clear()
                 connection.execute("ROLLBACK")
-            for entry in batch:
-                if entry.over is not None:
-                    entry.over()
 
     def _read(self, job: Job[Result]) -> Result:
         connection = self._read_connection
@@ -322,7 +259,7 @@ def _connect(path: Path, *, seconds_max: float = BUSY_SECONDS_MAX) -> sqlite3.Co
     return sqlite3.connect(path, timeout=seconds_max, isolation_level=None, check_same_thread=False)
 
 
-def _attempt(connection: sqlite3.Connection, entry: _Entry[object]) -> None:
+def _attempt(connection: sqlite3.Connection, entry: Entry[object]) -> None:
     """Run one job so that an error, or a value that SQLite cannot store, undoes that job alone."""
     connection.execute("SAVEPOINT job")
     try:
@@ -336,15 +273,6 @@ def _attempt(connection: sqlite3.Connection, entry: _Entry[object]) -> None:
         entry.failure = _translated(error)
         connection.execute("ROLLBACK TO job")
     connection.execute("RELEASE job")
-
-
-async def _bounded(future: Future[Result]) -> Result:
-    """Wait for the thread, at most `CALL_SECONDS_MAX`. The job runs in any case, also if the caller is cancelled."""
-    try:
-        async with asyncio.timeout(CALL_SECONDS_MAX):
-            return await asyncio.shield(asyncio.wrap_future(future))
-    except TimeoutError as error:
-        raise Unavailable("turn_log", f"no answer within {CALL_SECONDS_MAX:.0f} s") from error
 
 
 def _translated(error: sqlite3.Error) -> Unavailable:

@@ -14,8 +14,8 @@ from reembed_command import OLD, Place, stored
 
 from extproc.supervisor.locks_and_ports import data_directory
 from memory.adapters.file_scan import scanned
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.erasures import SqlErasures
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.model import VectorOrigin
 from memory.ports import MemoryFilter
 from memory.ports.erasures import ErasureRequest

@@ -16,8 +16,8 @@ from typer.testing import Result
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import BadSetting
 from memory.model import Change, ChangeKind, Evidence, Memory
 from memory.ports import MemoryFilter

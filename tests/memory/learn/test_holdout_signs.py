@@ -8,8 +8,8 @@ from claims import claim, turn
 from learning_parts import Bench, Faults
 from turn_logs import START, Process
 
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.holdout_record import SqlHoldoutRecord
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Unavailable
 from memory.evaluation.holdout import holdout_report
 from memory.learn.worker import WorkerSettings

@@ -17,11 +17,11 @@ from learning_parts import Faults, Killed
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.notes import SqlNoteBook
 from memory.adapters.sql.opt_outs import SqlOptOuts
 from memory.adapters.sql.receipts import SqlReceipts
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.upkeep_schedule import SqlUpkeepSchedule
 from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.errors import Unavailable

@@ -15,8 +15,8 @@ from prometheus_client import CollectorRegistry
 from turn_logs import ManualClock
 from virtual_time import in_virtual_time, now
 
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.erasures import SqlErasures
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Unavailable
 from memory.ports.erasures import (
     ERASURES_PER_USER_MAX,

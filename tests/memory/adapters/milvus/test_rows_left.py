@@ -26,8 +26,8 @@ from memory.adapters.milvus.deleted_rows import MilvusDeletedRows
 from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.row_scan import MilvusRowScan
 from memory.adapters.milvus.store import MilvusStore
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.write_barrier import SqlWriteBarrier
 from memory.errors import Conflict, Unavailable
 from memory.model import Change, ChangeKind, MemoryStatus, VectorOrigin

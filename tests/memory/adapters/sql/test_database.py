@@ -16,9 +16,10 @@ import msgspec
 import pytest
 from turn_logs import START, a_turn, ids_of, lease_at
 
+from memory.adapters.sql.job_writer import BATCH_JOBS_MAX
 from memory.adapters.sql.migrations import VERSION
 from memory.adapters.sql.notes import SqlNoteBook
-from memory.adapters.sql.sqlite_database import BATCH_JOBS_MAX, SqliteConnection, SqliteDatabase
+from memory.adapters.sql.sqlite_database import SqliteConnection, SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.errors import BadSetting, Conflict, Unavailable
 from memory.model import PastNote, TurnStatus
@@ -266,7 +267,7 @@ class Desk:
             may_go_on.wait(60)
 
         assert self.database._writer is not None
-        self.database._writer.submit(wait, None)  # type: ignore[arg-type]
+        self.database._writer.thread.submit(wait, None)  # type: ignore[arg-type]
         return may_go_on
 
 

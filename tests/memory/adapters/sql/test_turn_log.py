@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from turn_logs import START, ManualClock, a_turn, ids_of, lease_at, tell
 
-from memory.adapters.sql import sqlite_database
+from memory.adapters.sql import job_writer, sqlite_database
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.sqlite_database import SqliteConnection, SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
@@ -166,8 +166,8 @@ async def test_a_busy_database_is_unavailable_in_time_and_still_read(
 async def test_a_writer_that_hangs_lets_callers_go_and_refuses_more_than_it_can_hold(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_database, "CALL_SECONDS_MAX", 0.1)
-    monkeypatch.setattr(sqlite_database, "WAITING_JOBS_MAX", 5)
+    monkeypatch.setattr(job_writer, "CALL_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(job_writer, "WAITING_JOBS_MAX", 5)
     may_end = threading.Event()
     async with SqliteDatabase(path) as database:
         with pytest.raises(Unavailable, match="no answer"):

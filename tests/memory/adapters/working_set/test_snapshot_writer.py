@@ -17,8 +17,8 @@ from structlog.testing import capture_logs
 from working_set_world import DIMENSION, HANG_SECONDS, memory, until
 
 from memory.adapters.in_memory import InMemorySnapshots, InMemoryStore
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.working_set import working_sets
 from memory.adapters.working_set.snapshot_codec import SnapshotCodec, stamp_of
 from memory.adapters.working_set.snapshot_files import FileSnapshots

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from prefix_cache import Chat, NoBook, known_memories, measured, search_in, thirty_exchanges
 
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.notes import SqlNoteBook
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.model import Memory, Placement
 from memory.ports import NoteBook
 
