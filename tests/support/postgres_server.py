@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -24,7 +25,7 @@ from typing import Any
 import psycopg
 
 READY_SECONDS = 60.0
-ROLE = "postgres"
+ROLE = pwd.getpwuid(os.getuid()).pw_name  # as libpq chooses it, so that no setting has to name it
 NOBODY = 65534
 KEPT = ("schema_version", "digest_keys")  # tables that `empty` leaves as they are
 
@@ -60,7 +61,7 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """For the setting `database_url`; the role is `ROLE`."""
+        """For the setting `database_url`."""
         return f"postgresql://127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:
@@ -114,6 +115,12 @@ class PostgresServer:
         with self.connect() as connection:
             found = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in self.tables()}
         return [name for name, rows in found.items() if text in repr(rows)]
+
+    def table_files(self) -> list[Path]:
+        """The folders of the tables' files, with all written to them; not the server's log, which forgets with time."""
+        with self.connect() as connection:
+            connection.execute("CHECKPOINT")
+        return [self.files / "base"]
 
     def _answers(self) -> bool:
         try:

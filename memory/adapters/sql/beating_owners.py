@@ -19,7 +19,7 @@ import psycopg
 import structlog
 
 from memory.adapters.sql.postgres_errors import translated
-from memory.adapters.sql.postgres_pool import PostgresPool
+from memory.adapters.sql.postgres_pool import PostgresConnection, PostgresPool
 from memory.adapters.sql.statements import Connection, statements
 from memory.errors import Unavailable
 
@@ -138,4 +138,28 @@ class BeatingOwners:
             self._watch.look(SQL.beats(connection).fetchall(), at=time.monotonic())
 
 
-__all__ = ["BeatingOwners", "Watch"]
+def living_owners(pool: PostgresPool) -> int:
+    """How many owners live now, seen from outside: their numbers grow while this looks. Closes the pool."""
+    try:
+        with pool.connection() as connection:
+            if not _are_there_owners(connection):
+                return 0
+            before = dict(SQL.beats(connection).fetchall())
+            if not before:
+                return 0
+            time.sleep(LATE_SECONDS)
+            after = SQL.beats(connection).fetchall()
+    except psycopg.Error as error:
+        raise translated(error) from error
+    finally:
+        pool.close()
+    return sum(before.get(name) != beat for name, beat in after)
+
+
+def _are_there_owners(connection: PostgresConnection) -> bool:
+    """Whether the table is there: an empty database has none."""
+    row = connection.raw.execute("SELECT to_regclass('owners')").fetchone()
+    return row is not None and row[0] is not None
+
+
+__all__ = ["BeatingOwners", "Watch", "living_owners"]

@@ -46,6 +46,10 @@ class SqlDatabase(Protocol):
     @property
     def owners(self) -> Owners: ...
 
+    async def server_time(self) -> float:
+        """What the machine of the database calls now, in Unix seconds."""
+        ...
+
     async def write(self, job: Job[Result]) -> Result:
         """Run `job` in a transaction, committed on return. Cancelling the caller does not stop it."""
         ...

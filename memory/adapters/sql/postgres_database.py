@@ -24,6 +24,7 @@ from memory.adapters.sql.job_writer import Batch, JobWriter, bounded
 from memory.adapters.sql.postgres_errors import MET_ANOTHER, is_gone, translated
 from memory.adapters.sql.postgres_pool import PostgresAddress, PostgresConnection, PostgresPool
 from memory.adapters.sql.postgres_schema import prepare_tables
+from memory.adapters.sql.statements import Connection
 from memory.errors import Unavailable
 
 READERS = 4  # threads of a process, with a connection each; one more for the writer, and one for the heartbeat
@@ -87,6 +88,15 @@ class PostgresDatabase:
     async def read_now(self, job: Job[Result]) -> Result:
         """Without a transaction around it."""
         return await self._submit(self._read_now, job)
+
+    async def server_time(self) -> float:
+        def now(connection: Connection) -> float:
+            assert isinstance(connection, PostgresConnection)  # what this runner gives
+            row = connection.raw.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+            assert row is not None, "a SELECT without FROM gives one row"
+            return float(row[0])
+
+        return await self._submit(self._read_now, now)
 
     async def _submit(self, run: Callable[[Job[Result]], Result], job: Job[Result]) -> Result:
         if self._readers is None:

@@ -36,6 +36,7 @@ LOG_BYTES_MAX = 64 << 20  # the write-ahead log is truncated to this after a bur
 REWRITE_BYTES_MAX = (
     256 << 20
 )  # of the file: writing a larger one anew may take longer than other writers wait, which is 5 s
+_NOW = "SELECT (julianday('now') - 2440587.5) * 86400"
 OF_ONE_JOB = (  # what code raises that is wrong, or gets a row that is
     *(MemproxyError, msgspec.MsgspecError, ValueError, TypeError, LookupError, ArithmeticError),
     *(AssertionError, AttributeError, NameError, RuntimeError, OSError, sqlite3.InterfaceError),
@@ -145,6 +146,9 @@ class SqliteDatabase:
         if self._reader is None:
             raise Unavailable("turn_log", "it is closed")
         return await bounded(self._reader.submit(self._read, job))
+
+    async def server_time(self) -> float:
+        return await self.read(lambda _: float(self._read_connection.execute(_NOW).fetchone()[0]))
 
     async def rewrite(self) -> None:
         """As `memory.ports.erasures.FileRewriting` says. Raises `Unavailable`, also for a file that is too large.

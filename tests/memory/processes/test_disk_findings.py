@@ -86,7 +86,7 @@ def test_the_folder_of_the_embedded_store_may_be_on_a_disk_of_its_own(tmp_path: 
 @pytest.mark.parametrize(
     ("kind", "level", "words"),
     [
-        ("nfs4", Level.FAIL, ["network file system nfs4", "local disk", "redis_url"]),
+        ("nfs4", Level.FAIL, ["network file system nfs4", "local disk", "database_url"]),
         ("cifs", Level.FAIL, ["network file system cifs", "SQLite"]),
         ("tmpfs", Level.WARN, ["in memory (tmpfs)", "restarts"]),
         ("ext4", Level.OK, ["GiB free"]),

@@ -79,7 +79,7 @@ class CountedScan:
 
 
 CLEAN = PlaceReport("files", "every file", 3, 30)
-FOUND = PlaceReport("redis", "every key", 9, 90, found_in=("a key",))
+FOUND = PlaceReport("postgres", "every row", 9, 90, found_in=("a row",))
 UNREAD = PlaceReport("milvus", "every row", 5, 50, not_searched=("files of the server",))
 
 
@@ -287,7 +287,7 @@ class CountedStore:
     async def rewrite(self) -> None:
         self.rewritings.append(now())
         if self._refuses:
-            raise Unavailable("turn_log", "Redis refuses BGREWRITEAOF")
+            raise Unavailable("turn_log", "PostgreSQL refuses VACUUM")
 
 
 def rewriter_of(erasures: Erasures, *parts: FileRewriting, clock: Callable[[], float]) -> FileRewriter:
