@@ -24,12 +24,12 @@ from rich.progress import track
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.model_capabilities import SqlModelCapabilities
 from memory.adapters.sql.notes import SqlNoteBook
 from memory.adapters.sql.profiles import SqlProfiles
 from memory.adapters.sql.receipts import SqlReceipts
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets

@@ -24,8 +24,8 @@ from rig import free_port
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Message, Scope, Turn, TurnStatus
 from memory.ports import MemoryFilter

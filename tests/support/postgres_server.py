@@ -81,6 +81,11 @@ class PostgresServer:
             assert time.monotonic() < deadline, (self.folder / "log").read_text()[-2000:]
             time.sleep(0.02)
 
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
     def kill(self) -> None:
         """As `kill -9` of the server and all that it started: the kernel tells its children."""
         assert self.process is not None

@@ -13,12 +13,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
+import msgspec
+
 from memory.adapters.sql.database import CALL_SECONDS_MAX, Job
-from memory.errors import Unavailable
+from memory.errors import MemproxyError, Unavailable
 
 BATCH_JOBS_MAX = 256  # per transaction, so that other processes get their turn
 WAITING_JOBS_MAX = 2_000  # about ten seconds of a busy filter; beyond it calls are refused
 POST_SECONDS = 0.01  # jobs posted within this time wake the writer once
+
+OF_ONE_JOB = (  # what code raises that is wrong, or gets a row that is
+    *(MemproxyError, msgspec.MsgspecError, ValueError, TypeError, LookupError, ArithmeticError),
+    *(AssertionError, AttributeError, NameError, RuntimeError, OSError),
+)
 
 Result = TypeVar("Result")
 
@@ -110,4 +117,4 @@ async def bounded(future: Future[Result]) -> Result:
         raise Unavailable("turn_log", f"no answer within {CALL_SECONDS_MAX:.0f} s") from error
 
 
-__all__ = ["Batch", "Entry", "JobWriter", "bounded"]
+__all__ = ["OF_ONE_JOB", "Batch", "Entry", "JobWriter", "bounded"]

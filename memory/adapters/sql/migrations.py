@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from importlib.resources import files
+
+from memory.adapters.sql.dialect import without_comments
 
 VERSION = 4
 
@@ -41,8 +42,7 @@ STEPS: Mapping[int, tuple[str, ...]] = {
 def schema() -> list[str]:
     """The statements that make the tables of this version, one by one."""
     text = files("memory.adapters.sql").joinpath("schema.sql").read_text(encoding="utf-8")
-    text = re.sub(r"^--.*\n", "", text, flags=re.MULTILINE)
-    return [statement.strip() for statement in text.split(";\n") if statement.strip()]
+    return [one.strip().removesuffix(";") for one in without_comments(text).split(";\n") if one.strip()]
 
 
 def steps_from(version: int) -> list[str]:

@@ -20,7 +20,7 @@ import psycopg
 
 from memory.adapters.sql.beating_owners import BeatingOwners
 from memory.adapters.sql.database import CALL_SECONDS_MAX, Job
-from memory.adapters.sql.job_writer import Batch, JobWriter, bounded
+from memory.adapters.sql.job_writer import OF_ONE_JOB, Batch, JobWriter, bounded
 from memory.adapters.sql.postgres_errors import MET_ANOTHER, is_gone, translated
 from memory.adapters.sql.postgres_pool import PostgresAddress, PostgresConnection, PostgresPool
 from memory.adapters.sql.postgres_schema import prepare_tables
@@ -119,14 +119,14 @@ class PostgresDatabase:
         for entry in batch:
             try:
                 entry.results.append(self._written(entry.job, tries=TRIES_MAX))
-            except Exception as error:  # noqa: BLE001 - its caller gets it
+            except OF_ONE_JOB as error:
                 entry.failure = error
 
     def _commit_together(self, batch: Batch) -> bool:
         """False if nothing was committed, and each has to be tried alone."""
         try:
             results = self._written(lambda connection: [entry.job(connection) for entry in batch], tries=2)
-        except Exception as error:  # noqa: BLE001 - whatever a job raises, it raises it again when it is alone
+        except OF_ONE_JOB as error:  # the job that raised it raises it again when it is alone
             cause = error.__cause__
             if not isinstance(cause, psycopg.Error) or not is_gone(cause):
                 return False
@@ -178,11 +178,10 @@ def _in_transaction(connection: PostgresConnection, begin: str, job: Job[Result]
     try:
         result = job(connection)
         raw.execute("COMMIT", prepare=False)
-    except BaseException:
-        if not raw.closed:
+        return result
+    finally:
+        if not raw.closed and raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             raw.execute("ROLLBACK", prepare=False)
-        raise
-    return result
 
 
 __all__ = ["PostgresDatabase"]

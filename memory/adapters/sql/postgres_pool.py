@@ -17,7 +17,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from memory.adapters.sql.postgres_errors import is_gone, translated
-from memory.adapters.sql.statements import Rows, Statement, Value
+from memory.adapters.sql.statements import SqlRows, Statement, Value
 from memory.errors import Unavailable
 
 SCHEMA = "memproxy"  # of our tables
@@ -76,7 +76,7 @@ class PostgresConnection:
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self.raw = raw
 
-    def execute(self, statement: Statement, values: Mapping[str, Value]) -> Rows:
+    def execute(self, statement: Statement, values: Mapping[str, Value]) -> SqlRows:
         return self.raw.execute(statement.postgres, values, binary=True)
 
     def executemany(self, statement: Statement, rows: Sequence[Mapping[str, Value]]) -> None:

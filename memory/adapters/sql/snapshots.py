@@ -30,7 +30,7 @@ class SqlSnapshots:
         self._unchecked = 0  # bytes that were written since the last look at the sum
 
     async def read(self, user_id: str) -> bytes | None:
-        user, now = _hash(user_id), self._clock()
+        user, now = snapshot_key(user_id), self._clock()
         found = await self._database.read_now(partial(_found, user=user))
         if found is None:
             return None
@@ -43,20 +43,21 @@ class SqlSnapshots:
         if len(snapshot) > min(self._bytes_max, SNAPSHOT_BYTES_MAX):
             await self.erase(user_id)  # otherwise an old one would remain
             return
-        await self._database.write(partial(_put, user=_hash(user_id), snapshot=snapshot, now=self._clock()))
+        await self._database.write(partial(_put, user=snapshot_key(user_id), snapshot=snapshot, now=self._clock()))
         self._unchecked += len(snapshot)
         if self._unchecked > CHECKED_SHARE * self._bytes_max:
             self._unchecked = 0
             await self._database.write(partial(_make_room, bytes_max=self._bytes_max))
 
     async def erase(self, user_id: str) -> None:
-        await self._database.write(partial(_erase, user=_hash(user_id)))
+        await self._database.write(partial(_erase, user=snapshot_key(user_id)))
 
     async def erase_all(self) -> None:
         await self._database.write(_erase_all)
 
 
-def _hash(user_id: str) -> str:
+def snapshot_key(user_id: str) -> str:
+    """What stands for the user in the table."""
     return hashlib.sha256(user_id.encode(errors="surrogatepass")).hexdigest()
 
 
@@ -85,4 +86,4 @@ def _erase_all(connection: Connection) -> None:
     SQL.delete_snapshots(connection)
 
 
-__all__ = ["SqlSnapshots"]
+__all__ = ["SqlSnapshots", "snapshot_key"]

@@ -21,14 +21,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
-import msgspec
-
 from memory.adapters.sql.database import Job
-from memory.adapters.sql.job_writer import Batch, Entry, JobWriter, bounded
+from memory.adapters.sql.job_writer import OF_ONE_JOB, Batch, Entry, JobWriter, bounded
 from memory.adapters.sql.locked_owners import LockedOwners, setting_up
 from memory.adapters.sql.sqlite_compacting import copy_of
 from memory.adapters.sql.sqlite_schema import SQLITE_OLDEST, prepare_tables
-from memory.adapters.sql.statements import Rows, Statement, Value
+from memory.adapters.sql.statements import SqlRows, Statement, Value
 from memory.errors import BadSetting, MemproxyError, Unavailable
 
 BUSY_SECONDS_MAX = 5.0  # for the write lock, which another process holds for milliseconds
@@ -37,10 +35,9 @@ REWRITE_BYTES_MAX = (
     256 << 20
 )  # of the file: writing a larger one anew may take longer than other writers wait, which is 5 s
 _NOW = "SELECT (julianday('now') - 2440587.5) * 86400"
-OF_ONE_JOB = (  # what code raises that is wrong, or gets a row that is
-    *(MemproxyError, msgspec.MsgspecError, ValueError, TypeError, LookupError, ArithmeticError),
-    *(AssertionError, AttributeError, NameError, RuntimeError, OSError, sqlite3.InterfaceError),
-    *(sqlite3.ProgrammingError, sqlite3.NotSupportedError),
+OF_ONE_SQLITE_JOB = (
+    *OF_ONE_JOB,
+    *(sqlite3.InterfaceError, sqlite3.ProgrammingError, sqlite3.NotSupportedError),
 )
 OF_ONE_STATEMENT = frozenset(  # extended codes have the code in their last byte
     (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
@@ -57,7 +54,7 @@ class SqliteConnection:
     def __init__(self, raw: sqlite3.Connection) -> None:
         self.raw = raw
 
-    def execute(self, statement: Statement, values: Mapping[str, Value]) -> Rows:
+    def execute(self, statement: Statement, values: Mapping[str, Value]) -> SqlRows:
         return self.raw.execute(statement.sqlite, values)
 
     def executemany(self, statement: Statement, rows: Sequence[Mapping[str, Value]]) -> None:
@@ -268,7 +265,7 @@ def _attempt(connection: sqlite3.Connection, entry: Entry[object]) -> None:
     connection.execute("SAVEPOINT job")
     try:
         entry.results.append(entry.job(SqliteConnection(connection)))
-    except OF_ONE_JOB as error:
+    except OF_ONE_SQLITE_JOB as error:
         entry.failure = error
         connection.execute("ROLLBACK TO job")
     except sqlite3.Error as error:

@@ -4,25 +4,23 @@
     SQL.held_lease(connection, window_id=…, token=…).fetchone()
 
 A file holds statements under lines `-- name: held_lease`. The library `aiosql` loads such files too, but for one driver
-at a time: a job here runs on whatever connection it is given, and four words differ between the engines (`dialect`).
+at a time: a job here runs on whatever connection it is given, and three words differ between the engines (`dialect`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, Protocol, TypeAlias
 
-from memory.adapters.sql.dialect import postgres_statement, sqlite_statement
+from memory.adapters.sql.dialect import postgres_statement, sqlite_statement, without_comments
 
 Value: TypeAlias = str | bytes | float | bool | None
 
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
-_COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
+NAME = "-- name: "  # begins each statement of a file
 
 
-class Rows(Protocol):
+class SqlRows(Protocol):
     """What a statement gives: rows as tuples, or how many rows it changed."""
 
     @property
@@ -38,7 +36,7 @@ class Rows(Protocol):
 class Connection(Protocol):
     """One connection inside one transaction, which the runner begins and ends."""
 
-    def execute(self, statement: Statement, values: Mapping[str, Value]) -> Rows: ...
+    def execute(self, statement: Statement, values: Mapping[str, Value]) -> SqlRows: ...
 
     def executemany(self, statement: Statement, rows: Sequence[Mapping[str, Value]]) -> None: ...
 
@@ -53,7 +51,7 @@ class Statement:
         self.sqlite = sqlite_statement(text)
         self.postgres = postgres_statement(text)
 
-    def __call__(self, connection: Connection, /, **values: Value) -> Rows:
+    def __call__(self, connection: Connection, /, **values: Value) -> SqlRows:
         return connection.execute(self, values)
 
     def many(self, connection: Connection, rows: Sequence[Mapping[str, Value]], /) -> None:
@@ -62,7 +60,7 @@ class Statement:
             connection.executemany(self, rows)
 
 
-class Statements:
+class SqlStatements:
     """Those of one file, as attributes."""
 
     def __init__(self, file: str, texts: Mapping[str, str]) -> None:
@@ -76,18 +74,16 @@ class Statements:
             raise AttributeError(f"{self._file}.sql has no statement {name}") from None
 
 
-def statements(file: str) -> Statements:
+def statements(file: str) -> SqlStatements:
     """`file`: without its folder and ending."""
-    return Statements(file, texts_in(file))
+    return SqlStatements(file, texts_in(file))
 
 
 def texts_in(file: str) -> dict[str, str]:
     """The statements of a file by name, without comments."""
     text = files("memory.adapters.sql").joinpath(f"{file}.sql").read_text(encoding="utf-8")
-    _, *parts = _NAME.split(text)
-    return {
-        name: _COMMENT.sub("", body.strip() + "\n").strip() for name, body in zip(parts[::2], parts[1::2], strict=True)
-    }
+    named = (part.partition("\n") for part in text.split(NAME)[1:])
+    return {name: without_comments(body) for name, _, body in named}
 
 
-__all__ = ["Connection", "Rows", "Statement", "Statements", "Value", "statements", "texts_in"]
+__all__ = ["Connection", "SqlRows", "SqlStatements", "Statement", "Value", "statements", "texts_in"]
