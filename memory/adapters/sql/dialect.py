@@ -19,7 +19,9 @@ def sqlite_statement(text: str) -> str:
 
 def postgres_statement(text: str) -> str:
     """For psycopg, which takes `%(name)s`."""
-    text = text.replace("%", "%%").replace("json_each(", "json_array_elements_text(")
+    begin, *lists = text.replace("%", "%%").split("json_each(")
+    texts_of = [piece.partition(")") for piece in lists]
+    text = begin + "".join(f"json_array_elements_text(CAST({one} AS json)){rest}" for one, _, rest in texts_of)
     begin, *named = text.split(":")
     names = [piece[: len(piece) - len(piece.lstrip(_OF_A_NAME))] for piece in named]
     return begin + "".join(f"%({name})s{piece[len(name) :]}" for name, piece in zip(names, named, strict=True))

@@ -15,7 +15,7 @@ DELETE FROM notes WHERE position <= :position;
 DELETE FROM notes WHERE user_id = :user_id AND user_position <= :user_position;
 
 -- name: notes_by_key
-SELECT key, text, CAST(memory_ids AS TEXT), tokens, made_at
+SELECT key, text, memory_ids, tokens, made_at
 FROM notes
 WHERE user_id = :user_id AND key IN (SELECT value FROM json_each(:keys));
 

@@ -143,7 +143,7 @@ CREATE TABLE notes (
     user_position BIGINT NOT NULL,
     key TEXT NOT NULL,
     text TEXT NOT NULL,
-    memory_ids JSON NOT NULL,
+    memory_ids TEXT NOT NULL,
     made_at DOUBLE PRECISION NOT NULL,
     tokens BIGINT NOT NULL,
     UNIQUE (user_id, key)
