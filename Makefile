@@ -14,7 +14,7 @@ PROTO := extproc/_pb/external_processor.proto
 PROTOC := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -Iextproc/_pb=proto/memproxy/extproc/v1
 
 BENCHES := "load.py --learning" recall_cpu.py stream.py recall.py cold.py footprint.py prefix.py compaction.py shapes.py learn.py record.py raw_words.py redaction.py signals.py
-SOAKS := soak.py "soak.py --redis --milvus-server" returning.py "load.py --seconds 120 --learning"
+SOAKS := soak.py "soak.py --postgres --milvus-server" returning.py "load.py --seconds 120 --learning"
 
 MAKEFLAGS += --no-print-directory
 # Each of the many processes that tests start would compile all of our code for itself.

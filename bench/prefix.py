@@ -24,14 +24,14 @@ from rich.progress import track
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
-from memory.adapters.sqlite.notes import SqliteNoteBook
-from memory.adapters.sqlite.profiles import SqliteProfiles
-from memory.adapters.sqlite.receipts import SqliteReceipts
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.model_capabilities import SqlModelCapabilities
+from memory.adapters.sql.notes import SqlNoteBook
+from memory.adapters.sql.profiles import SqlProfiles
+from memory.adapters.sql.receipts import SqlReceipts
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
+from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import insert_notes, read_chat_request
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
@@ -156,16 +156,16 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
-        ledger, notes = SqliteUserLedger(database, clock=clock), SqliteNoteBook(database)
-        receipts = SqliteReceipts(database, clock=clock, redact=recordable)
-        usage_counts = await stack.enter_async_context(SqliteUsageCounts(database))
+        ledger, notes = SqlUserLedger(database, clock=clock), SqlNoteBook(database)
+        receipts = SqlReceipts(database, clock=clock, redact=recordable)
+        usage_counts = await stack.enter_async_context(SqlUsageCounts(database))
         dimension = settings.memory.milvus.dimension
         sets = WorkingSets(store=store, ledger=ledger, shape=CorpusShape(dimension))
-        corpora, profiles = await stack.enter_async_context(sets), SqliteProfiles(database)
+        corpora, profiles = await stack.enter_async_context(sets), SqlProfiles(database)
         own = [pinned_line(text, tokens=WordPieceTokens()) for text in OWN_LINES]
         await profiles.set_own(USER, "", pinned=own, now=NOW)
         traces = RequestTraces(notes, receipts, usage_counts, profiles)
-        turn_log = SqliteTurnLog(database, clock=clock)
+        turn_log = SqlTurnLog(database, clock=clock)
         search = SearchParts(
             embedder=embedder,
             classifier=training.current,
@@ -175,7 +175,7 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         recall = RecallPipeline(
             search=search,
             traces=traces,
-            server=ServerKnowledge(SqliteModelCapabilities(database, clock=clock), turn_log.chains),
+            server=ServerKnowledge(SqlModelCapabilities(database, clock=clock), turn_log.chains),
             instruments=Instruments(clock, metrics),
             new_id=new_id,
             settings=PATIENT,

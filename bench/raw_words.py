@@ -24,9 +24,9 @@ from rig import free_port
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Message, Scope, Turn, TurnStatus
 from memory.ports import MemoryFilter
 from memory.runtime.metrics import Metrics
@@ -129,7 +129,7 @@ async def measured(store: MilvusStore, name: str) -> dict[str, float]:
 async def forgetting(store: MilvusStore, folder: Path) -> float:
     """To find what goes with one memory, with all that the user said on record."""
     async with SqliteDatabase(folder / "ledger.sqlite") as database:
-        ledger, log = SqliteUserLedger(database, clock=lambda: START), SqliteTurnLog(database, clock=lambda: START)
+        ledger, log = SqlUserLedger(database, clock=lambda: START), SqlTurnLog(database, clock=lambda: START)
         for n in range(TURNS):
             said = (Message("user", row(TALKER, f"{TALKER}-{n}", MemoryStatus.RAW).content),)
             await log.append(Turn(f"turn-{n}", Scope(TALKER, session_id="s"), START, said, status=TurnStatus.CLOSED))

@@ -18,8 +18,8 @@ from pathlib import Path
 from report import Bar, Report, Sheet, bench_parser
 from turns import exchanges
 
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.model import Message, MessageFilter, Scope, Turn, TurnStatus
 from memory.ports import RecordedMessages
 from memory.ports.paging import all_pages
@@ -45,7 +45,7 @@ async def main() -> int:
     report = Report("record", BARS, options.json)
     with tempfile.TemporaryDirectory(prefix="memproxy-") as folder:
         async with SqliteDatabase(Path(folder) / "turns.sqlite") as database:
-            log = SqliteTurnLog(database, clock=lambda: START)
+            log = SqlTurnLog(database, clock=lambda: START)
             for user in USERS:
                 await fill(log, user, options.turns)
             took = await measured(log.messages)
@@ -53,7 +53,7 @@ async def main() -> int:
     return report.finish({"turns": options.turns, "ms": took}, [sheet], took)
 
 
-async def fill(log: SqliteTurnLog, user: str, count: int) -> None:
+async def fill(log: SqlTurnLog, user: str, count: int) -> None:
     said = exchanges(min(count, 500))
     turns = [
         Turn(

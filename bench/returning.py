@@ -1,11 +1,11 @@
-"""Measures users on filters that never saw them, and crowds of users, with state on Redis and memories on Milvus.
+"""Measures users on filters that never saw them, and crowds of users, with state on PostgreSQL and memories on Milvus.
 
 `python bench/returning.py [--users N] [--memories N] [--asked N] [--seconds S]`: by default 1,000 users with 100
 memories each, of whom 40 ask; at least 100 users, and 20 to half of them who ask. A real Milvus 2.3 server (`make
-milvusserver`) and a real Redis server are started. The last memory of each user is saved through REST, so that there
-is a snapshot of all, as in use; then all processes are killed with `kill -9`. Half of the users who ask find their
-snapshot on Redis; that of the other half was evicted, so that the server is searched. Later questions of the same users
-are what a warm filter takes.
+milvusserver`) and a real PostgreSQL server are started. The last memory of each user is saved through REST, so
+that there is a snapshot of all, as in use; then all processes are killed with `kill -9`. Half of the users who ask find
+their snapshot on PostgreSQL; that of the other half was evicted, so that the server is searched. Later questions of the
+same users are what a warm filter takes.
 
 Then 8 clients, each with the next question as soon as the last is answered, ask for S seconds as a few of the users,
 and as all of them, most of whom this filter never saw: a share of the questions is the first of its user. At last,
@@ -25,28 +25,29 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import psycopg
 from chats import chat, connected
 from cold import COLUMNS, SETTLED_SECONDS, Measured, median
 from load import DEADLINE_MS, Load
 from memories import fill, new_questions, save_last
-from redis import Redis
 from report import Bar, Report, Sheet, bench_parser, ratio
 from rig import Rig, ending_plainly, running_bare, running_upstream
 from sides import COLUMNS as LOAD_COLUMNS
 from sides import Compared
 
-from memory.adapters.redis.log_keys import UserKeys
+from memory.adapters.sql.snapshots import snapshot_key
 from memory.processes.composition import open_embedder
 from memory.settings.loader import from_process
 
 from milvus_standalone import TOKEN, MilvusServer  # isort: skip - on the path since `rig`
 from product import Product  # isort: skip
-from redis_server import own_redis_server  # isort: skip
+from postgres_server import PostgresServer, own_postgres_server  # isort: skip
 
 BARS = (
-    Bar("snapshot on Redis: share of first questions with a note", at_least=0.99),
-    Bar("snapshot on Redis: first p50 beyond later", "ms", at_most=10.0),
+    Bar("snapshot on PostgreSQL: share of first questions with a note", at_least=0.99),
+    Bar("snapshot on PostgreSQL: first p50 beyond later", "ms", at_most=10.0),
     Bar("snapshot evicted: share of first questions with a note", at_least=0.99),
     Bar("snapshot evicted: first p50 beyond later", "ms", at_most=10.0),
     Bar("8 clients, all users: p99 beyond the bare Envoy's", "ms", at_most=DEADLINE_MS),
@@ -64,7 +65,7 @@ MEMORIES_MIN = 2  # one of them is saved through REST
 WRITES_AT_ONCE = 16  # of the filling
 QUESTIONS = 5  # of each user; the second still meets caches that the first filled, and is left out
 PAUSE_SECONDS = 0.1
-SAVED_SECONDS_MAX = 300.0  # until every user's snapshot is on Redis
+SAVED_SECONDS_MAX = 300.0  # until every user's snapshot is on PostgreSQL
 SAID = new_questions()  # never the same text twice, so that each has to be embedded
 
 
@@ -112,24 +113,23 @@ def measure(options: Namespace, failures: Counter[str]) -> Found:
     with_snapshot, evicted = chosen[::2], chosen[1::2]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-")))
-        milvus, home = MilvusServer(folder / "milvus"), folder / "redis"
+        milvus = MilvusServer(folder / "milvus")
         stack.callback(milvus.kill)
         milvus.start()
-        home.mkdir()
-        redis = stack.enter_context(own_redis_server(home))
+        postgres = stack.enter_context(own_postgres_server())
         upstream = stack.enter_context(running_upstream())
         bare_port = stack.enter_context(running_bare(upstream, folder))
         config = stack.enter_context(milvus.configured(folder, COLLECTION))
-        words = ("--redis-url", redis.url)
+        words = ("--database-url", postgres.url)
         product = Product(folder / "data", *words, upstream=upstream, config=config, is_timed=True)
         asyncio.run(filled(milvus, names, memories - 1))
         product.start()
         try:
             asyncio.run(save_last(product.api, names, failures))
-            await_snapshots(redis.port, names)
-            start_anew(product, redis.port, evicted)
+            await_snapshots(postgres, names)
+            start_anew(product, postgres, evicted)
             returning = {
-                "snapshot on Redis": asyncio.run(ask(product, bare_port, with_snapshot, failures)),
+                "snapshot on PostgreSQL": asyncio.run(ask(product, bare_port, with_snapshot, failures)),
                 "snapshot evicted": asyncio.run(ask(product, bare_port, evicted, failures)),
             }
             rig, few = Rig(product, bare_port), names[:FEW_USERS]
@@ -138,7 +138,7 @@ def measure(options: Namespace, failures: Counter[str]) -> Found:
                 "few": asyncio.run(crowd(rig, f"{FEW_USERS} users", few, options.seconds, failures)),
                 "all": asyncio.run(crowd(rig, f"{users} users", names, options.seconds, failures)),
             }
-            start_anew(product, redis.port, names)
+            start_anew(product, postgres, names)
             name = f"{users} users, no snapshots"
             crowds["no snapshots"] = asyncio.run(crowd(rig, name, names, options.seconds, failures))
             return Found(returning, crowds)
@@ -146,23 +146,30 @@ def measure(options: Namespace, failures: Counter[str]) -> Found:
             product.stop()
 
 
-def start_anew(product: Product, redis_port: int, evicted: list[str]) -> None:
+def start_anew(product: Product, postgres: PostgresServer, evicted: list[str]) -> None:
     """Processes that never saw a user; the snapshots of the `evicted` are gone."""
     product.kill_everything()
-    with Redis(port=redis_port) as client:
-        client.delete(*(UserKeys(user).snapshot for user in evicted))
+    with postgres.connect() as connection:
+        hashes = [snapshot_key(user) for user in evicted]
+        connection.execute("DELETE FROM snapshots WHERE user_hash = ANY(%s)", (hashes,))
     product.start()
     time.sleep(SETTLED_SECONDS)
 
 
-def await_snapshots(redis_port: int, users: list[str]) -> None:
-    """Until each of these users has one on Redis."""
-    keys, until = [UserKeys(user).snapshot for user in users], time.monotonic() + SAVED_SECONDS_MAX
-    with Redis(port=redis_port) as client:
-        while (there := client.exists(*keys)) < len(keys):
+def await_snapshots(postgres: PostgresServer, users: list[str]) -> None:
+    """Until each of these users has one on PostgreSQL."""
+    hashes, until = [snapshot_key(user) for user in users], time.monotonic() + SAVED_SECONDS_MAX
+    with postgres.connect() as connection:
+        while (there := found(connection, hashes)) < len(hashes):
             if time.monotonic() > until:
-                sys.exit(f"only {there} of {len(keys)} users have a snapshot on Redis after {SAVED_SECONDS_MAX:.0f} s")
+                sys.exit(f"only {there} of {len(hashes)} users have a snapshot after {SAVED_SECONDS_MAX:.0f} s")
             time.sleep(0.5)
+
+
+def found(connection: psycopg.Connection[Any], hashes: list[str]) -> int:
+    row = connection.execute("SELECT count(*) FROM snapshots WHERE user_hash = ANY(%s)", (hashes,)).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def crowd_figures(crowds: dict[str, Compared]) -> dict[str, float]:

@@ -1,13 +1,13 @@
 """Measures what minutes of mixed load leave behind: memory and file descriptors of every process of the product.
 
-`python bench/soak.py [--minutes 10] [--clients 8] [--users 20] [--memories 300] [--filters 2] [--workers 2] [--redis]
-[--milvus-server]`; with `--redis`, state is kept on a Redis server that the bench starts, otherwise in SQLite; with
+`python bench/soak.py [--minutes 10] [--clients 8] [--users 20] [--memories 300] [--filters 2] [--workers 2]
+[--postgres] [--milvus-server]`; with `--postgres`, state is on a PostgreSQL server, otherwise in SQLite; with
 `--milvus-server`, memories on a real Milvus server, otherwise in Milvus Lite. Their processes count as well. Plain and
 streamed chats that search, that are skipped, without identity, with a tool, and statements, which are learnt beside
 them: always the same ones, so that the store does not grow. Sizes are compared between the time after the warm-up and
 the end: medians of resident memory, and the fewest descriptors, since connections come and go. A process that was
-started again counts as one that died. Servers that hold in memory what is stored are judged by it: Milvus by its rows,
-Redis by the recorded turns.
+started again counts as one that died. Milvus, which holds in memory what is stored, is judged by its rows;
+of PostgreSQL the tables are, with their indexes, by the recorded turns.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ import uvloop
 from chats import Chats, connected, samples
 from memories import fill, new_questions
 from prometheus_client import CollectorRegistry
-from redis import Redis
 from report import Bar, Report, Sheet, bench_parser, ratio
 from rich.progress import Progress
 from rig import Rig, command_line, descendants, ending_plainly, part_of, running_rig
@@ -40,7 +39,7 @@ from rig import Rig, command_line, descendants, ending_plainly, part_of, running
 from kept_things import SUBJECTS, kept_thing  # isort: skip - on the path since `rig`
 from milvus_standalone import MilvusServer  # isort: skip
 from process_sizes import ProcessSize, size_of  # isort: skip
-from redis_server import RedisServer, own_redis_server  # isort: skip
+from postgres_server import PostgresServer, own_postgres_server  # isort: skip
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
@@ -51,16 +50,16 @@ from memory.settings import Settings
 from memory.settings.loader import from_process
 
 # KB in memory of what is stored. Milvus Lite has all rows, each write apart until it compacts some: 70 over a few
-# minutes; the server 10. Redis grows until limits of receipts (8), notes (2) and days are reached: 14 a turn.
-LITE_KB_A_ROW_MAX, SERVER_KB_A_ROW_MAX, REDIS_KB_A_TURN_MAX = 100.0, 25.0, 25.0
+# minutes; the server 10. PostgreSQL: on disk, with receipts and notes until their limits are reached.
+LITE_KB_A_ROW_MAX, SERVER_KB_A_ROW_MAX, POSTGRES_KB_A_TURN_MAX = 100.0, 25.0, 25.0
 PROCESSES = "growth of resident memory, worst process that holds no stored data"
-OF_MILVUS_LITE, OF_REDIS = "growth of Milvus Lite, for each new row", "growth of Redis, for each recorded turn"
+OF_MILVUS_LITE, OF_POSTGRES = "growth of Milvus Lite, for each new row", "tables on PostgreSQL, for each recorded turn"
 OF_MILVUS_SERVER = "growth of the Milvus server, for each new row"
 BARS = (
     Bar(PROCESSES, "%", at_most=5.0),
     Bar(OF_MILVUS_LITE, "KB", at_most=LITE_KB_A_ROW_MAX),
     Bar(OF_MILVUS_SERVER, "KB", at_most=SERVER_KB_A_ROW_MAX),
-    Bar(OF_REDIS, "KB", at_most=REDIS_KB_A_TURN_MAX),
+    Bar(OF_POSTGRES, "KB", at_most=POSTGRES_KB_A_TURN_MAX),
     Bar("growth of descriptors, worst process", at_most=0),
     Bar("failed chats", at_most=0),
     Bar("processes that died", at_most=0),
@@ -70,9 +69,9 @@ WARM_SHARE, WARM_SECONDS_MIN = 0.3, 40.0  # of the time, before sizes count
 WINDOW_SHARE = 0.25  # of the time that counts: at its beginning, and at its end
 SAMPLE_SECONDS = 3.0
 COUNTS_EVERY = 5  # samples
-KEYS_AT_ONCE, KINDS_SHOWN = 500, 12
-MILVUS_LITE, MILVUS_SERVER, REDIS = "milvus", "milvus server", "redis"
-HOLDING_DATA = (MILVUS_LITE, MILVUS_SERVER, REDIS)
+TABLES_SHOWN = 12
+MILVUS_LITE, MILVUS_SERVER, POSTGRES = "milvus", "milvus server", "postgres"
+HOLDING_DATA = (MILVUS_LITE, MILVUS_SERVER, POSTGRES)
 PAUSE_SECONDS = 0.4  # of each client between two chats
 SESSION_CHATS = 6
 DRAIN_SECONDS_MAX = 120.0
@@ -160,12 +159,12 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """`servers`: those that are no part of the product, by process id; `redis`: one of them."""
+    """`servers`: those that are no part of the product, by process id; `postgres`: one of them."""
 
     rig: Rig
     store: MilvusAddress
     servers: Mapping[int, str]
-    redis: RedisServer | None
+    postgres: PostgresServer | None
 
 
 class Soak:
@@ -286,42 +285,30 @@ async def measure(
     return soak, await soak.left_over()
 
 
-def held_by(redis: RedisServer) -> list[tuple[str, int, float]]:
-    """Kinds of keys, with how many there are and their MB, largest first."""
-    kinds: dict[str, list[int]] = {}
-    with redis.client() as client:
-        for keys in pages_of(client):
-            pipeline = client.pipeline(transaction=False)
-            for key in keys:
-                pipeline.memory_usage(key, samples=0)
-            for key, size in zip(keys, pipeline.execute(), strict=True):
-                kinds.setdefault(kind_of(key.decode(errors="replace")), []).append(size or 0)
-    found = [(kind, len(sizes), sum(sizes) / (1 << 20)) for kind, sizes in kinds.items()]
+def held_by(postgres: PostgresServer) -> list[tuple[str, int, float]]:
+    """Tables, with their rows and their MB on disk, largest first."""
+    with postgres.connect() as connection:
+        found = [
+            (
+                name,
+                connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0],
+                connection.execute("SELECT pg_total_relation_size(%s)", (name,)).fetchone()[0] / (1 << 20),
+            )
+            for name in postgres.tables()
+        ]
     return sorted(found, key=lambda one: -one[2])
-
-
-def pages_of(client: Redis) -> Iterator[list[bytes]]:
-    keys = client.scan_iter(count=KEYS_AT_ONCE)
-    while page := list(itertools.islice(keys, KEYS_AT_ONCE)):
-        yield page
-
-
-def kind_of(key: str) -> str:
-    """Keys of a user are of the kind that follows the user."""
-    user, _, rest = key.partition("}:")
-    return rest.partition(":")[0] if "{u:" in user else key.split(":")[1]
 
 
 @contextmanager
 def running(options: argparse.Namespace) -> Iterator[Deployment]:
     parts: tuple[str, ...] = ("--filters", str(options.filters), "--workers", str(options.workers))
-    settings, servers, config, address, redis = Settings().memory.milvus, dict[int, str](), None, None, None
+    settings, servers, config, address, postgres = Settings().memory.milvus, dict[int, str](), None, None, None
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-")))
-        if options.redis:
-            redis = stack.enter_context(own_redis_server(home))
-            servers[redis.pid] = REDIS
-            parts = (*parts, "--redis-url", redis.url)
+        if options.postgres:
+            postgres = stack.enter_context(own_postgres_server())
+            servers[postgres.pid] = POSTGRES
+            parts = (*parts, "--database-url", postgres.url)
         if options.milvus_server:
             milvus = MilvusServer(home / "milvus")
             stack.callback(milvus.kill)
@@ -331,7 +318,7 @@ def running(options: argparse.Namespace) -> Iterator[Deployment]:
             address = milvus.address(settings.collection, settings.dimension)
         rig = stack.enter_context(running_rig(*parts, config=config))
         uri = rig.product.store_uri
-        yield Deployment(rig, address or MilvusAddress(uri, settings.collection, settings.dimension), servers, redis)
+        yield Deployment(rig, address or MilvusAddress(uri, settings.collection, settings.dimension), servers, postgres)
 
 
 def main() -> int:
@@ -342,7 +329,7 @@ def main() -> int:
     parser.add_argument("--memories", type=int, default=300, help="of each user, before anything is learnt")
     parser.add_argument("--filters", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--redis", action="store_true", help="state on a Redis server instead of in SQLite")
+    parser.add_argument("--postgres", action="store_true", help="state on a PostgreSQL server instead of in SQLite")
     parser.add_argument("--milvus-server", action="store_true", help="memories on a server instead of in Milvus Lite")
     options = parser.parse_args()
     warm_seconds = max(WARM_SECONDS_MIN, WARM_SHARE * 60 * options.minutes)
@@ -354,7 +341,7 @@ def main() -> int:
             soak, left_over = uvloop.run(measure(deployment, options, report.failures, progress))
         servers = deployment.servers
         found, died = grown(soak.samples, warm_seconds=warm_seconds, servers=servers)  # command lines are there
-        held = held_by(deployment.redis) if deployment.redis else []
+        held = held_by(deployment.postgres) if deployment.postgres else []
     counts = [count for count in soak.counts if count.at >= soak.counts[0].at + warm_seconds]
     figures = {
         PROCESSES: max(one.percent for one in found if one.part not in HOLDING_DATA),
@@ -365,8 +352,8 @@ def main() -> int:
     }
     store = (OF_MILVUS_SERVER, MILVUS_SERVER) if options.milvus_server else (OF_MILVUS_LITE, MILVUS_LITE)
     figures[store[0]] = kb_for_each(found, store[1], [count.rows for count in counts])
-    if options.redis:
-        figures[OF_REDIS] = kb_for_each(found, REDIS, [count.turns for count in counts])
+    if held:
+        figures[OF_POSTGRES] = 1024 * sum(size for *_, size in held) / max(1, soak.counts[-1].turns)
     began = soak.samples[0][0]
     columns = ("process", "resident, MB", "at the end", "growth, %", "proportional, MB", "at the end", "descriptors")
     sheets = [
@@ -375,13 +362,13 @@ def main() -> int:
         Sheet("stored", ("after, s", "rows", "turns"), [(round(n.at - began), n.rows, n.turns) for n in soak.counts]),
     ]
     if held:
-        sheets.append(Sheet("what Redis holds", ("kind", "keys", "MB"), held[:KINDS_SHOWN]))
+        sheets.append(Sheet("what PostgreSQL holds", ("table", "rows", "MB"), held[:TABLES_SHOWN]))
     result = {
         "settings": {name: value for name, value in vars(options).items() if name != "json"},
         "statuses": dict(soak.statuses),
         "processes": [dict(zip(("process", *SIZES), one.row(), strict=True)) for one in found],
         "stored": [{"seconds": round(n.at - began, 1), "rows": n.rows, "turns": n.turns} for n in soak.counts],
-        "redis": [{"kind": kind, "keys": keys, "mb": round(size, 3)} for kind, keys, size in held],
+        "postgres": [{"table": table, "rows": rows, "mb": round(size, 3)} for table, rows, size in held],
         "resident_mb": [
             {"seconds": round(at - began, 1), **{str(pid): round(size.resident, 1) for pid, size in sizes.items()}}
             for at, sizes in soak.samples

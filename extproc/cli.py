@@ -36,7 +36,7 @@ UP_FLAGS = (
     "milvus_port",
     "metrics_port",
     "milvus_uri",
-    "redis_url",
+    "database_url",
     "identity",
     "trusted_peers",
     "data_dir",
@@ -141,7 +141,7 @@ def reembed(
 
 
 @command(memproxy, panel=OPERATION)
-@with_parameters(_flags("data_dir", "milvus_uri"))
+@with_parameters(_flags("data_dir", "milvus_uri", "database_url"))
 def migrate(
     *,
     config: ConfigOption = None,
@@ -149,9 +149,9 @@ def migrate(
     as_json: JsonOption = False,
     **flags: Any,  # noqa: ANN401 - the settings, by name
 ) -> None:
-    """Copy all memories into a new collection if the schema is outdated, or the index made for fewer memories.
+    """Bring the tables on PostgreSQL to this version, and copy all memories into a new collection if theirs is old.
 
-    The new collection is used from then on.
+    It is if the schema is outdated, or the index was made for fewer memories. The new one is used from then on.
 
     All other parts must be stopped. If interrupted it loses nothing, and continues when called again.
     """

@@ -69,7 +69,7 @@ def is_understood(words: list[str]) -> bool:
 def test_compose_has_every_part_and_what_they_stand_on() -> None:
     parts = [service["command"][0] for service in ours().values()]
     assert sorted(parts) == ["api", "envoy", "filter", "filter", "model", "worker", "worker"]
-    assert {"vllm", "milvus", "etcd", "minio", "redis", "prometheus", "grafana"} <= set(compose()["services"])
+    assert {"vllm", "milvus", "etcd", "minio", "postgres", "prometheus", "grafana"} <= set(compose()["services"])
 
 
 def test_every_service_of_compose_says_when_it_works_and_what_it_may_use() -> None:
@@ -155,7 +155,15 @@ def composed(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(shutil.which("docker-compose") is None, reason="docker-compose is not installed: apt install it")
 def test_compose_itself_understands_the_file_and_with_gpu_all_parts_use_vllm_and_learn_behind_chats() -> None:
-    shown = composed("--env-file", "deploy/compose/gpu.env", "--profile", "gpu", "config", MEMPROXY_EDGE_SECRET="x")
+    shown = composed(
+        "--env-file",
+        "deploy/compose/gpu.env",
+        "--profile",
+        "gpu",
+        "config",
+        MEMPROXY_EDGE_SECRET="x",
+        MEMPROXY_DATABASE_PASSWORD="y",
+    )
     assert shown.returncode == 0, shown.stderr
     services = yaml.safe_load(shown.stdout)["services"]
     assert sorted(services) == sorted(compose()["services"])
@@ -216,22 +224,17 @@ def test_what_must_survive_is_on_servers_that_every_node_reaches() -> None:
     for one in of_kind("Deployment"):
         assert all("emptyDir" in volume for volume in one["spec"]["template"]["spec"]["volumes"]), one["metadata"]
     [config] = of_kind("ConfigMap")
-    assert {"MEMPROXY_REDIS_URL", "MEMPROXY_MILVUS_URI"} <= set(config["data"])
+    assert {"MEMPROXY_DATABASE_URL", "MEMPROXY_MILVUS_URI"} <= set(config["data"])
 
 
-def test_redis_of_compose_keeps_what_our_parts_check_that_it_keeps() -> None:
-    services = compose()["services"]
-    words = services["redis"]["command"]
-    assert words[words.index("--appendfsync") + 1] == "always"
-    assert words[words.index("--maxmemory-policy") + 1] == "noeviction", "turns must never be evicted"
-    limit = services["redis"]["deploy"]["resources"]["limits"]["memory"]
-    megabytes = int(words[words.index("--maxmemory") + 1].removesuffix("mb"))
-    assert megabytes <= 0.6 * 1024 * int(limit.removesuffix("G")), "the rewriting of its log needs room"
+def test_all_parts_of_compose_are_told_the_database_that_it_starts() -> None:
+    own = compose()["services"]["postgres"]["environment"]
     parts = {name: service["environment"] for name, service in ours().items() if "environment" in service}
     assert parts
     for name, settings in parts.items():
-        is_told = (settings["MEMPROXY_REDIS_URL"], settings["MEMPROXY_MEMORY_TURN_LOG_SYNCHRONOUS"])
-        assert is_told == ("redis://redis:6379/0", "FULL"), name
+        assert settings["MEMPROXY_DATABASE_URL"] == f"postgresql://postgres:5432/{own['POSTGRES_DB']}", name
+        assert settings["MEMPROXY_MEMORY_DATABASE_USERNAME"] == own["POSTGRES_USER"], name
+        assert settings["MEMPROXY_MEMORY_DATABASE_PASSWORD"] == own["POSTGRES_PASSWORD"], name
 
 
 def test_services_policies_and_budgets_select_pods_that_exist_and_ports_that_they_have() -> None:

@@ -13,8 +13,8 @@ from typer import echo
 
 from extproc.supervisor.offline import claimed, progress_bar, refuse_company, running
 from extproc.supervisor.process_specs import ProcessSpec
-from memory.adapters.sqlite.compacting import FileSizes, sizes_of
-from memory.adapters.sqlite.compacting import compact as rewritten_file
+from memory.adapters.sql.sqlite_compacting import FileSizes, sizes_of
+from memory.adapters.sql.sqlite_compacting import compact as rewritten_file
 from memory.cli.output import print_json
 from memory.cli.prepare import make_ready
 from memory.errors import BadSetting
@@ -33,10 +33,10 @@ class Compaction:
 
 def compact(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
     """Raises `CannotStart` or `BadSetting` if it must not run, `Unavailable` if it has to be called again."""
-    if settings.redis_url:
+    if settings.database_url:
         raise BadSetting(
-            "redis_url: there is no turns.sqlite to compact; after an erasure the workers have the Redis server "
-            "rewrite its append-only file, and rewrite Milvus Lite's files, while memproxy runs"
+            "database_url: there is no turns.sqlite to compact; after an erasure the workers write the tables on "
+            "PostgreSQL and Milvus Lite's files anew, while memproxy runs"
         )
     log_to_stderr(settings.log_format)
     make_ready(settings)

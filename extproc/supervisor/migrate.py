@@ -15,6 +15,7 @@ from extproc.supervisor.process_specs import ProcessSpec
 from memory.cli.output import print_json
 from memory.cli.prepare import make_ready
 from memory.processes.migration_parts import open_migration
+from memory.processes.state_parts import migrate_tables
 from memory.runtime.logs import log_to_stderr
 from memory.service.migration import Migrated
 from memory.settings import Settings
@@ -25,6 +26,8 @@ def migrate(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
     log_to_stderr(settings.log_format)
     make_ready(settings)
     with claimed(settings, is_dry=is_dry) as (here, milvus):
+        if not is_dry:
+            migrate_tables(settings)
         found = asyncio.run(_run(here, milvus, is_dry=is_dry))
     _show(found, is_dry=is_dry, as_json=as_json)
 

@@ -100,8 +100,8 @@ async def assert_alone(settings: Settings) -> None:
     if others:
         raise CannotStart(
             f"{others} other processes of memproxy (filter, worker, API or a tool) use "
-            f"{settings.redis_url or settings.data_dir}: stop them first, or what they learn meanwhile is lost; then "
-            "call this again to continue"
+            f"{settings.database_url or settings.data_dir}: stop them first, or what they learn meanwhile is lost; "
+            "then call this again to continue"
         )
 
 

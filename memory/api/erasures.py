@@ -31,8 +31,8 @@ ErasureLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=ERASURES_MAX)]
 
 
 class PlaceView(msgspec.Struct, frozen=True):
-    """One place: `files`, `redis` or `milvus`, or of a project the `rows`. `items`: how many files, keys or rows were
-    read. `not_searched`: what could not be, and why; nothing is known of that.
+    """One place: `files`, `postgres` or `milvus`, or of a project the `rows`. `items`: how many were read.
+    `not_searched`: what could not be, and why; nothing is known of that.
     """
 
     place: str

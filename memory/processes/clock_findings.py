@@ -1,4 +1,4 @@
-"""The doctor's check of the clock: against the newest stored turn or the Redis server, and against the upstream."""
+"""The doctor's check of the clock: against the newest turn or the database's server, and against the upstream."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _kept(folder: Path, says: str, disk: Disk) -> Finding:
     if kind in NETWORK:
         advice = (
             "name a local disk in data_dir: locks and shared memory of SQLite do not work over a network, so that "
-            "turns get lost or damaged; parts on several machines share redis_url instead"
+            "turns get lost or damaged; parts on several machines share database_url instead"
         )
         return Finding(NAME, Level.FAIL, f"{says}, on the network file system {kind}", advice)
     if kind in IN_MEMORY:

@@ -67,7 +67,7 @@ async def look(settings: Settings) -> Findings:
             await _checked("trained reader", lambda: _trained_reader(settings)),
             await _checked("data directory", lambda: asyncio.to_thread(data_directory_finding, settings)),
         ]
-        if settings.redis_url or settings.turn_log_path.parent.is_dir():
+        if settings.database_url or settings.turn_log_path.parent.is_dir():
             found.append(await _checked("turn log", turn_log))
         state = opened[0] if opened else None
         found.append(await _checked("version", lambda: version_finding(state, RUNNING)))

@@ -33,7 +33,7 @@ async def open_sandbox(
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-"))
         own = without_snapshots(settings.memory)
-        here = msgspec.structs.replace(settings, data_dir=folder, redis_url="", memory=own)
+        here = msgspec.structs.replace(settings, data_dir=folder, database_url="", memory=own)
         store = InMemoryStore(dimension=settings.memory.milvus.dimension)
         origin = vector_origin(settings)  # irrelevant: nothing outlives this
         process = Process(here, Instruments(clock, metrics))

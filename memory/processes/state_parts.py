@@ -1,4 +1,4 @@
-"""Opens what is kept besides memories where the settings say: on Redis, or on SQLite and files of one machine."""
+"""Opens what is kept besides memories where the settings say: on PostgreSQL, or on SQLite and files of one machine."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
-from memory.adapters.sqlite.exams import SqliteExamResults
-from memory.adapters.sqlite.holdout_record import SqliteHoldoutRecord
-from memory.adapters.sqlite.opt_outs import SqliteOptOuts
-from memory.adapters.sqlite.owners import living
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.turn_times import newest_turn_at
+from memory.adapters.sql.exams import SqlExamResults
+from memory.adapters.sql.holdout_record import SqlHoldoutRecord
+from memory.adapters.sql.locked_owners import living
+from memory.adapters.sql.opt_outs import SqlOptOuts
+from memory.adapters.sql.snapshots import SqlSnapshots
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
+from memory.adapters.sql.turn_times import newest_turn_at
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.errors import BadSetting
 from memory.model import VectorOrigin
@@ -20,27 +22,21 @@ from memory.ports import Clock
 from memory.ports.holdouts import HoldoutRecord
 from memory.ports.snapshots import Snapshots
 from memory.processes.kept_state import ExaminedState, KeptState, Process
-from memory.processes.sqlite_state import open_sqlite_state, turn_log_database
+from memory.processes.sql_state import log_database, open_sql_state
 from memory.settings.loader import Settings
 
 
 async def open_state(process: Process, stack: AsyncExitStack, *, origin: VectorOrigin) -> KeptState:
     """The stack closes it. `origin`: of the vectors in the store. Raises `BadSetting`, `Unavailable`."""
-    if not process.settings.redis_url:
-        return await open_sqlite_state(process, stack, origin=origin)
-    from memory.processes.redis_state import open_redis_state
-
-    return await open_redis_state(process, stack, origin=origin)
+    return await open_sql_state(process, stack, origin=origin)
 
 
 @asynccontextmanager
 async def open_snapshots(settings: Settings, clock: Clock) -> AsyncIterator[Snapshots]:
     """All snapshots, for a tool that erases them. Raises `BadSetting`, `Unavailable`."""
-    if settings.redis_url:
-        from memory.processes.redis_state import open_redis_snapshots
-
-        async with open_redis_snapshots(settings, clock) as shared:
-            yield shared
+    if settings.database_url:
+        async with log_database(settings) as database:
+            yield SqlSnapshots(database, bytes_max=0, clock=clock)
         return
     async with FileSnapshots(settings.snapshots_dir, bytes_max=0, clock=clock) as files:
         yield files
@@ -49,46 +45,50 @@ async def open_snapshots(settings: Settings, clock: Clock) -> AsyncIterator[Snap
 @asynccontextmanager
 async def open_holdouts(settings: Settings) -> AsyncIterator[HoldoutRecord]:
     """Raises `BadSetting` where nothing has been recorded, `Unavailable`."""
-    if settings.redis_url:
-        from memory.processes.redis_state import open_redis_holdouts
-
-        async with open_redis_holdouts(settings) as shared:
-            yield shared
-        return
-    if not settings.turn_log_path.exists():
+    if not settings.database_url and not settings.turn_log_path.exists():
         raise BadSetting(f"there is no {settings.turn_log_path}: name the data_dir of the deployment")
-    async with turn_log_database(settings) as database:
-        yield SqliteHoldoutRecord(database)
+    async with log_database(settings) as database:
+        if settings.database_url and await newest_turn_at(database) is None:
+            raise BadSetting(
+                f"nothing was recorded on {settings.database_url}: name the database_url of the deployment"
+            )
+        yield SqlHoldoutRecord(database)
 
 
 @asynccontextmanager
 async def open_examined(settings: Settings, clock: Clock) -> AsyncIterator[ExaminedState]:
     """What the doctor looks at. Raises `BadSetting`, `Unavailable`."""
-    if settings.redis_url:
-        from memory.processes.redis_state import open_redis_examined
-
-        async with open_redis_examined(settings, clock) as shared:
-            yield shared
-        return
-    async with turn_log_database(settings) as database:
+    async with log_database(settings) as database:
+        is_file = isinstance(database, SqliteDatabase)
         yield ExaminedState(
-            where=str(settings.turn_log_path),
-            queue=SqliteTurnLog(database, clock=clock),
-            opt_outs=SqliteOptOuts(database),
-            exams=SqliteExamResults(database, clock=clock),
+            where=str(settings.turn_log_path) if is_file else settings.database_url,
+            queue=SqlTurnLog(database, clock=clock),
+            opt_outs=SqlOptOuts(database),
+            exams=SqlExamResults(database, clock=clock),
             introductions=partial(asyncio.to_thread, database.owners.introductions),
-            newest_turn_at=partial(newest_turn_at, database),
+            newest_turn_at=partial(newest_turn_at, database) if is_file else None,
+            server_time=None if is_file else database.server_time,
         )
 
 
 async def processes_on(settings: Settings) -> int:
     """How many processes have the turn log open: filters, workers, API, tools. Raises `BadSetting`, `Unavailable`."""
-    if settings.redis_url:
-        from memory.processes.redis_state import processes_on_redis
+    if settings.database_url:
+        from memory.processes.postgres_state import processes_on_postgres
 
-        return await processes_on_redis(settings)
+        return await processes_on_postgres(settings)
     log = settings.turn_log_path
     return living(log.with_name(f"{log.name}.owners"))
 
 
-__all__ = ["open_examined", "open_holdouts", "open_snapshots", "open_state", "processes_on"]
+def migrate_tables(settings: Settings) -> None:
+    """On PostgreSQL, while nothing else runs; a file of SQLite is migrated by whoever opens it. Raises `BadSetting`,
+    `Unavailable`.
+    """
+    if settings.database_url:
+        from memory.processes.postgres_state import migrate_tables as migrate
+
+        migrate(settings)
+
+
+__all__ = ["migrate_tables", "open_examined", "open_holdouts", "open_snapshots", "open_state", "processes_on"]

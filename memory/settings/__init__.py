@@ -17,7 +17,7 @@ from memory.settings.ranking import Bar, HalfLives, NeighbourWeights, RankingSet
 from memory.settings.recall import UpstreamSignal
 from memory.settings.retention import CategoryRetention, RetentionSettings
 from memory.settings.secrets import SecretSettings
-from memory.settings.storage import EmbeddingSettings, MilvusSettings, RedisSettings, TurnLogSettings
+from memory.settings.storage import DatabaseSettings, EmbeddingSettings, MilvusSettings, TurnLogSettings
 from memory.settings.switches import HoldoutSettings, OffRoute, ShadowSettings
 from memory.settings.tree import MemorySettings, Settings, every_setting
 
@@ -26,6 +26,7 @@ __all__ = [
     "Bar",
     "CategoryRetention",
     "CompactionSettings",
+    "DatabaseSettings",
     "EmbeddingSettings",
     "ExternalModel",
     "ExtractionSettings",
@@ -44,7 +45,6 @@ __all__ = [
     "ProfileSettings",
     "RankingSettings",
     "ReceiptSettings",
-    "RedisSettings",
     "RetentionSettings",
     "SecretSettings",
     "ServiceTokenSettings",

@@ -36,8 +36,8 @@ from memory.settings import (
     leaves_of,
     without_secrets,
 )
+from memory.settings.database_urls import check_database_url
 from memory.settings.identity_checks import check_identity
-from memory.settings.redis_urls import check_redis_url
 from memory.settings.switches import OffRoute
 
 __all__ = [
@@ -67,6 +67,12 @@ _NO_SIGNAL_HEADERS = frozenset(
     """accept api-key authorization connection content-encoding content-length content-type cookie expect host
     proxy-authorization te traceparent transfer-encoding upgrade user-agent x-api-key x-authz-user-id x-forwarded-for
     x-memory-edge-secret x-memory-token-claims x-request-id""".split()
+)
+
+
+_INSTEAD_OF_REDIS = (
+    "the turn log is no longer kept on Redis; write database_url: postgresql://HOST:PORT/DATABASE, and memory.database "
+    "for role and password; `memproxy export` of the release before and `memproxy import` move what was kept"
 )
 
 
@@ -206,6 +212,8 @@ def _from_flags(flags: Mapping[str, object], leaves: Mapping[str, Leaf]) -> dict
 
 
 def _unknown(key: str, known: list[str], source: str) -> str:
+    if "redis" in key.lower():
+        return f"{key} ({source}): {_INSTEAD_OF_REDIS}"
     nearest = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     advice = f"did you mean {nearest[0]}?" if nearest else f"known here: {', '.join(known)}"
     return f"unknown setting {key} ({source}): {advice}"
@@ -274,8 +282,8 @@ def _check(settings: Settings) -> None:
     _check_signals(settings)
     for route in settings.memory.off_routes:
         OffRoute.parsed(route)
-    if settings.redis_url:
-        check_redis_url(settings.redis_url)
+    if settings.database_url:
+        check_database_url(settings.database_url)
     if settings.memory.milvus.dimension != settings.memory.embedding.dimension:
         raise BadSetting(
             f"memory.milvus.dimension is {settings.memory.milvus.dimension}, memory.embedding.dimension is "

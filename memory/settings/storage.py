@@ -38,20 +38,20 @@ class MilvusSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
 
 
-class RedisSettings(msgspec.Struct, frozen=True, kw_only=True):
-    username: Annotated[str, Meta(description="User of the Redis server; empty: its default user.")] = ""
+class DatabaseSettings(msgspec.Struct, frozen=True, kw_only=True):
+    username: Annotated[str, Meta(description="Role on the PostgreSQL server; empty: as libpq chooses it.")] = ""
     password: Annotated[
         str,
         Meta(
-            description="Password of the Redis server; from the environment only.",
+            description="Password of that role; from the environment only.",
             extra={"is_secret": True},
         ),
     ] = ""
     certificate_authority: Annotated[
         str,
         Meta(
-            description="PEM file that the certificate of a Redis server with TLS (rediss://) is verified by; empty: "
-            "the authorities of the system."
+            description="PEM file that the certificate and the name of the PostgreSQL server are verified by; empty: a "
+            "server with TLS is not verified."
         ),
     ] = ""
 
@@ -103,7 +103,7 @@ class TurnLogSettings(msgspec.Struct, frozen=True, kw_only=True):
         Literal["NORMAL", "FULL"],
         Meta(
             description="NORMAL survives a crash of the process, FULL also a power failure, with one disk "
-            "sync per commit. On Redis that takes `appendfsync everysec` and `always`, which each start checks."
+            "sync per commit. On PostgreSQL its own `synchronous_commit` says that."
         ),
     ] = "NORMAL"
     keep_days: Annotated[

@@ -22,7 +22,7 @@ from memory.settings.ranking import RankingSettings
 from memory.settings.recall import UpstreamSignal
 from memory.settings.retention import RetentionSettings
 from memory.settings.secrets import SecretSettings
-from memory.settings.storage import EmbeddingSettings, MilvusSettings, RedisSettings, TurnLogSettings
+from memory.settings.storage import DatabaseSettings, EmbeddingSettings, MilvusSettings, TurnLogSettings
 from memory.settings.summaries import SummarySettings
 from memory.settings.switches import HoldoutSettings, ShadowSettings
 from memory.settings.tracing import TracingSettings
@@ -107,7 +107,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Signals about a request from filters ahead of us; none: vLLM Semantic Router and our own."),
     ] = None
     milvus: MilvusSettings = MilvusSettings()
-    redis: RedisSettings = RedisSettings()
+    database: DatabaseSettings = DatabaseSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     learn: LearnSettings = LearnSettings()
     extraction: ExtractionSettings = ExtractionSettings()
@@ -186,12 +186,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     milvus_uri: Annotated[
         str, Meta(description="URL of a Milvus server. Empty: our own Milvus Lite in `data_dir`.")
     ] = ""
-    redis_url: Annotated[
+    database_url: Annotated[
         str,
         Meta(
-            description="URL of the Redis 7 or Valkey server that holds the turn log and what processes share: "
-            "redis://HOST:PORT/DATABASE, rediss:// with TLS, redis+cluster:// and rediss+cluster:// of any node of a "
-            "cluster. Empty: SQLite in `data_dir`."
+            description="URL of the PostgreSQL database that holds the turn log and what processes share: "
+            "postgresql://HOST:PORT/DATABASE, with several HOST:PORT where another may become the primary. Empty: "
+            "SQLite in `data_dir`."
         ),
     ] = ""
     identity: Annotated[

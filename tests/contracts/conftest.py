@@ -1,4 +1,4 @@
-"""What the contract suites run on: stores in memory, on Milvus Lite and on a server; turn logs on SQLite and Redis."""
+"""What the contract suites run on: stores in memory, on Milvus Lite and on a server; turn logs in SQL."""
 
 from __future__ import annotations
 
@@ -28,25 +28,10 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[MemoryStore]:
         yield await prepared(milvus)
 
 
-SUITES_WITH_VARIANTS = (
-    "test_conversation_trees",
-    "test_erasures",
-    "test_known_of_models",
-    "test_notes_and_states",
-    "test_projects_and_opt_outs",
-    "test_receipts",
-    "test_recorded_messages_changed",
-    "test_session_summaries",
-    "test_turn_log_queue",
-    "test_user_ledger",
-)
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A suite runs on every adapter."""
     if "deployment" in metafunc.fixturenames:
-        suite = Path(metafunc.module.__file__).stem
-        metafunc.parametrize("deployment", adapters(with_variants=suite in SUITES_WITH_VARIANTS), indirect=True)
+        metafunc.parametrize("deployment", adapters(), indirect=True)
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ from extproc.recorder import TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.server import contained
 from extproc.turn_links import Links
-from memory.adapters.redis import erasures as redis_erasures
-from memory.adapters.sqlite import erasures as sqlite_erasures
+from memory.adapters.sql import erasures as sql_erasures
 from memory.errors import Conflict, Unavailable
 from memory.model import SentConversation, Turn, TurnStatus
 from memory.ports.erasures import ErasureRecord, ErasureRequest, Erasures, PlaceReport, ScanReport
@@ -43,7 +42,7 @@ async def test_an_erasure_is_known_to_its_user_alone_in_all_processes_and_surviv
 ) -> None:
     looks = (
         PlaceReport("files", "every file", 4, 4_096, ("milvus/a", "turns.sqlite-wal")),
-        PlaceReport("redis", "every key", 7, 70, (), ("files of 2 replicas", "keys of the type stream")),
+        PlaceReport("postgres", "every row", 7, 70, (), ("files of 2 replicas", "the log of the server")),
     )
     report = ScanReport.of(looks, at=NOW + 9)
     assert (report.files, report.bytes, report.found_in) == (4, 4_096, ("milvus/a", "turns.sqlite-wal"))
@@ -68,8 +67,7 @@ async def test_of_very_many_that_wait_the_oldest_come_first(
     for number in range(120):
         await erasures.begun(f"user {number}", asked(f"e{number}"))
     assert [one.id for one in await erasures.pending()] == [f"e{number}" for number in range(120)]
-    for adapter in (sqlite_erasures, redis_erasures):
-        monkeypatch.setattr(adapter, "PENDING_MAX", 2)
+    monkeypatch.setattr(sql_erasures, "PENDING_MAX", 2)
     first = await erasures.pending()
     assert [one.id for one in first] == ["e0", "e1"]
     await erasures.rewritten(first, at=NOW)
@@ -147,8 +145,7 @@ async def test_the_last_look_for_a_part_of_a_user_is_found_whichever_erasure_it_
 async def test_the_latest_of_a_user_are_kept_and_the_last_look_for_whatever_part_of_them(
     erasures: Erasures, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    for adapter in (sqlite_erasures, redis_erasures):
-        monkeypatch.setattr(adapter, "ERASURES_PER_USER_MAX", 3)
+    monkeypatch.setattr(sql_erasures, "ERASURES_PER_USER_MAX", 3)
     await erasures.begun("bob", asked("of bob"))
     for number in range(3):
         await erasures.begun(ANN, asked(f"looked at {number}"), part=part)
@@ -164,8 +161,7 @@ async def test_the_latest_of_a_user_are_kept_and_the_last_look_for_whatever_part
     assert (last.scanned_at, last.looks) == (NOW + 99, 7)
 
 
-async def test_those_that_were_rewritten_long_ago_expire(erasures: Erasures, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redis_erasures, "PAGE", 4)
+async def test_those_that_were_rewritten_long_ago_expire(erasures: Erasures) -> None:
     for number in range(30):
         await erasures.begun(f"user {number % 7}", asked(f"e{number}"), part="red" if number % 2 else "")
         if number % 3:

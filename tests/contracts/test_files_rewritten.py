@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from memory.adapters.file_scan import scanned
-from memory.adapters.sqlite import compacting
-from memory.adapters.sqlite.compacting import compact, copy_of, sizes_of
-from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sql import sqlite_compacting as compacting
+from memory.adapters.sql.sqlite_compacting import compact, copy_of, sizes_of
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Unavailable
 
 GONE, KEPT = "Quetzalbimxford", "Wombatlyxenham"

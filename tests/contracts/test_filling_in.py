@@ -15,8 +15,8 @@ import pytest
 from tellers import Teller, sent
 from turn_logs import START, Deployment, Process, a_turn
 
-from memory.adapters.sqlite import known_exchanges
-from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sql import known_exchanges
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.model import Message, Scope, SentConversation, SentExchange, TurnStatus
 
 DAY = 86_400.0

@@ -14,10 +14,8 @@ from reading_parts import InMemoryExamResults
 from turn_logs import Deployment, ManualClock, Process, adapters, deployment_on
 
 from memory.adapters import model_traits
-from memory.adapters.redis import exams as redis_exams
-from memory.adapters.redis import model_capabilities as redis_capabilities
-from memory.adapters.sqlite import exams as sqlite_exams
-from memory.adapters.sqlite import model_capabilities as sqlite_capabilities
+from memory.adapters.sql import exams as sql_exams
+from memory.adapters.sql import model_capabilities as sql_capabilities
 from memory.model import Placement
 from memory.ports import ModelCapabilities
 from memory.ports.reading import ExamKey, ExamResult, ExamResults
@@ -80,7 +78,7 @@ async def test_any_name_that_a_client_may_send_is_taken(known: ModelCapabilities
 async def test_a_flood_of_names_pushes_out_the_oldest_only(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (model_traits, sqlite_capabilities, redis_capabilities):
+    for module in (model_traits, sql_capabilities):
         monkeypatch.setattr(module, "MODELS_MAX", 5)
     async with deployment.start() as process:
         for n in range(15):
@@ -146,8 +144,7 @@ async def test_another_model_server_or_version_is_another_exam_and_its_last_resu
 async def test_a_flood_of_exams_pushes_out_the_oldest_only(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (sqlite_exams, redis_exams):
-        monkeypatch.setattr(module, "RESULTS_MAX", 5)
+    monkeypatch.setattr(sql_exams, "RESULTS_MAX", 5)
     async with deployment.start() as process:
         for n in range(15):
             deployment.clock.now += 0.001

@@ -8,9 +8,8 @@ import pytest
 from turn_logs import START, Deployment, Process
 
 from memory.adapters import retention
-from memory.adapters.redis import compacted_states as redis_states
 from memory.adapters.retention import NoteLimits
-from memory.adapters.sqlite import compacted_states as sqlite_states
+from memory.adapters.sql import compacted_states as sql_states
 from memory.model import CompactedState, PastNote, StateItem, StateItemKind, Stretch
 from memory.ports import CompactedStates, NoteBook
 
@@ -174,8 +173,7 @@ async def test_states_expire_and_one_that_is_too_large_is_not_kept(states: Compa
 
 
 async def test_the_oldest_states_of_a_user_go_first(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (sqlite_states, redis_states):
-        monkeypatch.setattr(module, "USER_STATES_MAX", 3)
+    monkeypatch.setattr(sql_states, "USER_STATES_MAX", 3)
     async with deployment.start() as process:
         await process.states.keep("bob", "b", state(3), made_at=START)
         for number in range(5):

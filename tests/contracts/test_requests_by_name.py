@@ -12,9 +12,8 @@ import pytest
 from turn_logs import START, Deployment, Process
 
 from memory.adapters import retention
-from memory.adapters.redis import chains as redis_chains
 from memory.adapters.retention import CALL_SECONDS
-from memory.adapters.sqlite import chains as sqlite_chains
+from memory.adapters.sql import chains as sql_chains
 from memory.model import NOTE_KEYS_MAX, ChainLink, Message, Scope, Turn, TurnStatus
 from memory.ports import ResponseChains
 from memory.ports.idempotency import KeyClaim
@@ -91,8 +90,7 @@ async def test_what_is_no_id_names_nothing(chains: ResponseChains, name: str) ->
 async def test_the_oldest_go_first_of_one_user_and_nobody_else_s(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (sqlite_chains, redis_chains):
-        monkeypatch.setattr(module, "USER_LINKS_MAX", 3)
+    monkeypatch.setattr(sql_chains, "USER_LINKS_MAX", 3)
     async with deployment.start() as one:
         await one.log.chains.keep("bob", ("resp_0",), LINK, at=START)
         for number in range(5):

@@ -7,26 +7,29 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from redis_parts import REDIS_KINDS, shared_client
+from postgres_server import ROLE, postgres_server
 
 from memory.adapters.in_memory import InMemorySnapshots
-from memory.adapters.redis.background import RedisBackground
-from memory.adapters.redis.snapshots import RedisSnapshots
+from memory.adapters.sql.postgres_database import PostgresDatabase
+from memory.adapters.sql.postgres_pool import PostgresAddress
+from memory.adapters.sql.snapshots import SqlSnapshots
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.ports import Snapshots
 
 ON_SERVER = pytest.mark.full("the same suite runs on files in the first tier")
 
 
-@pytest.fixture(params=["in memory", "files", *(pytest.param(kind, marks=ON_SERVER) for kind in REDIS_KINDS)])
+@pytest.fixture(params=["in memory", "files", "sqlite", pytest.param("postgres", marks=ON_SERVER)])
 async def snapshots(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Snapshots]:
     if request.param == "in memory":
         yield InMemorySnapshots()
         return
-    if request.param in REDIS_KINDS:
-        is_cluster = REDIS_KINDS[request.param]
-        async with shared_client(tmp_path, is_cluster=is_cluster) as client, RedisBackground() as background:
-            yield RedisSnapshots(client, background, bytes_max=1 << 30, clock=lambda: 0.0)
+    if request.param in ("sqlite", "postgres"):
+        address = PostgresAddress(postgres_server().url, ROLE) if request.param == "postgres" else None
+        async with SqliteDatabase(tmp_path / "log") if address is None else PostgresDatabase(address) as database:
+            yield SqlSnapshots(database, bytes_max=1 << 30, clock=lambda: 0.0)
+            await SqlSnapshots(database, bytes_max=1 << 30, clock=lambda: 0.0).erase_all()
         return
     async with FileSnapshots(tmp_path / "snapshots", bytes_max=1 << 30, clock=lambda: 0.0) as files:
         yield files

@@ -14,14 +14,14 @@ from hashing_embedder import HashingEmbedder
 from memory_rows import DIMENSION
 
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.notes import SqliteNoteBook
-from memory.adapters.sqlite.opt_outs import SqliteOptOuts
-from memory.adapters.sqlite.profiles import SqliteProfiles
-from memory.adapters.sqlite.receipts import SqliteReceipts
-from memory.adapters.sqlite.record_copies import SqliteRecordCopies
-from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.notes import SqlNoteBook
+from memory.adapters.sql.opt_outs import SqlOptOuts
+from memory.adapters.sql.profiles import SqlProfiles
+from memory.adapters.sql.receipts import SqlReceipts
+from memory.adapters.sql.record_copies import SqlRecordCopies
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.errors import BadInput
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Trust
 from memory.model.derived import hanging_on
@@ -81,7 +81,7 @@ class System:
     """An empty one, on a store."""
 
     store: MemoryStore
-    ledger: SqliteUserLedger
+    ledger: SqlUserLedger
     embedder: HashingEmbedder
     profiles: ProfileService
     transfers: MemoryTransfers
@@ -90,17 +90,17 @@ class System:
 @pytest.fixture
 async def bank(store: MemoryStore, tmp_path: Path) -> AsyncIterator[System]:
     async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        ledger = SqliteUserLedger(database, clock=lambda: NOW)
+        ledger = SqlUserLedger(database, clock=lambda: NOW)
         memories = MemoryBank(store, ledger, HashingEmbedder(dimension=DIMENSION))
         traces = RequestTraces(
-            SqliteNoteBook(database),
-            SqliteReceipts(database, clock=lambda: NOW, redact=str),
-            SqliteUsageCounts(database),
-            SqliteProfiles(database),
+            SqlNoteBook(database),
+            SqlReceipts(database, clock=lambda: NOW, redact=str),
+            SqlUsageCounts(database),
+            SqlProfiles(database),
         )
         profiles = ProfileService(memories=memories, traces=traces, clock=lambda: NOW, tokens=WordPieceTokens())
-        opt_outs = OptOutService(opt_outs=SqliteOptOuts(database), ledger=ledger, clock=lambda: NOW)
-        record = SqliteRecordCopies(database, clock=lambda: NOW)
+        opt_outs = OptOutService(opt_outs=SqlOptOuts(database), ledger=ledger, clock=lambda: NOW)
+        record = SqlRecordCopies(database, clock=lambda: NOW)
         writes = UserWrites(ledger, opt_outs)
         intake = Intake(lambda: NOW, lambda: "new", str, WordPieceTokens())
         projects = SharedProjects(memories, traces, erasure=cast(Erasure, None), writes=writes, intake=intake)

@@ -9,8 +9,8 @@ import pytest
 from turn_logs import START, Deployment, Process
 
 from memory.adapters import usage_tally
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.ports import UsageCount
 
 DAY = 86_400.0
@@ -73,7 +73,7 @@ async def test_dropped_uses_are_gone_and_nobody_elses(deployment: Deployment) ->
 async def test_uses_are_written_behind_the_request_many_at_once_and_never_raise(tmp_path: Path) -> None:
     async with (
         SqliteDatabase(tmp_path / "turns.sqlite") as database,
-        SqliteUsageCounts(database, flush_seconds=0.05) as usage_counts,
+        SqlUsageCounts(database, flush_seconds=0.05) as usage_counts,
     ):
         before = database.commits
         for _ in range(1_000):

@@ -93,7 +93,7 @@ async def recording(process: Process, clock: ManualClock, ids: Iterator[int]) ->
     [
         pytest.param("sqlite", 60, marks=pytest.mark.full("trees of about ten requests, each with its own commit")),
         pytest.param("sqlite", 1_000, marks=pytest.mark.soak("a thousand trees")),
-        pytest.param("redis", 400, marks=pytest.mark.soak("four hundred trees")),
+        pytest.param("postgres", 400, marks=pytest.mark.soak("four hundred trees")),
     ],
 )
 async def test_the_record_is_what_was_said_and_only_the_branches_that_hold_are_recalled(
@@ -198,7 +198,7 @@ class Client:
     [
         pytest.param("sqlite", 15, marks=pytest.mark.full("lives of fifty requests, each with its own commit")),
         pytest.param("sqlite", 100, marks=pytest.mark.soak("a hundred lives")),
-        pytest.param("redis cluster", 40, marks=pytest.mark.soak("forty lives on servers")),
+        pytest.param("postgres", 40, marks=pytest.mark.soak("forty lives on servers")),
     ],
 )
 async def test_every_exchange_is_recorded_once_and_none_that_must_not_be(

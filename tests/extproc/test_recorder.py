@@ -29,9 +29,9 @@ from extproc.sent_again import RecordingPolicy
 from extproc.server import contained
 from extproc.tool_recording import CUT, STORED_CHARACTERS_MAX, without_secrets
 from extproc.turn_links import ContinueTurn, LinkExchange, Links
-from memory.adapters.sqlite.chains import SqliteResponseChains
-from memory.adapters.sqlite.conversation_trees import SqliteConversationTrees
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sql.chains import SqlResponseChains
+from memory.adapters.sql.conversation_trees import SqlConversationTrees
+from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.chat.tool_traffic import CONTENT_CHARACTERS_MAX
 from memory.errors import NotRecordable, Unavailable
 from memory.model import (
@@ -189,13 +189,13 @@ async def test_what_must_not_be_recorded_is_known_by_what_remains_of_it_without_
 
 def held_back(monkeypatch: pytest.MonkeyPatch, *, size: int) -> asyncio.Event:
     """A turn log that takes no turn before the event is set, and room for so many bytes in front of it."""
-    may_open, conversation_trees = asyncio.Event(), SqliteConversationTrees.open
+    may_open, conversation_trees = asyncio.Event(), SqlConversationTrees.open
 
-    async def wait_and_open(self: SqliteConversationTrees, *turn: Any) -> str:
+    async def wait_and_open(self: SqlConversationTrees, *turn: Any) -> str:
         await may_open.wait()
         return await conversation_trees(self, *turn)
 
-    monkeypatch.setattr(SqliteConversationTrees, "open", wait_and_open)
+    monkeypatch.setattr(SqlConversationTrees, "open", wait_and_open)
     monkeypatch.setattr(pending_writes, "PENDING_BYTES_MAX", size)
     return may_open
 
@@ -240,18 +240,18 @@ async def test_there_is_room_again_once_the_log_has_taken_what_waited(
 async def test_the_end_of_a_turn_neither_waits_for_its_link_nor_is_lost_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    is_finished, finish = asyncio.Event(), SqliteTurnLog.finish
+    is_finished, finish = asyncio.Event(), SqlTurnLog.finish
 
-    async def finish_and_tell(self: SqliteTurnLog, turn_id: str, **how: Any) -> None:
+    async def finish_and_tell(self: SqlTurnLog, turn_id: str, **how: Any) -> None:
         await finish(self, turn_id, **how)
         is_finished.set()
 
-    async def keep(self: SqliteResponseChains, *link: object, at: float) -> None:
+    async def keep(self: SqlResponseChains, *link: object, at: float) -> None:
         await is_finished.wait()
         raise Unavailable("turn log", "disk full")
 
-    monkeypatch.setattr(SqliteTurnLog, "finish", finish_and_tell)
-    monkeypatch.setattr(SqliteResponseChains, "keep", keep)
+    monkeypatch.setattr(SqlTurnLog, "finish", finish_and_tell)
+    monkeypatch.setattr(SqlResponseChains, "keep", keep)
     async with recorded(tmp_path, str) as (process, _, logs):
         assert await turns(process) == [(SAID, "Nice.", TurnStatus.CLOSED)]
         assert [entry["event"] for entry in logs] == ["turn_log_down"]

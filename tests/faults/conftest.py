@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from learning_processes import LearningProcesses, running_learning_processes
-from redis_server import own_redis_server
+from postgres_server import own_postgres_server
 
 
 @pytest.fixture(scope="session")
@@ -17,14 +16,12 @@ def shared_parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LearningP
         yield parts
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.soak("the same with another queue"))])
-def parts(
-    shared_parts: LearningProcesses, request: pytest.FixtureRequest, tmp_path: Path
-) -> Iterator[LearningProcesses]:
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.soak("the same with another queue"))])
+def parts(shared_parts: LearningProcesses, request: pytest.FixtureRequest) -> Iterator[LearningProcesses]:
     """The shared store with a turn log and a collection of this test's own; its workers are killed at the end."""
     name = "".join(character for character in request.node.name if character.isalnum())[-40:]
     with ExitStack() as stack:
-        redis_url = stack.enter_context(own_redis_server(tmp_path)).url if request.param == "redis" else ""
-        mine = shared_parts.apart(name, redis_url=redis_url)
+        database_url = stack.enter_context(own_postgres_server()).url if request.param == "postgres" else ""
+        mine = shared_parts.apart(name, database_url=database_url)
         stack.callback(mine.end)
         yield mine

@@ -20,9 +20,9 @@ from chat_server import running_chat_server
 from foreign_embeddings import running_foreign_embeddings
 from kept_things import SUBJECTS, kept_thing
 from milvus_standalone import TOKEN
+from postgres_server import own_postgres_server
 from process_sizes import proportional_mb
 from product import Product, eventually, running_product
-from redis_server import RedisServer, own_redis_server
 from scripted_model import scripted
 from served_app import free_port
 from slow_relay import SlowRelay, running_relay
@@ -91,13 +91,13 @@ class Needed:
     async def stop(self, name: str) -> None:
         await self.running.pop(name, AsyncExitStack()).aclose()  # it may be gone already
 
-    def config(self, *, store_uri: str, redis_port: int) -> Path:
+    def config(self, *, store_uri: str, database_port: int) -> Path:
         model = {"model_role": "memory_extraction", "llm_model_name": "scripted"}
         endpoint = {"address": "127.0.0.1", "port": self.ports["model"]}
         learn = {"reader": "model", "idle_seconds": 0.2, "retry_base_seconds": 0.5}
         settings = {
             "milvus_uri": store_uri,
-            **({"redis_url": f"redis://127.0.0.1:{redis_port}"} if redis_port else {}),
+            **({"database_url": f"postgresql://127.0.0.1:{database_port}/postgres"} if database_port else {}),
             "external_models": [{**model, "llm_endpoint": endpoint, "llm_timeout_seconds": 5}],
             "memory": {
                 "learn": {**learn, "retry_max_seconds": RETRY_SECONDS_MAX},
@@ -117,12 +117,6 @@ class Outage:
     gone: Callable[[], Awaitable[None]]
     back: Callable[[], Awaitable[None]]
     keeps_turns: bool = False
-
-
-def full(redis: RedisServer) -> Outage:
-    """Reads are answered, and no write is taken."""
-    limited, unlimited = (partial(redis.set, "maxmemory", size) for size in (FULL, "0"))
-    return Outage("full", partial(asyncio.to_thread, limited), partial(asyncio.to_thread, unlimited), keeps_turns=True)
 
 
 def slow(name: str, relay: SlowRelay) -> Outage:
@@ -146,15 +140,14 @@ async def running_product_that_needs(kind: str, folder: Path) -> AsyncIterator[t
             stack.push_async_callback(needed.stop, name)
         relay = stack.enter_context(running_relay(needed.store.port))
         outages.append(slow("store", relay))
-        redis_port = 0
-        if kind.split()[0] == "redis":
-            (folder / "redis").mkdir()
-            redis = stack.enter_context(own_redis_server(folder / "redis"))
-            gone, back = partial(asyncio.to_thread, redis.kill), partial(asyncio.to_thread, redis.start)
-            between = stack.enter_context(running_relay(redis.port))
-            redis_port = between.port
-            outages += [Outage("redis", gone, back, keeps_turns=True), full(redis), slow("redis", between)]
-        config = needed.config(store_uri=f"http://127.0.0.1:{relay.port}", redis_port=redis_port)
+        database_port = 0
+        if kind.split()[0] == "postgres":
+            postgres = stack.enter_context(own_postgres_server())
+            gone, back = partial(asyncio.to_thread, postgres.kill), partial(asyncio.to_thread, postgres.start)
+            between = stack.enter_context(running_relay(postgres.port))
+            database_port = between.port
+            outages += [Outage("postgres", gone, back, keeps_turns=True), slow("postgres", between)]
+        config = needed.config(store_uri=f"http://127.0.0.1:{relay.port}", database_port=database_port)
         words = ("--filters", "2", "--workers", "2")
         started = running_product(folder / "data", *words, upstream=upstream.url, config=config)
         product = await asyncio.to_thread(started.__enter__)

@@ -19,8 +19,8 @@ import pytest
 from chat_load import Chat, Talker, talking
 from kept_things import SUBJECTS, kept_thing
 from milvus_standalone import MILVUS_SERVER, MilvusServer
+from postgres_server import PostgresServer
 from product import Product, eventually, in_time, sentences, with_pid
-from redis_server import RedisServer
 from two_of_each import MILVUS_LEASE_SECONDS, ON_SERVERS, TURN_LOGS, Kept, is_whole, kept_of, running_two_of_each
 from upstream import RecordingUpstream, running_upstream
 
@@ -33,10 +33,10 @@ DYING_SECONDS = 180.0
 SEED = 20_261
 FACT = "My locker at the pool has the number 117."
 PARTS = ("memproxy filter", "memproxy worker", "memproxy api")
-MILVUS_LITE, REDIS = "milvus-lite server", "redis-server"
+MILVUS_LITE, POSTGRES = "milvus-lite server", "postgres"
 KILLED, STOPPED = (signal.SIGKILL,), (signal.SIGSTOP,)
 ACKNOWLEDGED_SECONDS = 1.0  # after its answer, a turn is in the log, on a busy machine as well
-REDIS_SECONDS_MAX = 5.0  # until it has read its files, on a slow machine
+POSTGRES_SECONDS_MAX = 5.0  # until it has read its files, on a slow machine
 NOTICED_SECONDS = 1.5  # until Envoy sends nothing more to a filter that is gone: its health checks are 0.5 s apart
 
 
@@ -60,7 +60,7 @@ class Victims:
     """`servers`: those that hold the turn log and the memories, by name, which nobody starts again but this test."""
 
     product: Product
-    servers: Mapping[str, RedisServer | MilvusServer]
+    servers: Mapping[str, PostgresServer | MilvusServer]
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def upstream() -> Iterator[RecordingUpstream]:
 def victims(
     request: pytest.FixtureRequest, upstream: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Victims]:
-    data_dir, servers = tmp_path_factory.mktemp("dying") / "data", dict[str, RedisServer | MilvusServer]()
+    data_dir, servers = tmp_path_factory.mktemp("dying") / "data", dict[str, PostgresServer | MilvusServer]()
     with ExitStack() as stack:
         config = None
         if request.param == ON_SERVERS:
@@ -100,9 +100,9 @@ def victims(
             servers[MILVUS_SERVER] = milvus
             config = stack.enter_context(milvus.configured(data_dir.parent, "memories"))
         running = running_two_of_each(request.param.split()[0], data_dir, upstream=upstream.url, config=config)
-        started, redis = stack.enter_context(running)
-        if redis is not None:
-            servers[REDIS] = redis
+        started, postgres = stack.enter_context(running)
+        if postgres is not None:
+            servers[POSTGRES] = postgres
         eventually(lambda: is_whole(started))
         for user in users():
             assert started.chat(FACT, user).status_code == 200
@@ -150,7 +150,7 @@ def test_parts_that_keep_dying_fail_no_chat_and_lose_and_double_nothing(
         blows = strike(victims, signs, seconds=DYING_SECONDS)
     assert {blow.part for blow in blows} == set(victims.parts), "not all were hit: the test shows little"
     assert load.failures == {}
-    assert [blow for blow in blows if blow.part == REDIS and blow.until - blow.at > REDIS_SECONDS_MAX] == []
+    assert [blow for blow in blows if blow.part == POSTGRES and blow.until - blow.at > POSTGRES_SECONDS_MAX] == []
     eventually(lambda: answers(product))
     for user in users():
         eventually(lambda user=user: product.flush(user)["pending"] == 0)

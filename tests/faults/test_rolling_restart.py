@@ -1,4 +1,4 @@
-"""Parts of a product with two filters, two workers and its turn log on Redis are restarted or killed while chats run.
+"""Parts of a product with two filters, two workers and PostgreSQL are restarted or killed while chats run.
 
 No chat fails, and all are recorded. In soak also: none goes without memory but those that Envoy had sent to a filter
 that was killed.
@@ -23,15 +23,15 @@ from pathlib import Path
 import httpx
 import pytest
 from chat_load import ChatLoad, chatting
+from postgres_server import PostgresServer
 from product import Product, eventually, with_pid
-from redis_server import RedisServer
 from two_of_each import is_whole, kept_of, running_two_of_each
 from upstream import RecordingUpstream, running_upstream
 from whole_lives import assert_a_project_is_erased
 
 from memory.runtime.release import RUNNING
 
-pytestmark = pytest.mark.full("a product with two filters and two workers on Redis")
+pytestmark = pytest.mark.full("a product with two filters and two workers on PostgreSQL")
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
 OLD = "0.0.9"
 FACT = "My locker at the pool has the number 117."
@@ -44,7 +44,7 @@ RESTARTED = ("memproxy filter", "memproxy worker", "memproxy api", "milvus-lite 
 @dataclass(frozen=True, slots=True)
 class TwoOfEach:
     product: Product
-    redis: RedisServer
+    postgres: PostgresServer
     upstream: RecordingUpstream
 
 
@@ -59,14 +59,14 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoOfEach]:
     with running_upstream() as upstream, pytest.MonkeyPatch.context() as patch:
         upstream.chunk_seconds, upstream.chunk_count = 0.1, 12  # streams that outlast a health check
         patch.setenv("PYTHONPATH", os.pathsep.join([str(folder / "site"), inherited.get("PYTHONPATH", "")]))
-        with running_two_of_each("redis", folder / "data", upstream=upstream.url) as (product, redis):
+        with running_two_of_each("postgres", folder / "data", upstream=upstream.url) as (product, postgres):
             metadata.unlink()
             metadata.parent.rmdir()  # from now on today's version is what is installed
-            assert redis is not None
+            assert postgres is not None
             for user in USERS:
                 assert product.chat(FACT, user).status_code == 200
                 assert product.flush(user)["pending"] == 0
-            yield TwoOfEach(product, redis, upstream)
+            yield TwoOfEach(product, postgres, upstream)
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def doctor_on(two: TwoOfEach, folder: Path) -> dict[str, dict[str, str]]:
     """As a shell starts it, with what is installed by then."""
     config = folder / "doctor.yaml"
     ports = dict.fromkeys(("port", "api_port", "envoy_admin_port", "metrics_port"), 0)
-    state = {"data_dir": str(two.product.data_dir), "redis_url": two.redis.url}
+    state = {"data_dir": str(two.product.data_dir), "database_url": two.postgres.url}
     config.write_text(json.dumps({**state, "models_dir": str(folder / "models"), **ports}))
     ended = subprocess.run(
         [MEMPROXY, "doctor", "--json", "--config", str(config)], capture_output=True, text=True, timeout=120
@@ -186,8 +186,8 @@ def refuses_connections(port: int) -> bool:
     return False
 
 
-def test_of_a_project_that_is_erased_no_byte_is_left_on_redis(two: TwoOfEach) -> None:
-    assert_a_project_is_erased(two.product, two.upstream, files=[two.redis.folder])
+def test_of_a_project_that_is_erased_no_byte_is_left_on_the_server(two: TwoOfEach) -> None:
+    assert_a_project_is_erased(two.product, two.upstream, files=[two.postgres.folder])
 
 
 @pytest.mark.soak("no chat may wait a second for its memory")

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from postgres_server import postgres_server
 from prometheus_client import CollectorRegistry
-from redis_nodes import redis_nodes
-from redis_server import redis_server
 from turn_logs import DEPLOYMENTS, Deployment
 from typer.testing import CliRunner, Result
 
@@ -19,8 +18,7 @@ from memory.processes import composition
 
 NOBODY = "http://127.0.0.1:1"  # no memories are needed
 URLS: dict[str, Callable[[], str]] = {
-    "redis": lambda: redis_server().url,
-    "redis cluster": lambda: redis_nodes().url,
+    "postgres": lambda: postgres_server().url,
 }
 
 
@@ -47,16 +45,16 @@ class CommandWorld:
 
 def command_world(kind: str, folder: Path) -> CommandWorld:
     """`kind`: of `DEPLOYMENTS`. It is empty."""
-    config = settings_file(folder, redis_url=URLS[kind]() if kind in URLS else "")
+    config = settings_file(folder, database_url=URLS[kind]() if kind in URLS else "")
     deployment = DEPLOYMENTS[kind](folder / "data")
     deployment.clock.now = composition.SYSTEM_CLOCK()
     return CommandWorld(deployment, config)
 
 
-def settings_file(folder: Path, *, redis_url: str = "") -> Path:
+def settings_file(folder: Path, *, database_url: str = "") -> Path:
     """Of a deployment that keeps its data in `folder / "data"`."""
     (folder / "data").mkdir()
-    settings = {"data_dir": str(folder / "data"), "milvus_uri": NOBODY, "redis_url": redis_url}
+    settings = {"data_dir": str(folder / "data"), "milvus_uri": NOBODY, "database_url": database_url}
     config = folder / "c.yaml"
     config.write_text(json.dumps(settings), encoding="utf-8")
     return config

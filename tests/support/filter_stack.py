@@ -32,8 +32,8 @@ from extproc.supervisor.bootstrap import BootstrapValues, render
 from extproc.supervisor.locks_and_ports import reserve_port
 from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.models.window_probe import WindowProbe
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
+from memory.adapters.sql.model_capabilities import SqlModelCapabilities
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat.completions import ChatRequest
 from memory.model import Note, Placement, RecallStatus, Role, Scope, Turn
 from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
@@ -262,7 +262,7 @@ async def running_stack(
             admin=admin_port,
             **{"api_port": 1, "trusted_peers": ("127.0.0.0/8",), **settings},
         )
-        recall = ScriptedRecall(SqliteModelCapabilities(database, clock=CLOCK))
+        recall = ScriptedRecall(SqlModelCapabilities(database, clock=CLOCK))
         recall.begin()
         windows = KnownWindows(WindowProbe(""), clock=CLOCK)
         running = FilterStack(

@@ -1,6 +1,6 @@
 """What learns, as real processes: Milvus Lite, and `memproxy worker`s with the real models, to be killed.
 
-The turn log is a file, or a Redis server, that the test shares with them. Workers are started alone, as on a machine
+The turn log is a file, or a server, that the test shares with them. Workers are started alone, as on a machine
 that runs only them.
 """
 
@@ -23,13 +23,11 @@ from prometheus_client import CollectorRegistry
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
-from memory.adapters.redis.connecting import RedisAddress, connected
-from memory.adapters.redis.ledger import RedisUserLedger
-from memory.adapters.redis.owners import RedisOwners
-from memory.adapters.redis.whole_log import RedisTurnLog
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.postgres_database import PostgresDatabase
+from memory.adapters.sql.postgres_pool import PostgresAddress
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.model import Memory, Message, Scope, Turn, TurnStatus
 from memory.ports import MemoryFilter, TurnLog, UserLedger
 from memory.processes.composition import SYSTEM_CLOCK
@@ -70,21 +68,21 @@ class WorkerProcess:
 
 @dataclass
 class LearningProcesses:
-    """A folder with its store, running. Each `start_worker` adds one more worker. `redis_url`: empty, and the turn log
-    is a file in the folder.
+    """A folder with its store, running. Each `start_worker` adds one more worker. `database_url`: empty if the turn
+    log is a file in the folder.
     """
 
     folder: Path
     milvus: MilvusLiteServer
     collection: str = "agentic_memory"
-    redis_url: str = ""
+    database_url: str = ""
     workers: list[WorkerProcess] = field(default_factory=list)
 
-    def apart(self, name: str, *, redis_url: str = "") -> LearningProcesses:
+    def apart(self, name: str, *, database_url: str = "") -> LearningProcesses:
         """The same store, with a turn log and a collection of its own."""
         folder = self.folder / name
         folder.mkdir()
-        return LearningProcesses(folder, self.milvus, f"memory_{name}", redis_url)
+        return LearningProcesses(folder, self.milvus, f"memory_{name}", database_url)
 
     def config(self, settings: Mapping[str, Any], *, metrics_port: int = 0) -> Path:
         """The configuration file: these parts, and the settings of the test on top (`memory` is merged)."""
@@ -100,7 +98,7 @@ class LearningProcesses:
                     "data_dir": str(self.folder),
                     "run_dir": str(self.folder),
                     "milvus_uri": self.milvus.uri,
-                    "redis_url": self.redis_url,
+                    "database_url": self.database_url,
                     **settings,
                     **shown,
                     "memory": memory,
@@ -183,13 +181,9 @@ async def records_of(parts: LearningProcesses) -> AsyncIterator[Records]:
 
 @asynccontextmanager
 async def _turn_log_of(parts: LearningProcesses) -> AsyncIterator[tuple[TurnLog, UserLedger]]:
-    if parts.redis_url:
-        async with connected(RedisAddress(parts.redis_url)) as client, RedisOwners(client) as owners:
-            ledger = RedisUserLedger(client, owners, clock=SYSTEM_CLOCK)
-            yield RedisTurnLog(client, owners, clock=SYSTEM_CLOCK), ledger
-    else:
-        async with SqliteDatabase(parts.folder / "turns.sqlite") as database:
-            yield SqliteTurnLog(database, clock=SYSTEM_CLOCK), SqliteUserLedger(database, clock=SYSTEM_CLOCK)
+    url, file = parts.database_url, parts.folder / "turns.sqlite"
+    async with PostgresDatabase(PostgresAddress(url)) if url else SqliteDatabase(file) as database:
+        yield SqlTurnLog(database, clock=SYSTEM_CLOCK), SqlUserLedger(database, clock=SYSTEM_CLOCK)
 
 
 @contextmanager

@@ -22,8 +22,8 @@ from product import listening, with_pid
 RUN = "TEST_RUN"  # names this process in the environment of all that it starts
 PATIENCE_SECONDS = 20.0  # for what is ending as its test ends
 BY_TEST = "PYTEST_CURRENT_TEST"
-# Of servers of Redis that live as long as this process (redis_server.py), and what libraries make once.
-FILES_OF_THE_PROCESS = ("memproxy-redis-", ".ses", "torchinductor_")
+# Of PostgreSQL servers that live as long as this process (postgres_server.py), and what libraries make once.
+FILES_OF_THE_PROCESS = ("memproxy-postgres-", ".ses", "torchinductor_")
 PROCESSES_OF_PYTHON = "multiprocessing.resource_tracker"
 
 

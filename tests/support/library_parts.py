@@ -14,19 +14,19 @@ from hashing_embedder import HashingEmbedder
 from memory.adapters.evaluation_reports import FolderOfReports
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.erasures import SqliteErasures
-from memory.adapters.sqlite.idempotency_keys import SqliteIdempotencyKeys
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.notes import SqliteNoteBook
-from memory.adapters.sqlite.opt_outs import SqliteOptOuts
-from memory.adapters.sqlite.profiles import SqliteProfiles
-from memory.adapters.sqlite.projects import SqliteProjects
-from memory.adapters.sqlite.receipts import SqliteReceipts
-from memory.adapters.sqlite.session_summaries import SqliteSummaries
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
+from memory.adapters.sql.compacted_states import SqlCompactedStates
+from memory.adapters.sql.erasures import SqlErasures
+from memory.adapters.sql.idempotency_keys import SqlIdempotencyKeys
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.notes import SqlNoteBook
+from memory.adapters.sql.opt_outs import SqlOptOuts
+from memory.adapters.sql.profiles import SqlProfiles
+from memory.adapters.sql.projects import SqlProjects
+from memory.adapters.sql.receipts import SqlReceipts
+from memory.adapters.sql.session_summaries import SqlSummaries
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
+from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
 from memory.model.evaluation_reports import EvaluationReport, ReportHead, ReportTable
 from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter, RequestTraces
@@ -68,16 +68,16 @@ class Parts:
 
     embedder: HashingEmbedder
     store: InMemoryStore
-    ledger: SqliteUserLedger
-    turn_log: SqliteTurnLog
-    notes: SqliteNoteBook
-    states: SqliteCompactedStates
-    receipts: SqliteReceipts
-    usage_counts: SqliteUsageCounts
-    profiles: SqliteProfiles
-    summaries: SqliteSummaries
-    opt_outs: SqliteOptOuts
-    erasures: SqliteErasures
+    ledger: SqlUserLedger
+    turn_log: SqlTurnLog
+    notes: SqlNoteBook
+    states: SqlCompactedStates
+    receipts: SqlReceipts
+    usage_counts: SqlUsageCounts
+    profiles: SqlProfiles
+    summaries: SqlSummaries
+    opt_outs: SqlOptOuts
+    erasures: SqlErasures
     reports: FolderOfReports
     searcher: PlainSearch
     library: Library
@@ -127,22 +127,22 @@ async def library_parts(folder: Path) -> AsyncIterator[Parts]:
         def clock() -> float:
             return parts.now
 
-        ledger = SqliteUserLedger(database, clock=clock)
-        turn_log = SqliteTurnLog(database, clock=clock)
-        notes, states = SqliteNoteBook(database), SqliteCompactedStates(database)
-        receipts = SqliteReceipts(database, clock=clock, redact=redact)
-        usage_counts, profiles = SqliteUsageCounts(database), SqliteProfiles(database)
-        summaries, opt_outs, erasures = SqliteSummaries(database), SqliteOptOuts(database), SqliteErasures(database)
+        ledger = SqlUserLedger(database, clock=clock)
+        turn_log = SqlTurnLog(database, clock=clock)
+        notes, states = SqlNoteBook(database), SqlCompactedStates(database)
+        receipts = SqlReceipts(database, clock=clock, redact=redact)
+        usage_counts, profiles = SqlUsageCounts(database), SqlProfiles(database)
+        summaries, opt_outs, erasures = SqlSummaries(database), SqlOptOuts(database), SqlErasures(database)
         reports = FolderOfReports(folder / "reports")
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
             traces=RequestTraces(
                 *(notes, receipts, usage_counts, profiles, states, summaries),
-                idempotency=SqliteIdempotencyKeys(database),
+                idempotency=SqlIdempotencyKeys(database),
                 opt_outs=opt_outs,
                 erasures=ErasureProof(erasures),
-                projects=SqliteProjects(database),
+                projects=SqlProjects(database),
             ),
             searcher=searcher,
             sources=OperatorSources(reports),

@@ -21,15 +21,15 @@ from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.adapters.sqlite.chains import SqliteResponseChains
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
-from memory.adapters.sqlite.notes import SqliteNoteBook
-from memory.adapters.sqlite.projects import SqliteProjects
-from memory.adapters.sqlite.receipts import SqliteReceipts
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
+from memory.adapters.sql.chains import SqlResponseChains
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.model_capabilities import SqlModelCapabilities
+from memory.adapters.sql.notes import SqlNoteBook
+from memory.adapters.sql.projects import SqlProjects
+from memory.adapters.sql.receipts import SqlReceipts
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
+from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.api.callers import CallerRules
 from memory.api.rest import create_app
@@ -72,8 +72,8 @@ class ProjectWorld:
     library: Library
     recall: RecallPipeline
     store: InMemoryStore
-    projects: SqliteProjects
-    notes: SqliteNoteBook
+    projects: SqlProjects
+    notes: SqlNoteBook
     clock: Ticking
     database: SqliteDatabase
     api: httpx.AsyncClient
@@ -125,11 +125,11 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
     tokens, tenancy, clock = WordPieceTokens(), Tenancy(has_tenants), Ticking()
     ids = (f"id{number:06}" for number in itertools.count())
     async with SqliteDatabase(folder / "turns.sqlite") as database:
-        ledger, projects = SqliteUserLedger(database, clock=clock), SqliteProjects(database)
-        notes = SqliteNoteBook(database, waits_for_others=False)
-        receipts = SqliteReceipts(database, clock=clock, redact=redact)
+        ledger, projects = SqlUserLedger(database, clock=clock), SqlProjects(database)
+        notes = SqlNoteBook(database, waits_for_others=False)
+        receipts = SqlReceipts(database, clock=clock, redact=redact)
         async with (
-            SqliteUsageCounts(database) as usage_counts,
+            SqlUsageCounts(database) as usage_counts,
             WorkingSets(store=store, ledger=ledger, shape=CorpusShape(384, tokens=tokens)) as corpora,
         ):
             traces = RequestTraces(notes, receipts, usage_counts, projects=projects)
@@ -139,9 +139,7 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
                 return RecallPipeline(
                     search=SearchParts(embedder, lambda: None, retrieval, tokens),
                     traces=RequestTraces(ReadableNotes(notes, readable), receipts, usage_counts, projects=projects),
-                    server=ServerKnowledge(
-                        SqliteModelCapabilities(database, clock=clock), SqliteResponseChains(database)
-                    ),
+                    server=ServerKnowledge(SqlModelCapabilities(database, clock=clock), SqlResponseChains(database)),
                     instruments=Instruments(clock, metrics),
                     new_id=lambda: next(ids),
                     settings=SETTINGS,
@@ -149,7 +147,7 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
 
             library = Library(
                 memories=MemoryBank(store, ledger, embedder),
-                turn_log=SqliteTurnLog(database, clock=clock),
+                turn_log=SqlTurnLog(database, clock=clock),
                 traces=traces,
                 searcher=recall(ReadableProjects(projects)),
                 intake=Intake(clock, lambda: next(ids), redact, tokens, tenancy=tenancy),

@@ -21,17 +21,17 @@ from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.adapters.sqlite.chains import SqliteResponseChains
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
-from memory.adapters.sqlite.notes import SqliteNoteBook
-from memory.adapters.sqlite.opt_outs import SqliteOptOuts
-from memory.adapters.sqlite.profiles import SqliteProfiles
-from memory.adapters.sqlite.receipts import SqliteReceipts
-from memory.adapters.sqlite.session_summaries import SqliteSummaries
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
+from memory.adapters.sql.chains import SqlResponseChains
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.model_capabilities import SqlModelCapabilities
+from memory.adapters.sql.notes import SqlNoteBook
+from memory.adapters.sql.opt_outs import SqlOptOuts
+from memory.adapters.sql.profiles import SqlProfiles
+from memory.adapters.sql.receipts import SqlReceipts
+from memory.adapters.sql.session_summaries import SqlSummaries
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
+from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
@@ -99,19 +99,19 @@ async def until(is_so: Callable[[], object]) -> None:
 class Rig:
     recall: RecallPipeline
     embedder: HangingEmbedder
-    model_capabilities: SqliteModelCapabilities
-    receipts: SqliteReceipts
+    model_capabilities: SqlModelCapabilities
+    receipts: SqlReceipts
     metrics: Metrics
     store: InMemoryStore
-    ledger: SqliteUserLedger
+    ledger: SqlUserLedger
     corpora: WorkingSets
-    usage_counts: SqliteUsageCounts
-    chains: SqliteResponseChains
-    profiles: SqliteProfiles
-    notes: SqliteNoteBook
-    turn_log: SqliteTurnLog
-    summaries: SqliteSummaries
-    opt_outs: SqliteOptOuts
+    usage_counts: SqlUsageCounts
+    chains: SqlResponseChains
+    profiles: SqlProfiles
+    notes: SqlNoteBook
+    turn_log: SqlTurnLog
+    summaries: SqlSummaries
+    opt_outs: SqlOptOuts
 
     async def write(self, *memories: Memory) -> None:
         """What the worker would do: rows as they shall stand, under the user's lock."""
@@ -156,16 +156,16 @@ async def rigged(
     await store.apply("u", [Change(ChangeKind.CREATE, Memory("m1", "u", KAYAK, NOW, NOW, NOW))], np.asarray(vectors))
     ids = (f"r{number}" for number in itertools.count())
     async with SqliteDatabase(folder / "turns.sqlite") as database:
-        ledger = SqliteUserLedger(database, clock=lambda: NOW)
-        model_capabilities = SqliteModelCapabilities(database, clock=lambda: NOW)
-        profiles, notes = SqliteProfiles(database), SqliteNoteBook(database, waits_for_others=False)
-        summaries = SqliteSummaries(database)
-        receipts = SqliteReceipts(database, clock=lambda: NOW, redact=redact)
+        ledger = SqlUserLedger(database, clock=lambda: NOW)
+        model_capabilities = SqlModelCapabilities(database, clock=lambda: NOW)
+        profiles, notes = SqlProfiles(database), SqlNoteBook(database, waits_for_others=False)
+        summaries = SqlSummaries(database)
+        receipts = SqlReceipts(database, clock=lambda: NOW, redact=redact)
         async with (
-            SqliteUsageCounts(database, flush_seconds=0.02) as usage_counts,
+            SqlUsageCounts(database, flush_seconds=0.02) as usage_counts,
             WorkingSets(store=store, ledger=ledger, shape=CorpusShape(384, tokens=tokens)) as corpora,
         ):
-            retrieval, chains = Retrieval(corpora=corpora, store=store), SqliteResponseChains(database)
+            retrieval, chains = Retrieval(corpora=corpora, store=store), SqlResponseChains(database)
             recall = RecallPipeline(
                 search=SearchParts(embedder, lambda: None, retrieval, tokens, rewriter, past_talk),
                 traces=RequestTraces(notes, receipts, usage_counts, profiles, summaries=summaries),
@@ -190,7 +190,7 @@ async def rigged(
                 chains,
                 profiles,
                 notes,
-                SqliteTurnLog(database, clock=lambda: NOW),
+                SqlTurnLog(database, clock=lambda: NOW),
                 summaries,
-                SqliteOptOuts(database),
+                SqlOptOuts(database),
             )

@@ -9,9 +9,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.model import Message, Scope, Turn, TurnStatus
 from memory.ports import LearnDue
 
@@ -28,7 +28,7 @@ def a_turn(turn_id: str, user: str, status: TurnStatus = TurnStatus.OPENED) -> T
     return Turn(turn_id, Scope(user, session_id="s"), NOW, (Message("user", f"words of {turn_id}"),), status=status)
 
 
-async def chat(log: SqliteTurnLog, name: str) -> None:
+async def chat(log: SqlTurnLog, name: str) -> None:
     """Every second turn ends; then wait to be killed."""
     for number in range(TURNS):
         turn_id = f"{name}-{number}"
@@ -40,14 +40,14 @@ async def chat(log: SqliteTurnLog, name: str) -> None:
     await asyncio.sleep(60)
 
 
-async def append(log: SqliteTurnLog, name: str) -> None:
+async def append(log: SqlTurnLog, name: str) -> None:
     async with asyncio.TaskGroup() as group:
         for number in range(TURNS):
             group.create_task(log.append(a_turn(f"{name}-{number}", f"user-{number % 7}", TurnStatus.CLOSED)))
     say("done")
 
 
-async def learn(log: SqliteTurnLog) -> None:
+async def learn(log: SqlTurnLog) -> None:
     """Until there is nothing left for anybody."""
     while True:
         lease = await log.lease(now=NOW, seconds=1000, due=LearnDue(batch_turns_max=3))
@@ -61,7 +61,7 @@ async def learn(log: SqliteTurnLog) -> None:
         await asyncio.sleep(0.005)
 
 
-async def hold(log: SqliteTurnLog, ledger: SqliteUserLedger) -> None:
+async def hold(log: SqlTurnLog, ledger: SqlUserLedger) -> None:
     """Take a lease and the user's lock, then wait to be killed."""
     lease = await log.lease(now=NOW, seconds=1000, due=LearnDue())
     assert lease is not None
@@ -73,7 +73,7 @@ async def hold(log: SqliteTurnLog, ledger: SqliteUserLedger) -> None:
 
 async def main(task: str, path: Path, name: str) -> None:
     async with SqliteDatabase(path) as database:
-        log = SqliteTurnLog(database, clock=lambda: NOW)
+        log = SqlTurnLog(database, clock=lambda: NOW)
         if task == "chat":
             await chat(log, name)
         elif task == "append":
@@ -81,7 +81,7 @@ async def main(task: str, path: Path, name: str) -> None:
         elif task == "learn":
             await learn(log)
         else:
-            await hold(log, SqliteUserLedger(database, clock=lambda: NOW))
+            await hold(log, SqlUserLedger(database, clock=lambda: NOW))
 
 
 if __name__ == "__main__":

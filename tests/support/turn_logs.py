@@ -9,56 +9,33 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
-from redis.asyncio import Redis
-from redis.asyncio.cluster import RedisCluster
-from redis_nodes import RedisNodes, redis_nodes
-from redis_parts import RepeatingClient
-from redis_server import RedisServer, redis_server, valkey_server
+from postgres_server import ROLE, postgres_server
 
-from memory.adapters.redis.background import RedisBackground
-from memory.adapters.redis.compacted_states import RedisCompactedStates
-from memory.adapters.redis.erasures import RedisErasures
-from memory.adapters.redis.exams import RedisExamResults
-from memory.adapters.redis.holdout_record import RedisHoldoutRecord
-from memory.adapters.redis.idempotency_keys import RedisIdempotencyKeys
-from memory.adapters.redis.ledger import RedisUserLedger
-from memory.adapters.redis.log_client import LogClient
-from memory.adapters.redis.model_capabilities import RedisModelCapabilities
-from memory.adapters.redis.notes import RedisNoteBook
-from memory.adapters.redis.opt_outs import RedisOptOuts
-from memory.adapters.redis.owners import RedisOwners
-from memory.adapters.redis.profiles import RedisProfiles
-from memory.adapters.redis.projects import RedisProjects
-from memory.adapters.redis.receipts import RedisReceipts
-from memory.adapters.redis.session_summaries import RedisSummaries
-from memory.adapters.redis.upkeep_schedule import RedisUpkeepSchedule
-from memory.adapters.redis.usage_counts import RedisUsageCounts
-from memory.adapters.redis.whole_log import RedisTurnLog
-from memory.adapters.redis.write_barrier import RedisWriteBarrier
 from memory.adapters.retention import DEFAULT_NOTE_LIMITS, DEFAULT_RECEIPT_LIMITS, NoteLimits, ReceiptLimits
-from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.erasures import SqliteErasures
-from memory.adapters.sqlite.exams import SqliteExamResults
-from memory.adapters.sqlite.holdout_record import SqliteHoldoutRecord
-from memory.adapters.sqlite.idempotency_keys import SqliteIdempotencyKeys
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.model_capabilities import SqliteModelCapabilities
-from memory.adapters.sqlite.notes import SqliteNoteBook
-from memory.adapters.sqlite.opt_outs import SqliteOptOuts
-from memory.adapters.sqlite.profiles import SqliteProfiles
-from memory.adapters.sqlite.projects import SqliteProjects
-from memory.adapters.sqlite.receipts import SqliteReceipts
-from memory.adapters.sqlite.session_summaries import SqliteSummaries
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
-from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
-from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
-from memory.adapters.sqlite.write_barrier import SqliteWriteBarrier
+from memory.adapters.sql.compacted_states import SqlCompactedStates
+from memory.adapters.sql.erasures import SqlErasures
+from memory.adapters.sql.exams import SqlExamResults
+from memory.adapters.sql.holdout_record import SqlHoldoutRecord
+from memory.adapters.sql.idempotency_keys import SqlIdempotencyKeys
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.model_capabilities import SqlModelCapabilities
+from memory.adapters.sql.notes import SqlNoteBook
+from memory.adapters.sql.opt_outs import SqlOptOuts
+from memory.adapters.sql.postgres_database import PostgresDatabase
+from memory.adapters.sql.postgres_pool import PostgresAddress
+from memory.adapters.sql.profiles import SqlProfiles
+from memory.adapters.sql.projects import SqlProjects
+from memory.adapters.sql.receipts import SqlReceipts
+from memory.adapters.sql.session_summaries import SqlSummaries
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
+from memory.adapters.sql.upkeep_schedule import SqlUpkeepSchedule
+from memory.adapters.sql.usage_counts import SqlUsageCounts
+from memory.adapters.sql.write_barrier import SqlWriteBarrier
 from memory.model import Message, Scope, Turn, TurnStatus
 from memory.ports import (
     CompactedStates,
@@ -163,30 +140,36 @@ class Deployment:
         return self._open_process(self.clock, self.bounds)
 
 
+@asynccontextmanager
+async def process_on(
+    database: SqliteDatabase | PostgresDatabase, clock: ManualClock, bounds: Bounds
+) -> AsyncIterator[Process]:
+    """What a process holds, on a database of its own."""
+    async with database, SqlUsageCounts(database) as usage_counts:
+        yield Process(
+            SqlTurnLog(database, clock=clock),
+            SqlUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=bounds.lock_wait_seconds),
+            SqlNoteBook(database, limits=bounds.notes),
+            SqlReceipts(database, clock=clock, redact=str, limits=bounds.receipts),
+            usage_counts,
+            SqlProfiles(database),
+            SqlSummaries(database, origin="a model"),
+            SqlOptOuts(database),
+            SqlWriteBarrier(database, clock=clock),
+            SqlProjects(database),
+            SqlErasures(database),
+            SqlCompactedStates(database),
+            SqlModelCapabilities(database, clock=clock),
+            SqlExamResults(database, clock=clock),
+            SqlIdempotencyKeys(database),
+            SqlUpkeepSchedule(database),
+            SqlHoldoutRecord(database),
+        )
+
+
 def sqlite_deployment(folder: Path) -> Deployment:
-    @asynccontextmanager
-    async def open_process(clock: ManualClock, bounds: Bounds) -> AsyncIterator[Process]:
-        async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUsageCounts(database) as usage_counts:
-            wait_seconds = bounds.lock_wait_seconds
-            yield Process(
-                SqliteTurnLog(database, clock=clock),
-                SqliteUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=wait_seconds),
-                SqliteNoteBook(database, limits=bounds.notes),
-                SqliteReceipts(database, clock=clock, redact=str, limits=bounds.receipts),
-                usage_counts,
-                SqliteProfiles(database),
-                SqliteSummaries(database, origin="a model"),
-                SqliteOptOuts(database),
-                SqliteWriteBarrier(database, clock=clock),
-                SqliteProjects(database),
-                SqliteErasures(database),
-                SqliteCompactedStates(database),
-                SqliteModelCapabilities(database, clock=clock),
-                SqliteExamResults(database, clock=clock),
-                SqliteIdempotencyKeys(database),
-                SqliteUpkeepSchedule(database),
-                SqliteHoldoutRecord(database),
-            )
+    def open_process(clock: ManualClock, bounds: Bounds) -> AbstractAsyncContextManager[Process]:
+        return process_on(SqliteDatabase(folder / "turns.sqlite"), clock, bounds)
 
     def tables_with(text: str) -> list[str]:
         with closing(sqlite3.connect(next(folder.glob("*.sqlite")))) as connection:
@@ -196,79 +179,30 @@ def sqlite_deployment(folder: Path) -> Deployment:
     return Deployment(open_process, folder, tables_with)
 
 
-def redis_deployment(_: Path, *, is_cluster: bool = False) -> Deployment:
-    """On an empty server."""
-    return _deployment_on(redis_nodes() if is_cluster else redis_server())
-
-
-def valkey_deployment(_: Path) -> Deployment:
-    """On an empty server."""
-    return _deployment_on(valkey_server())
-
-
-def repeating_deployment(_: Path) -> Deployment:
-    """On an empty server, which executes each batch of commands twice."""
-    return _deployment_on(redis_server(), RepeatingClient)
-
-
-def _deployment_on(server: RedisServer | RedisNodes, client_of: type[LogClient] = LogClient) -> Deployment:
+def postgres_deployment(_: Path) -> Deployment:
+    """On an empty database."""
+    server = postgres_server()
     server.empty()
 
-    @asynccontextmanager
-    async def open_process(clock: ManualClock, bounds: Bounds) -> AsyncIterator[Process]:
-        is_cluster = isinstance(server, RedisNodes)
-        connecting = RedisCluster("127.0.0.1", server.port) if is_cluster else Redis(port=server.port)
-        async with (
-            connecting as connected,
-            client_of(connected) as client,
-            RedisOwners(client) as owners,
-            RedisBackground() as background,
-            RedisUsageCounts(client, background) as usage_counts,
-        ):
-            wait_seconds = bounds.lock_wait_seconds
-            yield Process(
-                RedisTurnLog(client, owners, clock=clock),
-                RedisUserLedger(client, owners, clock=clock, lock_seconds=30.0, wait_seconds=wait_seconds),
-                RedisNoteBook(client, limits=bounds.notes),
-                RedisReceipts(client, background, clock=clock, redact=str, limits=bounds.receipts),
-                usage_counts,
-                RedisProfiles(client),
-                RedisSummaries(client, origin="a model"),
-                RedisOptOuts(client),
-                RedisWriteBarrier(client, owners, clock=clock),
-                RedisProjects(client),
-                RedisErasures(client),
-                RedisCompactedStates(client),
-                RedisModelCapabilities(client, clock=clock),
-                RedisExamResults(client, clock=clock),
-                RedisIdempotencyKeys(client),
-                RedisUpkeepSchedule(client),
-                RedisHoldoutRecord(client),
-            )
+    def open_process(clock: ManualClock, bounds: Bounds) -> AbstractAsyncContextManager[Process]:
+        return process_on(PostgresDatabase(PostgresAddress(server.url, ROLE)), clock, bounds)
 
-    return Deployment(open_process, server.folder, server.keys_with)
+    return Deployment(open_process, server.folder, server.tables_with)
 
 
-DEPLOYMENTS = {  # one line per adapter: the suites run on each
-    "sqlite": sqlite_deployment,
-    "redis": redis_deployment,
-    "redis cluster": partial(redis_deployment, is_cluster=True),
-}
-IN_SOAK = {"valkey": valkey_deployment, "redis, batches twice": repeating_deployment}  # for suites that write most
+DEPLOYMENTS = {"sqlite": sqlite_deployment, "postgres": postgres_deployment}  # the suites run on each
 
 
-def adapters(*, without: Sequence[str] = (), with_variants: bool = False) -> list[ParameterSet]:
-    """The names of `DEPLOYMENTS` as parameters of a test: SQLite in the first tier, servers in `make test-all`."""
+def adapters(*, without: Sequence[str] = ()) -> list[ParameterSet]:
+    """The names of `DEPLOYMENTS` as parameters of a test: SQLite in the first tier, PostgreSQL in `make test-all`."""
     on_server = pytest.mark.full("the same suite runs on SQLite in the first tier")
-    in_soak = pytest.mark.soak("a variant of what runs on Redis")
     names = [name for name in DEPLOYMENTS if name not in without]
-    found = [pytest.param(name, marks=() if name == "sqlite" else on_server) for name in names]
-    return found + [pytest.param(name, marks=in_soak) for name in IN_SOAK if with_variants]
+    return [pytest.param(name, marks=() if name == "sqlite" else on_server) for name in names]
 
 
 def deployment_on(name: str, folder: Path) -> Deployment:
     """`name`: one of those that `adapters` gives."""
-    return (DEPLOYMENTS | IN_SOAK)[name](folder)
+    return DEPLOYMENTS[name](folder)
 
 
 def a_turn(

@@ -13,11 +13,11 @@ from typing import TypeAlias
 import httpx
 from milvus_lite_server import MilvusLiteServer
 from milvus_standalone import MILVUS_SERVER, MilvusServer
+from postgres_server import PostgresServer, own_postgres_server
 from product import Product, eventually, running_product, sentences
-from redis_server import RedisServer, own_redis_server
 
-TURN_LOGS = ("redis", "sqlite")
-ON_SERVERS = f"redis and a {MILVUS_SERVER}"  # a turn log, as those above, and where memories are
+TURN_LOGS = ("postgres", "sqlite")
+ON_SERVERS = f"postgres and a {MILVUS_SERVER}"  # a turn log, as those above, and where memories are
 MILVUS_LEASE_SECONDS = 5  # how long a server that was killed keeps its place
 CAUGHT_UP_SECONDS_MAX = 60.0
 CUT_OFF = "incomplete chunked read"  # an export ends so where the store fails, which may have just come back
@@ -35,16 +35,14 @@ def store_of(kind: str, folder: Path) -> Store:
 @contextmanager
 def running_two_of_each(
     turn_log: str, data_dir: Path, *, upstream: str, config: Path | None = None
-) -> Iterator[tuple[Product, RedisServer | None]]:
+) -> Iterator[tuple[Product, PostgresServer | None]]:
     """With the server that holds the turn log, if one does."""
     with ExitStack() as stack:
         server = None
         arguments: tuple[str, ...] = ("--filters", "2", "--workers", "2")
-        if turn_log == "redis":
-            folder = data_dir.parent / "redis"
-            folder.mkdir()
-            server = stack.enter_context(own_redis_server(folder))
-            arguments += ("--redis-url", server.url)
+        if turn_log == "postgres":
+            server = stack.enter_context(own_postgres_server())
+            arguments += ("--database-url", server.url)
         product = stack.enter_context(running_product(data_dir, *arguments, upstream=upstream, config=config))
         yield product, server
 

@@ -17,8 +17,8 @@ from milvus_kinds import PATIENT, RealMilvus
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.milvus.store import MilvusStore
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory
@@ -138,4 +138,4 @@ async def world(
 async def process(folder: Path) -> AsyncIterator[UserLedger]:
     """The ledger of one more process on the same file."""
     async with SqliteDatabase(folder / "turns.sqlite") as database:
-        yield SqliteUserLedger(database, clock=lambda: 0.0, wait_seconds=LOCK_WAIT_SECONDS)
+        yield SqlUserLedger(database, clock=lambda: 0.0, wait_seconds=LOCK_WAIT_SECONDS)

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 from milvus_lite_server import MilvusLiteServer
+from postgres_server import own_postgres_server
 from prometheus_client import CollectorRegistry
-from redis_server import own_redis_server
 from served_app import served
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -31,8 +31,8 @@ from extproc.supervisor.rolling_restart import STATE_FILE
 from extproc.supervisor.startup_findings import envoy_finding, ports_finding, up_finding
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.model import TurnStatus
 from memory.processes.clock_findings import clock_finding
 from memory.processes.composition import SYSTEM_CLOCK
@@ -127,11 +127,11 @@ def test_an_up_of_another_release_than_the_installed_one_is_named(set_up: SetUp)
 @pytest.mark.parametrize(
     ("newest", "there", "level", "words"),
     [
-        (1_000.0, 999.0, Level.OK, ["agrees with redis"]),
-        (None, 1_000.0, Level.OK, ["agrees with redis"]),
+        (1_000.0, 999.0, Level.OK, ["agrees with postgres"]),
+        (None, 1_000.0, Level.OK, ["agrees with postgres"]),
         (4_600.0, 1_000.0, Level.WARN, ["3600 s after", "went back", "correct the clock"]),
-        (1_000.0, 8_200.0, Level.WARN, ["7200 s behind that of redis", "synchronise"]),
-        (1_000.0, 900.0, Level.WARN, ["100 s ahead of that of redis", "synchronise"]),
+        (1_000.0, 8_200.0, Level.WARN, ["7200 s behind that of postgres", "synchronise"]),
+        (1_000.0, 900.0, Level.WARN, ["100 s ahead of that of postgres", "synchronise"]),
     ],
 )
 async def test_a_clock_that_went_back_or_differs_is_a_warning(
@@ -143,7 +143,7 @@ async def test_a_clock_that_went_back_or_differs_is_a_warning(
     async def server_time() -> float:
         return there
 
-    state: Any = SimpleNamespace(where="redis", newest_turn_at=newest_turn_at, server_time=server_time)
+    state: Any = SimpleNamespace(where="postgres", newest_turn_at=newest_turn_at, server_time=server_time)
     assert says(await clock_finding(Settings(), state, now=1_000.0), level, *words)
 
 
@@ -154,17 +154,17 @@ def test_a_set_up_on_servers_that_is_well_has_nothing_to_correct(
         return JSONResponse({"data": [{"id": "small"}]})
 
     with ExitStack() as stack:
-        redis = stack.enter_context(own_redis_server(set_up.folder))
+        postgres = stack.enter_context(own_postgres_server())
         port = stack.enter_context(served(Starlette(routes=[Route("/v1/models", models), Route("/", models)])))
         upstream, milvus = f"http://127.0.0.1:{port}", {"collection": collection}
         code, found = set_up.examine(
-            redis_url=redis.url, upstream=upstream, milvus_uri=milvus_lite.uri, memory={"milvus": milvus}
+            database_url=postgres.url, upstream=upstream, milvus_uri=milvus_lite.uri, memory={"milvus": milvus}
         )
     suspects = {name for name, one in found.items() if one["level"] != "ok"}
     assert (code, suspects - ALWAYS - {"reader"}) == (0, set()), found  # the model has not sat its exam
-    assert found["turn log"]["says"] == redis.url
+    assert found["turn log"]["says"] == postgres.url
     assert found["queue"]["says"].startswith("0 turns wait")
-    assert found["clock"]["says"] == f"agrees with {redis.url} and {upstream}"
+    assert found["clock"]["says"] == f"agrees with {postgres.url} and {upstream}"
     assert found["ports"]["says"].startswith("free: port any")
     assert "accepts its configuration" in found["envoy"]["says"]
 
@@ -177,7 +177,7 @@ def test_the_command_names_the_cause_of_all_that_is_broken_and_blames_nothing_el
         async with MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store:
             await store.prepare()
         async with SqliteDatabase(set_up.folder / "data" / "turns.sqlite") as database:
-            log = SqliteTurnLog(database, clock=lambda: SYSTEM_CLOCK() + 3_600)
+            log = SqlTurnLog(database, clock=lambda: SYSTEM_CLOCK() + 3_600)
             await log.append(replace(a_turn("t"), at=SYSTEM_CLOCK(), status=TurnStatus.CLOSED))
 
     asyncio.run(create())

@@ -1,4 +1,4 @@
-"""Erases a user of a product on a Redis and a Milvus server, then looks for them wherever it keeps anything."""
+"""Erases a user of a product on a PostgreSQL and a Milvus server, then looks for them wherever it keeps anything."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 import httpx
 import pytest
 from milvus_standalone import TOKEN, MilvusServer
+from postgres_server import PostgresServer, own_postgres_server
 from product import Product, eventually, running_product
-from redis import Redis
-from redis_server import RedisServer, own_redis_server
 from upstream import RecordingUpstream
 from whole_lives import call, live
 
@@ -23,13 +22,8 @@ PROOF_SECONDS_MAX = 240.0  # a compaction of a Milvus server takes seconds, on a
 
 
 @pytest.fixture
-def redis(tmp_path: Path) -> Iterator[RedisServer]:
-    """It logs every command as a slow one, with the beginning of its arguments."""
-    folder = tmp_path / "redis"
-    folder.mkdir()
-    with own_redis_server(folder) as server:
-        server.set("slowlog-max-len", "100000")
-        server.set("slowlog-log-slower-than", "0")
+def postgres() -> Iterator[PostgresServer]:
+    with own_postgres_server() as server:
         yield server
 
 
@@ -45,11 +39,6 @@ def rows_with(server: MilvusServer, words: list[str]) -> list[str]:
     return sorted(set(found))
 
 
-def slow_commands_with(server: RedisServer, words: list[str]) -> int:
-    with Redis(port=server.port) as client:
-        return sum(any(word in repr(one) for word in words) for one in client.execute_command("SLOWLOG", "GET", "-1"))
-
-
 def erased(product: Product, user: str) -> dict[str, Any]:
     """The erasure once it is proven as far as that is possible."""
     erasure = call(product, "DELETE", "/everything", user).json()
@@ -63,12 +52,12 @@ def erased(product: Product, user: str) -> dict[str, Any]:
 
 
 def test_of_an_erased_user_nothing_is_left_on_the_servers_and_the_proof_says_what_it_could_not_read(
-    milvus_server: MilvusServer, collection: str, redis: RedisServer, upstream: RecordingUpstream, tmp_path: Path
+    milvus_server: MilvusServer, collection: str, postgres: PostgresServer, upstream: RecordingUpstream, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
     with (
         milvus_server.configured(tmp_path, collection) as config,
-        running_product(data, "--redis-url", redis.url, upstream=upstream.url, config=config) as product,
+        running_product(data, "--database-url", postgres.url, upstream=upstream.url, config=config) as product,
     ):
         assert product.children("milvus-lite") == []
         assert product.ports["milvus"] == milvus_server.port
@@ -79,9 +68,8 @@ def test_of_an_erased_user_nothing_is_left_on_the_servers_and_the_proof_says_wha
         assert len(kept) >= 2
         receipts = call(product, "GET", "/receipts", USER).json()["receipts"]
         assert receipts != []
-        assert redis.keys_with(USER) != []
-        assert redis.keys_with(WORD) != []
-        assert slow_commands_with(redis, [USER, WORD]) > 0
+        assert postgres.tables_with(USER) != []
+        assert postgres.tables_with(WORD) != []
         assert rows_with(milvus_server, [USER, WORD]) == [collection]
         for number in range(3):  # the worker is at it, or about to be, when they are erased
             product.chat(f"My {number}th parrot is called {WORD}.", USER, session_id=f"s-{number}")
@@ -90,17 +78,16 @@ def test_of_an_erased_user_nothing_is_left_on_the_servers_and_the_proof_says_wha
         assert erasure["state"] == "partly_proven", erasure
         assert USER not in repr(erasure)
         places = {one["place"]: one for one in erasure["scan"]["places"]}
-        assert {name: one["found_in"] for name, one in places.items()} == {"files": [], "redis": [], "milvus": []}
+        assert {name: one["found_in"] for name, one in places.items()} == {"files": [], "postgres": [], "milvus": []}
         assert all(one["items"] > 0 and one["bytes"] > 0 for one in places.values())
-        assert [places[name]["not_searched"] for name in ("files", "redis")] == [[], []]
+        assert [places[name]["not_searched"] for name in ("files", "postgres")] == [[], []]
         [unread] = places["milvus"]["not_searched"]
         assert "dataCoord.gc" in unread
 
         words = [USER, WORD]
-        assert [redis.keys_with(word) for word in words] == [[], []]
-        assert slow_commands_with(redis, words) == 0
+        assert [postgres.tables_with(word) for word in words] == [[], []]
         assert rows_with(milvus_server, words) == []
-        files = [data, product.log_file, product.ports_file, redis.folder]
+        files = [data, product.log_file, product.ports_file, *postgres.table_files()]
         assert scanned(files, [*words, WORD.lower()])[2] == []
         metrics = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=30).text
         assert not [word for word in words if word in metrics]
@@ -112,6 +99,6 @@ def test_of_an_erased_user_nothing_is_left_on_the_servers_and_the_proof_says_wha
         assert WORD.encode() not in upstream.received[-1].body
         assert product.flush(USER)["pending"] == 0  # what waited to be learnt is not
         assert not [one for one in product.memories(USER) if WORD in one]
-        assert redis.keys_with(WORD) == []
+        assert postgres.tables_with(WORD) == []
         assert rows_with(milvus_server, [WORD]) == []
         assert sorted(product.memories(OTHER)) == kept

@@ -14,8 +14,8 @@ from reembed_command import OLD, Place, stored
 
 from extproc.supervisor.locks_and_ports import data_directory
 from memory.adapters.file_scan import scanned
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.erasures import SqliteErasures
+from memory.adapters.sql.erasures import SqlErasures
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.model import VectorOrigin
 from memory.ports import MemoryFilter
 from memory.ports.erasures import ErasureRequest
@@ -139,7 +139,7 @@ async def erase(place: Place) -> None:
                 lambda c, words=words: c.execute("INSERT INTO opted_out_users VALUES (?, 1.0)", (words,))
             )
         await database.write(lambda c: c.execute("DELETE FROM opted_out_users"))
-        await SqliteErasures(database).begun(USER, ErasureRequest("e1", 1.0, 1.0, {"memories": 40}))
+        await SqlErasures(database).begun(USER, ErasureRequest("e1", 1.0, 1.0, {"memories": 40}))
 
 
 @commands
@@ -157,7 +157,7 @@ async def test_compact_ends_erasures_that_wait_for_a_rewriting_and_loses_nothing
     assert "MiB" in done.stderr  # the bar
     assert scanned([place.data], [USER])[2] == []
     async with SqliteDatabase(place.data / "turns.sqlite") as database:
-        found = await SqliteErasures(database).get(USER, "e1")
+        found = await SqlErasures(database).get(USER, "e1")
         assert found is not None
         assert found.rewritten_at is not None
         refused = await place.run(part="compact")

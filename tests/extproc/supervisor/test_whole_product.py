@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import msgspec
 import pytest
+from postgres_server import postgres_server
 from product import Product, command_line, listening
-from redis_server import own_redis_server
 
 from extproc.supervisor.locks_and_ports import CannotStart
 from extproc.supervisor.supervisor import claimed
@@ -145,13 +145,11 @@ def test_a_part_that_cannot_start_is_quoted(tmp_path: Path) -> None:
 
 
 @pytest.mark.full("parts are started until one of them ends")
-def test_a_redis_url_that_takes_a_single_server_for_a_cluster_ends_the_start_with_what_to_write(tmp_path: Path) -> None:
-    (tmp_path / "redis").mkdir()
-    with own_redis_server(tmp_path / "redis") as server:
-        url = server.url.replace("://", "+cluster://", 1)
-        words = ("--data-dir", str(tmp_path / "data"), "--upstream=http://127.0.0.1:9", "--redis-url", url)
-        said = refused(*words, *FREE_PORTS)
-    assert "redis_url: this is a single server, no cluster: leave out +cluster" in said.splitlines()[-1]
+def test_a_database_url_of_a_database_that_is_not_there_ends_the_start_with_what_to_write(tmp_path: Path) -> None:
+    url = postgres_server().url.replace("/postgres", "/nowhere")
+    words = ("--data-dir", str(tmp_path / "data"), "--upstream=http://127.0.0.1:9", "--database-url", url)
+    said = refused(*words, *FREE_PORTS)
+    assert 'database_url: database "nowhere" does not exist' in said.splitlines()[-1]
 
 
 def test_the_ports_file_of_the_last_run_is_gone_once_all_is_claimed_and_not_before(tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ from token_issuer import TokenIssuer
 from turn_logs import a_turn
 from typer.testing import CliRunner
 
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.exams import SqliteExamResults
-from memory.adapters.sqlite.opt_outs import SqliteOptOuts
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sql.exams import SqlExamResults
+from memory.adapters.sql.opt_outs import SqlOptOuts
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.cli.main import commands
 from memory.learn.reading.exam import StoredExam, exam_version
 from memory.model import TurnStatus
@@ -99,8 +99,8 @@ async def test_dead_letters_and_an_upstream_that_is_away_are_warnings_and_no_mil
     settings = settings_of(tmp_path, upstream="http://127.0.0.1:1", milvus_uri="http://127.0.0.1:1")
     async with SqliteDatabase(settings.turn_log_path) as database:
         for user in ("ann", "bob"):
-            await SqliteOptOuts(database).set(user, at=1.0)
-        log = SqliteTurnLog(database, clock=SYSTEM_CLOCK)
+            await SqlOptOuts(database).set(user, at=1.0)
+        log = SqlTurnLog(database, clock=SYSTEM_CLOCK)
         await log.append(replace(a_turn("t"), status=TurnStatus.CLOSED))
         lease = await log.lease(now=SYSTEM_CLOCK(), seconds=60.0, due=LearnDue())
         assert lease is not None
@@ -131,7 +131,7 @@ async def test_it_says_who_reads_and_what_the_exam_showed(
             async with reader_parts.open_model_reader(settings, model, unwatched, endpoint=endpoint) as reader:
                 version = f"{reader.prompt_version}-{exam_version()}"
                 async with SqliteDatabase(settings.turn_log_path) as database:
-                    results = SqliteExamResults(database, clock=SYSTEM_CLOCK)
+                    results = SqlExamResults(database, clock=SYSTEM_CLOCK)
                     await results.put(ExamKey(model.llm_model_name, endpoint, version), result)
                     exam = StoredExam(results, model=model.llm_model_name, server=endpoint)
                     assert await exam.known(reader.prompt_version) == result

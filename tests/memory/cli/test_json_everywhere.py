@@ -20,8 +20,8 @@ from typer.main import get_command
 from typer.testing import Result
 
 from extproc.cli import memproxy
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.turn_log import SqliteTurnLog
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.cli import erase
 from memory.model import Scope, TurnStatus
 from memory.model.projects import ProjectRole
@@ -90,7 +90,7 @@ async def fill(parts: Parts) -> None:
 
 async def bury(path: Path) -> None:
     async with SqliteDatabase(path) as database:
-        log = SqliteTurnLog(database, clock=SYSTEM_CLOCK)
+        log = SqlTurnLog(database, clock=SYSTEM_CLOCK)
         await log.append(replace(a_turn("t"), status=TurnStatus.CLOSED))
         lease = await log.lease(now=SYSTEM_CLOCK() + 60, seconds=60.0, due=LearnDue())
         assert lease is not None

@@ -152,9 +152,9 @@ def test_a_dead_letter_is_dropped_only_on_purpose_and_its_turn_stays_on_record(w
 
 
 @pytest.mark.parametrize("words", [("turns", "--user", "ann"), ("dlq", "list"), ("dlq", "drop", "--all", "--yes")])
-def test_a_redis_server_that_does_not_answer_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
-    config = settings_file(tmp_path, redis_url="redis://127.0.0.1:1")
-    with pytest.raises(Unavailable, match="Redis"):
+def test_a_server_that_does_not_answer_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
+    config = settings_file(tmp_path, database_url="postgresql://127.0.0.1:1/log")
+    with pytest.raises(Unavailable, match="PostgreSQL"):
         run(*words, "--config", config)
 
 
@@ -204,8 +204,7 @@ def test_both_arms_of_the_holdout_are_counted_and_compared(world: CommandWorld) 
 def test_where_nothing_was_recorded_the_setting_to_change_is_named_and_nothing_is_created(
     world: CommandWorld, request: pytest.FixtureRequest
 ) -> None:
-    is_on_redis = request.node.callspec.params["world"] != "sqlite"
-    with pytest.raises(BadInput, match="redis_url" if is_on_redis else "data_dir"):
+    is_on_postgres = request.node.callspec.params["world"] != "sqlite"
+    with pytest.raises(BadInput, match="database_url" if is_on_postgres else "data_dir"):
         world.run("eval", "holdout")
     assert list((world.config.parent / "data").iterdir()) == []
-    assert not is_on_redis or world.deployment.places_with("") == []

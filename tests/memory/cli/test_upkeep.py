@@ -16,8 +16,8 @@ from typer.testing import Result
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import BadSetting
 from memory.model import Change, ChangeKind, Evidence, Memory
 from memory.ports import MemoryFilter
@@ -60,7 +60,7 @@ class Place:
 
     async def fill(self) -> None:
         async with SqliteDatabase(self.data / "turns.sqlite") as database, self.store() as store:
-            ledger = SqliteUserLedger(database, clock=lambda: NOW)
+            ledger = SqlUserLedger(database, clock=lambda: NOW)
             for user, memories in STORED.items():
                 vectors = await HashingEmbedder(dimension=384).embed(list(memories.values()), is_urgent=False)
                 rows = [

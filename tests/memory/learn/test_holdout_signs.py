@@ -8,8 +8,8 @@ from claims import claim, turn
 from learning_parts import Bench, Faults
 from turn_logs import START, Process
 
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.holdout_record import SqliteHoldoutRecord
+from memory.adapters.sql.holdout_record import SqlHoldoutRecord
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Unavailable
 from memory.evaluation.holdout import holdout_report
 from memory.learn.worker import WorkerSettings
@@ -42,7 +42,7 @@ def signs(bench: Bench, arm: str) -> dict[str, float]:
 
 async def on_record(folder: Path, *, since: float = 0.0) -> list[ComparedTurn]:
     async with SqliteDatabase(folder / "turns.sqlite") as database:
-        return [turn async for turn in SqliteHoldoutRecord(database).turns(since=since)]
+        return [turn async for turn in SqlHoldoutRecord(database).turns(since=since)]
 
 
 async def test_repeated_facts_and_follow_ups_are_counted_by_arm(bench: Bench, tmp_path: Path) -> None:

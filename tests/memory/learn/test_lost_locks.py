@@ -17,8 +17,8 @@ from suspensions import EVERY, LOCK_LOST, WRITTEN_TO, BrokenOff, awaits_of, cras
 from turn_logs import Process, sqlite_deployment
 
 from memory.adapters.milvus.store import MilvusTimeouts
-from memory.adapters.sqlite.database import CALL_SECONDS_MAX
-from memory.adapters.sqlite.ledger import LOCK_SECONDS, WORK_SECONDS_MAX
+from memory.adapters.sql.database import CALL_SECONDS_MAX
+from memory.adapters.sql.ledger import LOCK_SECONDS, WORK_SECONDS_MAX
 from memory.errors import Conflict
 from memory.learn import window
 from memory.learn.window import VERDICT_ROUNDS_MAX

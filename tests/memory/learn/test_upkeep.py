@@ -17,13 +17,13 @@ from learning_parts import Faults, Killed
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.notes import SqliteNoteBook
-from memory.adapters.sqlite.opt_outs import SqliteOptOuts
-from memory.adapters.sqlite.receipts import SqliteReceipts
-from memory.adapters.sqlite.upkeep_schedule import SqliteUpkeepSchedule
-from memory.adapters.sqlite.usage_counts import SqliteUsageCounts
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.notes import SqlNoteBook
+from memory.adapters.sql.opt_outs import SqlOptOuts
+from memory.adapters.sql.receipts import SqlReceipts
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.upkeep_schedule import SqlUpkeepSchedule
+from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.errors import Unavailable
 from memory.learn.reflection import Reflector
 from memory.learn.retention import DAY, RetentionRules
@@ -43,11 +43,11 @@ class World:
     """One deployment; what runs in it is handed out by `upkeep`."""
 
     store: MemoryStore
-    ledger: SqliteUserLedger
-    usage_counts: SqliteUsageCounts
-    notes: SqliteNoteBook
-    receipts: SqliteReceipts
-    upkeep_schedule: SqliteUpkeepSchedule
+    ledger: SqlUserLedger
+    usage_counts: SqlUsageCounts
+    notes: SqlNoteBook
+    receipts: SqlReceipts
+    upkeep_schedule: SqlUpkeepSchedule
     metrics: Metrics
     database: SqliteDatabase
     reflecting: Reflector | None = None
@@ -57,7 +57,7 @@ class World:
         return Upkeep(
             memories=MemoryBank(through(self.store), through(self.ledger), EMBEDDER),
             traces=RequestTraces(
-                through(self.notes), self.receipts, through(self.usage_counts), opt_outs=SqliteOptOuts(self.database)
+                through(self.notes), self.receipts, through(self.usage_counts), opt_outs=SqlOptOuts(self.database)
             ),
             instruments=Instruments(lambda: NOW, self.metrics),
             rules=rules or RetentionRules(),
@@ -81,18 +81,18 @@ class World:
 
     async def count(self, *memory_ids: str) -> None:
         """As a filter that ends; what it posted last is written before anything that is asked for after it."""
-        async with SqliteUsageCounts(self.database) as other:
+        async with SqlUsageCounts(self.database) as other:
             other.count("ann", memory_ids, at=NOW)
         await self.database.write(lambda connection: None)
 
 
 @asynccontextmanager
 async def world(folder: Path, store: MemoryStore) -> AsyncIterator[World]:
-    async with SqliteDatabase(folder / "turns.sqlite") as database, SqliteUsageCounts(database) as usage_counts:
-        ledger = SqliteUserLedger(database, clock=lambda: NOW)
+    async with SqliteDatabase(folder / "turns.sqlite") as database, SqlUsageCounts(database) as usage_counts:
+        ledger = SqlUserLedger(database, clock=lambda: NOW)
         metrics = Metrics(CollectorRegistry())
-        notes, receipts = SqliteNoteBook(database), SqliteReceipts(database, clock=lambda: NOW, redact=str)
-        yield World(store, ledger, usage_counts, notes, receipts, SqliteUpkeepSchedule(database), metrics, database)
+        notes, receipts = SqlNoteBook(database), SqlReceipts(database, clock=lambda: NOW, redact=str)
+        yield World(store, ledger, usage_counts, notes, receipts, SqlUpkeepSchedule(database), metrics, database)
 
 
 @pytest.fixture
@@ -335,7 +335,7 @@ async def test_nothing_is_derived_about_a_user_who_has_opted_out(here: World) ->
     for user_id in ("ann", "bob"):
         of_user = [memory(f"{user_id}{n}", tea, user_id=user_id, category="preference") for n, tea in enumerate(teas)]
         await here.put(*of_user)
-    await SqliteOptOuts(here.database).set("ann", at=NOW)
+    await SqlOptOuts(here.database).set("ann", at=NOW)
     for user_id in ("ann", "bob"):
         await here.upkeep().run(user_id, [UpkeepTask.REFLECT])
     assert model.asked == 1

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from memory.adapters.http_probe import http_probe
-from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Unavailable
 from memory.processes.deployment_parts import SeenParts
 from memory.processes.running_parts import introduction

@@ -16,12 +16,12 @@ from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
-from redis.asyncio import Redis
-from redis_server import redis_server
-
 from memory.adapters.redis.log_client import LogClient
 from memory.adapters.redis.owners import RedisOwners
 from memory.adapters.sqlite.database import SqliteDatabase
+from redis.asyncio import Redis
+from redis_server import redis_server
+
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.processes.disk_findings import Disk, data_directory_finding
 from memory.processes.findings import Finding, Level
@@ -98,7 +98,7 @@ def test_the_folder_of_the_embedded_store_may_be_on_a_disk_of_its_own(tmp_path: 
 @pytest.mark.parametrize(
     ("kind", "level", "words"),
     [
-        ("nfs4", Level.FAIL, ["network file system nfs4", "local disk", "redis_url"]),
+        ("nfs4", Level.FAIL, ["network file system nfs4", "local disk", "database_url"]),
         ("cifs", Level.FAIL, ["network file system cifs", "SQLite"]),
         ("tmpfs", Level.WARN, ["in memory (tmpfs)", "restarts"]),
         ("ext4", Level.OK, ["GiB free"]),

@@ -16,8 +16,8 @@ from long_chats import FIRST
 from recall_rig import Rig, request_with, rigged
 
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
-from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sql.compacted_states import SqlCompactedStates
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat import history
 from memory.chat.completions import ChatRequest, read_chat_request
 from memory.chat.history import clean_cuts
@@ -47,7 +47,7 @@ BLOCK = re.compile("-----BEGIN.*?END KEY-----", re.DOTALL)
 class CompactingRig:
     """Recall with states, and the compactor with a reader that finds nothing: sentences alone decide."""
 
-    def __init__(self, rig: Rig, states: SqliteCompactedStates, writer: GroundedWriter | None = None) -> None:
+    def __init__(self, rig: Rig, states: SqlCompactedStates, writer: GroundedWriter | None = None) -> None:
         self.rig, self.states = rig, states
         self.reader: StatementReader = OffReader()
         rig.recall._states = states
@@ -80,7 +80,7 @@ class CompactingRig:
 @pytest.fixture
 async def compacting(tmp_path: Path) -> AsyncIterator[CompactingRig]:
     async with rigged(tmp_path) as rig, SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        yield CompactingRig(rig, SqliteCompactedStates(database))
+        yield CompactingRig(rig, SqlCompactedStates(database))
 
 
 def request(*later: dict[str, Any], history: list[dict[str, Any]] = HISTORY, **config: object) -> ChatRequest:
@@ -108,7 +108,7 @@ async def test_a_state_made_at_once_is_the_state_made_turn_by_turn(compacting: C
     await compacting.ask(request(NEXT[0]))
     step_by_step = (await compacting.ask(request(*NEXT))).compacted
     async with rigged(tmp_path) as rig, SqliteDatabase(tmp_path / "others.sqlite") as database:
-        other = CompactingRig(rig, SqliteCompactedStates(database))
+        other = CompactingRig(rig, SqlCompactedStates(database))
         await other.ask(request(NEXT[0]))
         assert (await other.ask(request(*NEXT))).compacted == step_by_step
     assert step_by_step is not None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from recall_rig import KAYAK, NOW, PATIENCE_SECONDS, SETTINGS, Rig, request_of, request_with, rigged
 
-from memory.adapters.sqlite.opt_outs import SqliteOptOuts
+from memory.adapters.sql.opt_outs import SqlOptOuts
 from memory.chat.completions import ChatRequest
 from memory.errors import Unavailable
 from memory.model import CandidateVerdict, Memory, RecallStatus, Scope
@@ -72,7 +72,7 @@ class Waited:
         return await self._recall.recall(scope, request, upstream, waited=waited)
 
 
-async def recalled(rig: Rig, opt_outs: NoOptOuts | SqliteOptOuts) -> RecallOutcome:
+async def recalled(rig: Rig, opt_outs: NoOptOuts | SqlOptOuts) -> RecallOutcome:
     recall = ConsentingRecall(rig.recall, opt_outs, rig.metrics)
     return await recall.recall(Scope("u"), request_of(QUESTION), NO_SIGNALS)
 

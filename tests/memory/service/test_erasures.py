@@ -15,8 +15,8 @@ from prometheus_client import CollectorRegistry
 from turn_logs import ManualClock
 from virtual_time import in_virtual_time, now
 
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.erasures import SqliteErasures
+from memory.adapters.sql.erasures import SqlErasures
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Unavailable
 from memory.ports.erasures import (
     ERASURES_PER_USER_MAX,
@@ -79,26 +79,24 @@ class CountedScan:
 
 
 CLEAN = PlaceReport("files", "every file", 3, 30)
-FOUND = PlaceReport("redis", "every key", 9, 90, found_in=("a key",))
+FOUND = PlaceReport("postgres", "every row", 9, 90, found_in=("a row",))
 UNREAD = PlaceReport("milvus", "every row", 5, 50, not_searched=("files of the server",))
 
 
 @asynccontextmanager
 async def looked_for(
     folder: Path, clock: ManualClock, *places: PlaceReport | None
-) -> AsyncIterator[tuple[UserErasures, SqliteErasures, list[CountedScan]]]:
+) -> AsyncIterator[tuple[UserErasures, SqlErasures, list[CountedScan]]]:
     """An erasure `e1` of rewritten files, and looks that have these results."""
     async with SqliteDatabase(folder / "turns.sqlite") as database:
-        record, scans = SqliteErasures(database), [CountedScan(one, clock) for one in places]
+        record, scans = SqlErasures(database), [CountedScan(one, clock) for one in places]
         await erased(record, "e1", clock)
         proof = ErasureProof(record, tuple(scans))
         looks = ErasureLooks(record, clock=clock)
         yield UserErasures(cast(Erasure, None), proof, looks=looks, clock=clock, new_id=lambda: "e2"), record, scans
 
 
-async def erased(
-    record: SqliteErasures, erasure_id: str, clock: ManualClock, user: str = USER, *, part: str = ""
-) -> None:
+async def erased(record: SqlErasures, erasure_id: str, clock: ManualClock, user: str = USER, *, part: str = "") -> None:
     """One more erasure whose files are rewritten."""
     await record.begun(user, ErasureRequest(erasure_id, clock(), clock(), {}), part=part)
     await record.rewritten(await record.pending(), at=clock())
@@ -206,7 +204,7 @@ async def test_erasing_ever_more_projects_does_not_make_looks_frequent_and_the_f
         return [FOUND]
 
     async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        record = SqliteErasures(database)
+        record = SqlErasures(database)
         looks, began_at = ErasureLooks(record, clock=clock), clock()
         names = [f"project-{number}" for number in range(5)]
         for name in names:
@@ -289,7 +287,7 @@ class CountedStore:
     async def rewrite(self) -> None:
         self.rewritings.append(now())
         if self._refuses:
-            raise Unavailable("turn_log", "Redis refuses BGREWRITEAOF")
+            raise Unavailable("turn_log", "PostgreSQL refuses VACUUM")
 
 
 def rewriter_of(erasures: Erasures, *parts: FileRewriting, clock: Callable[[], float]) -> FileRewriter:
@@ -302,7 +300,7 @@ async def test_the_store_is_not_copied_again_and_again_for_a_turn_log_that_is_to
 ) -> None:
     store, clock = CountedStore(), ManualClock()
     async with SqliteDatabase(tmp_path / "turns.sqlite", rewrite_bytes_max=bytes_max) as database:
-        erasures = SqliteErasures(database)
+        erasures = SqlErasures(database)
         rewriter = rewriter_of(erasures, store, database, clock=clock)
         assert await rewriter.run_once() is None
         assert store.rewritings == []  # nobody waits

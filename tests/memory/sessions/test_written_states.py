@@ -20,8 +20,8 @@ from prometheus_client import CollectorRegistry
 from memory.adapters.models.chat_writer import ChatWriter
 from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
 from memory.adapters.models.wordpiece import WordPieceTokens
-from memory.adapters.sqlite.compacted_states import SqliteCompactedStates
-from memory.adapters.sqlite.database import SqliteDatabase
+from memory.adapters.sql.compacted_states import SqlCompactedStates
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat.exchanges import exchanges_of
 from memory.chat.plain_lines import on_one_line
 from memory.learn.readers import OffReader
@@ -178,11 +178,11 @@ def history(end: int, state: tuple[str, CompactedState] | None = None) -> Resent
 @asynccontextmanager
 async def compacting(
     folder: Path, server: FakeModelServer, *, seconds: float = 5.0
-) -> AsyncIterator[tuple[Compactor, SqliteCompactedStates, Metrics]]:
+) -> AsyncIterator[tuple[Compactor, SqlCompactedStates, Metrics]]:
     metrics = Metrics(CollectorRegistry())
     server_of_model = ChatServer(server.url, "m")
     async with OpenAiChatModel(server_of_model) as model, SqliteDatabase(folder / "turns.sqlite") as database:
-        states = SqliteCompactedStates(database)
+        states = SqlCompactedStates(database)
 
         async def load() -> StatementReader:
             return OffReader()
@@ -220,7 +220,7 @@ def quoting(mark: str) -> Callable[[dict[str, Any]], str]:
     return says
 
 
-async def first_state(states: SqliteCompactedStates) -> tuple[str, CompactedState]:
+async def first_state(states: SqlCompactedStates) -> tuple[str, CompactedState]:
     found = await states.find("u", [f"k{index}" for index in range(400)])
     assert found is not None
     return found

@@ -109,9 +109,11 @@ def test_an_unknown_key_is_told_its_nearest_neighbour(
         ("host: 0.0.0.0", "loopback", "'0.0.0.0'"),
         ("api_host: '::'", "loopback", "'::'"),
         ("memory: {milvus: {dimension: 1024}}", "384", "1024"),
-        ("redis_url: http://x", "redis://HOST", "'http://x'"),
-        ("redis_url: redis+cluster://x/1", "any node", "'redis+cluster://x/1'"),
-        ("redis_url: redis://x:port", "redis_url", "port"),
+        ("database_url: http://x/y", "postgresql://HOST", "'http://x/y'"),
+        ("database_url: postgresql://x", "DATABASE", "'postgresql://x'"),
+        ("database_url: postgresql://x:port/y", "database_url", "port"),
+        ("redis_url: redis://x", "redis_url", "database_url: postgresql://"),
+        ("memory: {redis: {username: x}}", "memory.redis", "memory.database"),
         ("external_models: [{model_role: guard, llm_endpoint: {address: x}, llm_model_name: x}]", "models", "guard"),
         (SEED.replace("memory_rewrite", "memory_extraction"), "one model for each", "two"),
         ("a: [", "is not YAML", "memproxy.yaml"),
@@ -140,17 +142,17 @@ def test_a_key_that_comes_twice_is_refused_with_its_line(text: str, key: str, li
     assert f"line {line}," in message
 
 
-@pytest.mark.parametrize("url", ["redis://x", "redis://x:6380/2", "rediss://[::1]:6380", "rediss+cluster://x:1/"])
-def test_a_redis_server_is_named_by_its_url(url: str, tmp_path: Path) -> None:
-    assert settings_of(f"redis_url: '{url}'", folder=tmp_path).redis_url == url
+@pytest.mark.parametrize("url", ["postgresql://x/log", "postgres://[::1]:6432/log", "postgresql://a:1,b:2/log"])
+def test_a_database_is_named_by_its_url(url: str, tmp_path: Path) -> None:
+    assert settings_of(f"database_url: '{url}'", folder=tmp_path).database_url == url
 
 
 @pytest.mark.parametrize(
     ("key", "url", "says"),
     [
-        ("redis_url", "redis://:hush@x", "MEMPROXY_MEMORY_REDIS_PASSWORD"),
-        ("redis_url", "redis://user:hush@x:6379/0", "MEMPROXY_MEMORY_REDIS_PASSWORD"),
-        ("redis_url", "redis://x?password=hush", "MEMPROXY_MEMORY_REDIS_PASSWORD"),
+        ("database_url", "postgresql://:hush@x/y", "MEMPROXY_MEMORY_DATABASE_PASSWORD"),
+        ("database_url", "postgresql://user:hush@x:5432/y", "MEMPROXY_MEMORY_DATABASE_PASSWORD"),
+        ("database_url", "postgresql://x/y?password=hush", "MEMPROXY_MEMORY_DATABASE_PASSWORD"),
         ("upstream", "http://user:hush@x:8000/v1", "upstream: expected a URL without user and password"),
         ("upstream", "ftp://hush@x", "upstream: expected a URL without user and password"),
         ("upstream", "http://a@b:hush@x", "upstream: expected a URL without user and password"),

@@ -26,9 +26,9 @@ from memory.adapters.milvus.deleted_rows import MilvusDeletedRows
 from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.row_scan import MilvusRowScan
 from memory.adapters.milvus.store import MilvusStore
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.ledger import SqliteUserLedger
-from memory.adapters.sqlite.write_barrier import SqliteWriteBarrier
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.write_barrier import SqlWriteBarrier
 from memory.errors import Conflict, Unavailable
 from memory.model import Change, ChangeKind, MemoryStatus, VectorOrigin
 from memory.ports import MemoryFilter
@@ -59,9 +59,9 @@ class World:
     address: MilvusAddress
     reader: MilvusStore
     writer: MilvusStore
-    ledger: SqliteUserLedger
+    ledger: SqlUserLedger
     deleted: MilvusDeletedRows
-    barrier: SqliteWriteBarrier
+    barrier: SqlWriteBarrier
 
     def files_with(self, word: str) -> list[str]:
         found = [path for path in self.folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
@@ -81,11 +81,11 @@ async def world(
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(SqliteDatabase(tmp_path / "turns.sqlite"))
         clock = ManualClock()
-        barrier = SqliteWriteBarrier(database, clock=clock)
+        barrier = SqlWriteBarrier(database, clock=clock)
         reader = await stack.enter_async_context(MilvusStore(address, metrics=metrics, timeouts=PATIENT))
         writer = await stack.enter_async_context(MilvusStore(address, metrics=metrics, timeouts=PATIENT))
         deleted = await stack.enter_async_context(MilvusDeletedRows(address, barrier=barrier, metrics=metrics))
-        ledger = SqliteUserLedger(database, clock=clock)
+        ledger = SqlUserLedger(database, clock=clock)
         yield World(folder, address, reader, writer, ledger, deleted, barrier)
 
 
@@ -299,7 +299,7 @@ async def deleting(
     address = server.address(collection, DIMENSION, ORIGIN)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
-        barrier = SqliteWriteBarrier(database, clock=ManualClock())
+        barrier = SqlWriteBarrier(database, clock=ManualClock())
         yield await stack.enter_async_context(MilvusDeletedRows(address, barrier=barrier, metrics=METRICS, **limits))
 
 

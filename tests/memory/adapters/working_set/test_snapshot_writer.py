@@ -17,8 +17,8 @@ from structlog.testing import capture_logs
 from working_set_world import DIMENSION, HANG_SECONDS, memory, until
 
 from memory.adapters.in_memory import InMemorySnapshots, InMemoryStore
-from memory.adapters.sqlite.database import SqliteDatabase
-from memory.adapters.sqlite.ledger import SqliteUserLedger
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.working_set import working_sets
 from memory.adapters.working_set.snapshot_codec import SnapshotCodec, stamp_of
 from memory.adapters.working_set.snapshot_files import FileSnapshots
@@ -91,7 +91,7 @@ async def process(
     codec = SnapshotCodec(snapshots, stamp=stamp, neighbours=NEIGHBOURS, metrics=metrics)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
-        ledger = SqliteUserLedger(database, clock=lambda: 0.0)
+        ledger = SqlUserLedger(database, clock=lambda: 0.0)
         sets = WorkingSets(store=store, ledger=ledger, shape=CorpusShape(DIMENSION), snapshots=codec, limits=limits)
         await stack.enter_async_context(sets)
         writer = await stack.enter_async_context(SnapshotWriter(sets, codec, timing=timing))

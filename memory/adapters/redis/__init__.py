@@ -1,1 +1,0 @@
-"""The turn log, the user ledger and what belongs to them, on a Redis server or cluster."""

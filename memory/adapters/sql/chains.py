@@ -1,0 +1,112 @@
+"""Exchanges that later requests may continue, in the turn log's database, which all filters share.
+
+Limited per user, in total and in age; `position` only grows, so rows below the limit are the oldest. A client may
+continue within a millisecond of an answer: until its row is written, this process finds a link in memory.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import partial
+
+import msgspec
+
+from memory.adapters.retention import LINK_SECONDS_MAX, LINKS_MAX, USER_LINKS_MAX
+from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.erased_users import was_erased_since
+from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.turns_rows import turn_of
+from memory.model import ChainLink, Scope, Turn, is_valid_id
+
+SQL = statements("chains")
+
+SEQ_MAX = (1 << 63) - 1
+PENDING_MAX = 1_000  # of this process; usually written within milliseconds
+
+_KEYS = msgspec.json.Decoder(tuple[str, ...])
+
+
+class SqlResponseChains:
+    """`memory.ports.ResponseChains` in an open `SqlDatabase`."""
+
+    def __init__(self, database: SqlDatabase) -> None:
+        self._database = database
+        self._pending: OrderedDict[tuple[str, str], ChainLink] = OrderedDict()
+
+    async def find(self, user_id: str, name: str) -> ChainLink | None:
+        if not is_valid_id(name):
+            return None
+        pending = self._pending.get((user_id, name))
+        if pending is not None:
+            return pending
+        return await self._database.read_now(partial(_found, user_id=user_id, name=name))
+
+    async def keep(self, user_id: str, names: tuple[str, ...], link: ChainLink, *, at: float) -> None:
+        names = tuple(filter(is_valid_id, names))
+        if not names:
+            return
+        for name in names:
+            self._pending[user_id, name] = link
+            self._pending.move_to_end((user_id, name))
+        while len(self._pending) > PENDING_MAX:
+            self._pending.popitem(last=False)
+        try:
+            await self._database.write(partial(_keep, user_id=user_id, names=names, link=link, at=at))
+        finally:
+            for name in names:
+                if self._pending.get((user_id, name)) is link:
+                    del self._pending[user_id, name]
+
+    async def said_before(self, scope: Scope, name: str, *, limit: int) -> list[Turn]:
+        link = await self.find(scope.user_id, name)
+        if link is None:
+            return []
+        return await self._database.read(partial(_said_before, scope=scope, link=link, limit=limit))
+
+    async def erase(self, user_id: str) -> None:
+        for key in [key for key in self._pending if key[0] == user_id]:
+            del self._pending[key]
+        await self._database.write(partial(_erase, user_id=user_id))
+
+
+def _found(connection: Connection, *, user_id: str, name: str) -> ChainLink | None:
+    row = SQL.link_by_name(connection, user_id=user_id, name=name).fetchone()
+    return None if row is None else ChainLink(row[0], row[1], _KEYS.decode(row[2]))
+
+
+def _said_before(connection: Connection, *, scope: Scope, link: ChainLink, limit: int) -> list[Turn]:
+    """An exchange that is not recorded, or not yet, is the last one of its session."""
+    rows = SQL.turns_before(
+        connection,
+        user_id=scope.user_id,
+        session_id=link.session_id,
+        project_id=scope.project_id,
+        agent_id=scope.agent_id,
+        turn_id=link.turn_id,
+        limit=limit,
+    ).fetchall()
+    return [turn_of(row) for row in reversed(rows)]
+
+
+def _erase(connection: Connection, *, user_id: str) -> None:
+    SQL.delete_links(connection, user_id=user_id)
+
+
+def _keep(connection: Connection, *, user_id: str, names: tuple[str, ...], link: ChainLink, at: float) -> None:
+    if was_erased_since(connection, user_id, at):
+        return
+    keys = msgspec.json.encode(link.note_keys)
+    for name in names:
+        SQL.delete_link(connection, user_id=user_id, name=name)
+        kept = SQL.put_link(
+            connection,
+            user_id=user_id,
+            name=name,
+            session_id=link.session_id,
+            turn_id=link.turn_id,
+            keys=keys,
+            at=at,
+        )
+        SQL.delete_up_to(connection, position=kept.fetchone()[0] - LINKS_MAX)
+    SQL.delete_older(connection, at=at - LINK_SECONDS_MAX)
+    SQL.delete_beyond_limit(connection, user_id=user_id, user_links_max=USER_LINKS_MAX)

@@ -1,0 +1,140 @@
+"""Conversation trees in the turn log's database: a turn, its position, and what it fills in are one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from memory.adapters import tree_rules
+from memory.adapters.sql import branch_shifts, filling_in, known_exchanges
+from memory.adapters.sql.branch_positions import (
+    BranchNode,
+    insert_node,
+    is_left_out,
+    position_of,
+    unknown,
+)
+from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.erased_users import was_erased_since
+from memory.adapters.sql.filling_in import FillingIn
+from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.turns_opening import insert_turn
+from memory.adapters.tree_rules import BranchPosition
+from memory.errors import BadInput
+from memory.model import BranchShift, SentConversation, SentExchange, Turn, TurnStatus
+from memory.ports import Clock
+
+SQL = statements("conversation_trees")
+
+
+class SqlConversationTrees:
+    """`memory.ports.ConversationTrees` in an open `SqlDatabase`."""
+
+    def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def unknown(self, turn: Turn, sent: SentConversation) -> int:
+        if not sent.earlier:
+            return 0
+        return await self._database.read(partial(unknown, turn=turn, sent=sent))
+
+    async def known(self, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
+        return await self._database.read(partial(_known, user_id=user_id, exchanges=exchanges))
+
+    async def open(self, turn: Turn, sent: SentConversation) -> str:
+        if turn.status is not TurnStatus.OPENED:
+            raise BadInput(f"only a turn of status opened can be opened; this one is {turn.status.value}")
+        opening = _Opening(turn, sent, self._clock(), self._database.owners.name)
+        return await self._database.write(opening.run)
+
+    async def leave_out(self, user_id: str, exchange: SentExchange) -> None:
+        await self._database.write(partial(_leave_out, user_id=user_id, exchange=exchange))
+
+    async def next_shift(self, *, without: Collection[str] = ()) -> str | None:
+        return await self._database.read(partial(branch_shifts.next_shift, without=without))
+
+    async def shift(self, user_id: str) -> BranchShift:
+        return await self._database.read(partial(branch_shifts.shift_of, user_id=user_id))
+
+    async def settle(self, user_id: str, shift: BranchShift) -> None:
+        await self._database.write(partial(branch_shifts.settle, user_id=user_id, shift=shift))
+
+    async def erase(self, user_id: str) -> None:
+        await self._database.write(partial(_erase, user_id=user_id))
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """Opens one turn at its position."""
+
+    turn: Turn
+    sent: SentConversation
+    now: float
+    owner: str
+
+    def run(self, connection: Connection) -> str:
+        known = SQL.session_of_turn(connection, id=self.turn.id).fetchone()
+        if known is not None:
+            return str(known[0])
+        if was_erased_since(connection, self.turn.scope.user_id, self.turn.at):
+            return ""
+        position = position_of(connection, self.turn, self.sent)
+        parent = position.parent
+        is_extension = parent is None or branch_shifts.is_extension(connection, parent)
+        turn = replace(self.turn, scope=replace(self.turn.scope, session_id=self._session_id(position)))
+        last = FillingIn(turn, self.sent.is_session_given, self.now).run(connection, position)
+        above = last if last is not None and last.is_seen else None  # a beginning that was never observed is no parent
+        insert_turn(connection, turn=turn, now=self.now, owner=self.owner)
+        at = self._placed(connection, turn, position, above, is_extension=is_extension)
+        if at % tree_rules.PRUNED_EVERY == 0:
+            _prune(connection, turn.scope.user_id)
+        return turn.scope.session_id
+
+    def _placed(
+        self,
+        connection: Connection,
+        turn: Turn,
+        position: BranchPosition[BranchNode],
+        above: BranchNode | None,
+        *,
+        is_extension: bool,
+    ) -> int:
+        """Its position, after what it abandons and resumes."""
+        tree_id = above.tree_id if above else position.replaced.tree_id if position.replaced else turn.id
+        at = insert_node(connection, turn, self.sent.keys[-1], tree_id, above, is_seen=True)
+        if position.replaced is not None or not is_extension:
+            beside = [] if above is None else branch_shifts.under_way(connection, turn, above.turn_id, self.sent.keys)
+            branch_shifts.make_active(connection, turn, tree_id, now=self.now, beside=beside)
+        return at
+
+    def _session_id(self, position: BranchPosition[BranchNode]) -> str:
+        if self.sent.is_session_given:
+            return self.turn.scope.session_id
+        continued = position.parent or position.replaced
+        return continued.session_id if continued is not None and continued.is_seen else self.turn.scope.session_id
+
+
+def _known(connection: Connection, *, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
+    return [filling_in.is_known(connection, user_id, exchange) for exchange in exchanges]
+
+
+def _leave_out(connection: Connection, *, user_id: str, exchange: SentExchange) -> None:
+    known_exchanges.leave_out(connection, user_id, exchange)
+    if not exchange.key or is_left_out(connection, user_id, exchange.key):
+        return
+    turn_id = "\x1f".join(("x", user_id, exchange.key))  # not the id of a turn
+    kept = SQL.insert_left_out(connection, turn_id=turn_id, user_id=user_id, key=exchange.key)
+    if kept.fetchone()[0] % tree_rules.PRUNED_EVERY == 0:
+        _prune(connection, user_id)
+
+
+def _prune(connection: Connection, user_id: str) -> None:
+    """Drop the user's oldest positions past the limit."""
+    SQL.delete_beyond_limit(connection, user_id=user_id, positions_max=tree_rules.POSITIONS_MAX)
+
+
+def _erase(connection: Connection, *, user_id: str) -> None:
+    SQL.delete_positions(connection, user_id=user_id)
+    filling_in.erase(connection, user_id)

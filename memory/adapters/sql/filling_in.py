@@ -1,0 +1,114 @@
+"""Records turns that were missed, from the conversation that a client sends again. On a connection, with the new turn.
+
+An exchange that this user's record holds or held, under whatever session, project or agent, or that must not be
+recorded, is not filled in. What is filled in follows a turn that we observed; or its whole conversation is unknown, and
+not long ago there was a time without recording, long enough for it to have begun then: a restart is not. Otherwise an
+unknown beginning is likely to be examples in a prompt, or a conversation from elsewhere: it is left out, for good.
+
+A filled-in turn is dated when it can have been said at the earliest, so that it never replaces, nor forgets, what was
+said since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memory.adapters.sql import known_exchanges, recording_times
+from memory.adapters.sql.branch_positions import BranchNode, insert_node, is_left_out
+from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.turns_opening import insert_turn
+from memory.adapters.sql.turns_rows import turn_of
+from memory.adapters.sql.user_digests import user_hash
+from memory.adapters.tree_rules import RETURN_SECONDS_MAX, BranchPosition, filled_in, seconds_to_begin
+from memory.model import SentExchange, Turn
+
+SQL = statements("filling_in")
+
+
+def erase(connection: Connection, user_id: str) -> None:
+    """Forget what the user said, and that alone: from now on no conversation is filled in from its beginning."""
+    known_exchanges.erase(connection, user_id)
+    SQL.erase_conversations(connection, user_hash=user_hash(user_id))
+
+
+def is_known(connection: Connection, user_id: str, exchange: SentExchange) -> bool:
+    """Whether it is recorded, was deleted, or must not be recorded."""
+    return is_left_out(connection, user_id, exchange.key) or known_exchanges.is_known(connection, user_id, exchange)
+
+
+@dataclass(frozen=True, slots=True)
+class FillingIn:
+    """Fills in before `turn`, which is in its session already. `is_session_given`: history may have been imported."""
+
+    turn: Turn
+    is_session_given: bool
+    now: float
+
+    def run(self, connection: Connection, position: BranchPosition[BranchNode]) -> BranchNode | None:
+        """The position after the filled-in turns: the last of them, else the known one."""
+        last, user_id = position.parent, self.turn.scope.user_id
+        sent = [one for one in position.missing if one.said]
+        if not sent:
+            return last
+        unknown = [one for one in sent if one.is_recordable and not is_known(connection, user_id, one)]
+        said_from = self._said_from(connection, position.parent, len(unknown)) if unknown else None
+        for exchange in sent:
+            turn = self._imported(connection, exchange)
+            is_imported = turn is not None
+            if turn is None and exchange in unknown:
+                if said_from is None:
+                    known_exchanges.leave_out(connection, user_id, exchange)
+                    continue
+                turn = filled_in(
+                    self.turn,
+                    exchange,
+                    tree_id=last.tree_id if last is not None and last.is_seen else "",
+                    number=unknown.index(exchange),
+                    count=len(unknown),
+                    said_from=said_from,
+                )
+                insert_turn(connection, turn=turn, now=self.now, owner="")
+            if turn is not None:
+                last = self._placed(connection, turn, exchange, last, is_imported=is_imported)
+        return last
+
+    def _said_from(self, connection: Connection, parent: BranchNode | None, count: int) -> float | None:
+        """The earliest time of the unknown exchanges; None if they are not to be filled in."""
+        if parent is not None and parent.is_seen:
+            row = SQL.end_of_turn(connection, turn_id=parent.turn_id).fetchone()
+            if row is None:
+                return None  # deleted: what followed it is not restored
+            began_at = recording_times.gap_after(connection, row[0])
+            return max(float(row[0]), row[0] if began_at is None else began_at)
+        is_erased = SQL.erased_conversations(connection, user_hash=user_hash(self.turn.scope.user_id)).fetchone()
+        if is_erased:
+            return None
+        needed, after_loss = (seconds_to_begin(count, is_loss=is_loss) for is_loss in (False, True))
+        since = self.now - RETURN_SECONDS_MAX
+        return recording_times.gap_with_room(connection, since=since, seconds=needed, after_loss=after_loss)
+
+    def _imported(self, connection: Connection, exchange: SentExchange) -> Turn | None:
+        """A turn of a given session that says this and has no position: history that was imported before."""
+        if not self.is_session_given:
+            return None
+        turn_id = known_exchanges.without_position(connection, self.turn.scope, exchange)
+        if not turn_id:
+            return None
+        row = SQL.turn_by_id(connection, turn_id=turn_id).fetchone()
+        return None if row is None else turn_of(row)
+
+    def _placed(
+        self,
+        connection: Connection,
+        turn: Turn,
+        exchange: SentExchange,
+        last: BranchNode | None,
+        *,
+        is_imported: bool,
+    ) -> BranchNode:
+        above = last if last is not None and last.is_seen else None
+        is_seen = above is not None or is_imported
+        tree_id = above.tree_id if above is not None else turn.id
+        at = insert_node(connection, turn, exchange.key, tree_id, above, is_seen=is_seen)
+        parent_id = above.turn_id if above is not None else ""
+        return BranchNode(at, turn.id, turn.scope.session_id, tree_id, parent_id, is_seen, False)

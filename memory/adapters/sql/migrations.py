@@ -1,0 +1,73 @@
+"""The version of the tables, their statements, and what leads from an older version to this one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+
+from memory.adapters.sql.dialect import without_comments
+
+VERSION = 4
+
+# By the version that they begin with. Version 3 was on SQLite only; what its triggers did, `turn_effects` does now.
+STEPS: Mapping[int, tuple[str, ...]] = {
+    3: (
+        "DROP TRIGGER profiles_become_stale",
+        "DROP TRIGGER words_are_deleted",
+        "DROP TRIGGER words_are_rewritten",
+        "DROP TRIGGER summaries_are_withdrawn",
+        "DROP TRIGGER sessions_go_on",
+        "DROP TRIGGER sessions_go_on_at_once",
+        "DROP TRIGGER turns_are_reworded",
+        "DROP TRIGGER turns_leave_or_return",
+        "DROP TRIGGER turns_are_learnt_late",
+        "DROP TRIGGER turns_are_deleted",
+        "DROP TRIGGER turns_are_left_out",
+        "ALTER TABLE erasures ADD COLUMN scanned_at DOUBLE PRECISION",
+        "UPDATE erasures SET scanned_at = json_extract(CAST(scan AS TEXT), '$.scanned_at') WHERE scan IS NOT NULL",
+        "CREATE TABLE owners (name TEXT PRIMARY KEY, beat BIGINT NOT NULL, introduction TEXT NOT NULL) WITHOUT ROWID",
+        """
+        CREATE TABLE snapshots (
+            user_hash TEXT PRIMARY KEY,
+            snapshot BYTEA NOT NULL,
+            size BIGINT NOT NULL,
+            used_at DOUBLE PRECISION NOT NULL
+        ) WITHOUT ROWID
+        """,
+        "CREATE INDEX snapshots_by_use ON snapshots (used_at)",
+        # Its members have joined, and none of them is known to have chosen to.
+        """
+        CREATE TABLE project_invitations (
+            project_key TEXT NOT NULL,
+            user_id TEXT NOT NULL,
+            role TEXT NOT NULL,
+            invited_by TEXT NOT NULL,
+            invited_at DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (project_key, user_id)
+        ) WITHOUT ROWID
+        """,
+        "CREATE INDEX project_invitations_by_user ON project_invitations (user_id, invited_at)",
+        "CREATE INDEX project_invitations_by_sender ON project_invitations (invited_by, user_id)",
+        """
+        CREATE TABLE project_choices (
+            user_id TEXT NOT NULL,
+            project_key TEXT NOT NULL,
+            PRIMARY KEY (user_id, project_key)
+        ) WITHOUT ROWID
+        """,
+    )
+}
+
+
+def schema() -> list[str]:
+    """The statements that make the tables of this version, one by one."""
+    text = files("memory.adapters.sql").joinpath("schema.sql").read_text(encoding="utf-8")
+    return [one.strip().removesuffix(";") for one in without_comments(text).split(";\n") if one.strip()]
+
+
+def steps_from(version: int) -> list[str]:
+    """Raises `KeyError` if nothing leads from there."""
+    return [statement for step in range(version, VERSION) for statement in STEPS[step]]
+
+
+__all__ = ["STEPS", "VERSION", "schema", "steps_from"]

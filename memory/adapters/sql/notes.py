@@ -1,0 +1,142 @@
+"""The note book on SQLite: past notes by conversation key, in the turn log's database, shared by all filters.
+
+A request with a new note does not wait until it is written: this process finds the note at once, the others some
+milliseconds later, after the commit. If chats are spread over several filters, `waits_for_others` makes each request
+wait for that.
+
+The size is limited without counting: `position` and `user_position` grow by the bytes of each note, over all users and
+per user, so that notes beyond the limit are those with the lowest positions. A lost note costs a prefix-cache hit,
+never an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import msgspec
+
+from memory.adapters.retention import (
+    DEFAULT_NOTE_LIMITS,
+    NOTE_BYTES_MAX,
+    NOTE_DROP_SECONDS,
+    NOTE_KEYS_ASKED_MAX,
+    NoteLimits,
+)
+from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.erased_users import was_erased_since
+from memory.adapters.sql.statements import Connection, statements
+from memory.model import PastNote
+
+SQL = statements("notes")
+
+KEYS_AT_A_GLANCE = 20  # looked up in 0.1 ms
+
+_IDS = msgspec.json.Decoder(tuple[str, ...])
+_EVERY_MEMORY = ""  # in place of a memory's id: all notes of that user were dropped
+
+
+class SqlNoteBook:
+    """`memory.ports.NoteBook` in an open `SqlDatabase`."""
+
+    def __init__(
+        self,
+        database: SqlDatabase,
+        *,
+        limits: NoteLimits = DEFAULT_NOTE_LIMITS,
+        waits_for_others: bool = True,
+    ) -> None:
+        """`waits_for_others`: `keep` returns when all processes find the note; else when this one does."""
+        self._database = database
+        self._waits_for_others = waits_for_others
+        self._on_their_way: dict[tuple[str, str], _UnwrittenNote] = {}
+        self._limits = limits
+
+    async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
+        if not keys:
+            return {}
+        keys = keys[-NOTE_KEYS_ASKED_MAX:]
+        coming = {key: one for key in keys if (one := self._on_their_way.get((user_id, key))) is not None}
+        looking = partial(_found, user_id=user_id, keys=keys, coming=coming)
+        return await (
+            self._database.read_now(looking) if len(keys) <= KEYS_AT_A_GLANCE else self._database.read(looking)
+        )
+
+    async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
+        job = partial(self._kept, user_id=user_id, key=key, note=note, made_at=made_at)
+        if self._waits_for_others:
+            await self._database.write(job)
+            return
+        coming = self._on_their_way[user_id, key] = _UnwrittenNote(note, made_at)
+
+        def written() -> None:
+            if self._on_their_way.get((user_id, key)) is coming:
+                del self._on_their_way[user_id, key]
+
+        self._database.post(job, then=written)
+
+    async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
+        await self._database.write(partial(_dropped, user_id=user_id, memory_ids=memory_ids, now=now))
+
+    def _kept(self, connection: Connection, *, user_id: str, key: str, note: PastNote, made_at: float) -> None:
+        memory_ids = _json(note.memory_ids)
+        size = len(note.text.encode(errors="replace")) + len(memory_ids)
+        if size > NOTE_BYTES_MAX or _was_dropped(connection, user_id, memory_ids, made_at):
+            return
+        SQL.delete_note(connection, user_id=user_id, key=key)
+        position, user_position = SQL.last_positions(connection, user_id=user_id).fetchone()
+        position, user_position = (position or 0) + size, (user_position or 0) + size
+        SQL.insert_note(
+            connection,
+            position=position,
+            user_id=user_id,
+            user_position=user_position,
+            key=key,
+            text=note.text,
+            memory_ids=memory_ids,
+            made_at=made_at,
+            tokens=note.tokens,
+        )
+        SQL.delete_up_to(connection, position=position - self._limits.total_bytes_max)
+        SQL.delete_of_user_up_to(connection, user_id=user_id, user_position=user_position - self._limits.user_bytes_max)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _UnwrittenNote:
+    """A note that has not been written yet."""
+
+    note: PastNote
+    made_at: float
+
+
+def _found(
+    connection: Connection, *, user_id: str, keys: Sequence[str], coming: Mapping[str, _UnwrittenNote]
+) -> dict[str, PastNote]:
+    rows = SQL.notes_by_key(connection, user_id=user_id, keys=_json(keys))
+    found = {key: PastNote(text, _IDS.decode(ids), tokens, made_at) for key, text, ids, tokens, made_at in rows}
+    for key, one in coming.items():  # replaces an older one, unless it will be refused
+        if not _was_dropped(connection, user_id, _json(one.note.memory_ids), one.made_at):
+            found[key] = replace(one.note, made_at=one.made_at)
+    return found
+
+
+def _was_dropped(connection: Connection, user_id: str, memory_ids: str, made_at: float) -> bool:
+    found = SQL.dropped_since(
+        connection, user_id=user_id, memory_ids=memory_ids, made_at=made_at, every_memory=_EVERY_MEMORY
+    ).fetchone()
+    return found is not None or was_erased_since(connection, user_id, made_at)
+
+
+def _dropped(connection: Connection, *, user_id: str, memory_ids: Collection[str], now: float) -> None:
+    dropped = _json(list(memory_ids) or [_EVERY_MEMORY])
+    SQL.forget_drops(connection, now=now - NOTE_DROP_SECONDS)
+    SQL.note_drops(connection, user_id=user_id, now=now, dropped=dropped)
+    if not memory_ids:
+        SQL.delete_notes(connection, user_id=user_id)
+        return
+    SQL.delete_with_memories(connection, user_id=user_id, dropped=dropped)
+
+
+def _json(values: Sequence[str]) -> str:
+    return msgspec.json.encode(values).decode()

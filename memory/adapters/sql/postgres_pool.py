@@ -1,0 +1,144 @@
+"""Connections to one PostgreSQL server, each used by one thread at a time, opened when they are needed.
+
+While the server cannot be reached, nobody waits for another attempt: calls fail at once until it is tried again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from memory.adapters.sql.postgres_errors import is_gone, translated
+from memory.adapters.sql.statements import SqlRows, Statement, Value
+from memory.errors import Unavailable
+
+SCHEMA = "memproxy"  # of our tables
+CONNECT_SECONDS_MAX = 2
+STATEMENT_SECONDS_MAX = 5.0  # inside the time that a caller waits
+LOCK_SECONDS_MAX = 3.0
+IDLE_SECONDS_MAX = 30.0  # inside a transaction: whoever was suspended holds up nobody for longer
+RETRY_SECONDS = 0.25  # between two attempts to reach a server that was not there
+# Sequential reads of small tables would make unrelated transactions meet (SERIALIZABLE notes what was read).
+_OPTIONS = (
+    f"-c search_path={SCHEMA} -c statement_timeout={STATEMENT_SECONDS_MAX * 1000:.0f} "
+    f"-c lock_timeout={LOCK_SECONDS_MAX * 1000:.0f} "
+    f"-c idle_in_transaction_session_timeout={IDLE_SECONDS_MAX * 1000:.0f} -c enable_seqscan=off "
+    "-c client_min_messages=warning"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresAddress:
+    """`url`: `postgresql://HOST[:PORT][,HOST[:PORT]…]/DATABASE`, of which the one that takes writes is used.
+
+    `certificate_authority`: a PEM file by which the server's certificate and name are verified.
+    """
+
+    url: str
+    username: str = ""
+    password: str = field(default="", repr=False)
+    certificate_authority: str = ""
+
+    def conninfo(self, *, options: str = _OPTIONS) -> str:
+        words: dict[str, Any] = {
+            "options": options,
+            "connect_timeout": CONNECT_SECONDS_MAX,
+            "target_session_attrs": "read-write",
+            "application_name": "memproxy",
+            "client_encoding": "UTF8",
+            "keepalives_idle": 5,
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 10_000,
+        }
+        if self.username:
+            words["user"] = self.username
+        if self.password:
+            words["password"] = self.password
+        if self.certificate_authority:
+            words |= {"sslmode": "verify-full", "sslrootcert": self.certificate_authority}
+        return make_conninfo(self.url, **words)
+
+
+class PostgresConnection:
+    """`memory.adapters.sql.statements.Connection`."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+        self.raw = raw
+
+    def execute(self, statement: Statement, values: Mapping[str, Value]) -> SqlRows:
+        return self.raw.execute(statement.postgres, values, binary=True)
+
+    def executemany(self, statement: Statement, rows: Sequence[Mapping[str, Value]]) -> None:
+        with self.raw.cursor() as cursor:
+            cursor.executemany(statement.postgres, rows)
+
+
+class PostgresPool:
+    """Every method may be called from any thread. Raises `Unavailable` where the server cannot be reached."""
+
+    def __init__(self, address: PostgresAddress) -> None:
+        self._conninfo = address.conninfo()
+        self._idle: deque[psycopg.Connection[Any]] = deque()
+        self._lock = threading.Lock()
+        self._refused_until = float("-inf")
+        self._is_closed = False
+
+    @contextmanager
+    def connection(self) -> Iterator[PostgresConnection]:
+        """Outside a transaction. One that broke is not used again."""
+        raw = self._taken()
+        try:
+            yield PostgresConnection(raw)
+        except psycopg.Error as error:
+            if is_gone(error):
+                raw.close()
+            raise
+        finally:
+            self._give_back(raw)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            idle, self._idle = self._idle, deque()
+        for raw in idle:
+            raw.close()
+
+    def _taken(self) -> psycopg.Connection[Any]:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            if time.monotonic() < self._refused_until:
+                raise Unavailable("turn_log", "PostgreSQL cannot be reached")
+        try:
+            return psycopg.connect(self._conninfo, autocommit=True)
+        except psycopg.Error as error:
+            with self._lock:
+                self._refused_until = time.monotonic() + RETRY_SECONDS
+            raise translated(error) from error
+
+    def _give_back(self, raw: psycopg.Connection[Any]) -> None:
+        is_usable = not raw.closed and raw.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        with self._lock:
+            if is_usable and not self._is_closed:
+                self._idle.append(raw)
+                return
+            if raw.closed:  # the others are those of a server that went away
+                idle, self._idle = self._idle, deque()
+            else:
+                idle = deque()
+        for one in (raw, *idle):
+            one.close()
+
+
+__all__ = ["PostgresAddress", "PostgresConnection", "PostgresPool"]

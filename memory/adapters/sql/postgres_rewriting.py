@@ -1,0 +1,67 @@
+"""Rewrites the tables on PostgreSQL, whose files keep what was deleted until then. The server's own log, its replicas
+and its backups are not within reach of a client: they forget with time, as their operator has set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import psycopg
+
+from memory.adapters.sql.postgres_errors import translated
+from memory.adapters.sql.postgres_pool import SCHEMA, PostgresAddress
+from memory.errors import Unavailable
+
+REWRITE_SECONDS_MAX = 120.0  # of one table: nobody reads or writes it meanwhile
+_OPTIONS = (
+    f"-c search_path={SCHEMA} -c statement_timeout={REWRITE_SECONDS_MAX * 1000:.0f} -c lock_timeout=3000 "
+    "-c client_min_messages=error"
+)
+_TABLES = """
+SELECT relname, pg_total_relation_size(pg_class.oid) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE nspname = %s AND relkind = 'r' ORDER BY relname
+"""
+
+
+class PostgresRewriting:
+    """`memory.ports.erasures.FileRewriting`, by `VACUUM (FULL)` of each table."""
+
+    def __init__(self, address: PostgresAddress, *, bytes_max: int) -> None:
+        """`bytes_max`: of one table with its indexes; a larger one would block others for too long."""
+        self._conninfo = address.conninfo(options=_OPTIONS)
+        self._bytes_max = bytes_max
+
+    async def refuse_in_vain(self) -> None:
+        await asyncio.to_thread(self._tables)
+
+    async def rewrite(self) -> None:
+        await asyncio.to_thread(self._rewrite)
+
+    def _tables(self) -> list[str]:
+        """Raises `Unavailable` if one is too large."""
+        try:
+            with psycopg.connect(self._conninfo, autocommit=True) as connection:
+                rows: list[Any] = connection.execute(_TABLES, (SCHEMA,)).fetchall()
+        except psycopg.Error as error:
+            raise translated(error) from error
+        for name, size in rows:
+            if size > self._bytes_max:
+                raise Unavailable(
+                    "turn_log",
+                    f"the table {SCHEMA}.{name} has {size >> 20} MiB: writing it anew would block others for too long "
+                    f"(memory.erase.rewrite_mib_max); call VACUUM FULL {SCHEMA}.{name} in a quiet hour",
+                )
+        return [name for name, _ in rows]
+
+    def _rewrite(self) -> None:
+        names = self._tables()
+        try:
+            with psycopg.connect(self._conninfo, autocommit=True) as connection:
+                for name in names:
+                    connection.execute(f"VACUUM (FULL) {name}")
+        except psycopg.Error as error:
+            raise translated(error) from error
+
+
+__all__ = ["PostgresRewriting"]

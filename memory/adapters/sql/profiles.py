@@ -1,0 +1,228 @@
+"""Profiles on SQLite, in the database of the ledger, whose revisions say when a profile is out of date.
+
+A trigger queues the user at the end of each write (`schema.py`), whoever wrote; so a crash between a write and the
+building of a profile loses nothing. Where no profiles are built it queues nobody, and the revision that was built says
+who is out of date when that is switched on again. Pinned lines and lines from memories are JSON in one row per project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.erased_users import first_revision
+from memory.adapters.sql.statements import Connection, statements
+from memory.model import Profile, ProfileLine, ProfileProse
+
+SQL = statements("profiles")
+
+# A write that has not ended yet makes nobody stale. Shared projects, whose owner ids begin with a space, have none.
+_STALE_USERS = (
+    "SELECT users.user_id FROM users LEFT JOIN profiles_built AS built ON built.user_id = users.user_id "
+    "WHERE users.revision - users.revision % 2 > coalesce(built.revision, 0) AND users.user_id NOT LIKE ' %'"
+)
+_LINES = msgspec.json.Decoder(tuple[ProfileLine, ...])
+_PROSE = msgspec.json.Decoder(ProfileProse | None)
+_NO_LINES = msgspec.json.encode(())
+
+
+class SqlProfiles:
+    """`memory.ports.Profiles` in an open `SqlDatabase`, which has to be that of the ledger."""
+
+    def __init__(self, database: SqlDatabase) -> None:
+        self._database = database
+
+    async def get(self, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
+        return await self._database.read_now(partial(_found, user_id=user_id, project_ids=project_ids))
+
+    async def all(self, user_id: str) -> list[Profile]:
+        found = await self._database.read(partial(_all_of, user_id=user_id))
+        return [profile for _, profile in sorted(found.items())]
+
+    async def put(self, user_id: str, lines: Mapping[str, Sequence[ProfileLine]], *, revision: int, now: float) -> bool:
+        putting = partial(_put, user_id=user_id, lines=lines, revision=revision, now=now)
+        return await self._database.write(putting)
+
+    async def unwritten(self, *, settled_before: float, limit: int) -> list[Profile]:
+        return await self._database.read(partial(_unwritten, settled_before=settled_before, limit=limit))
+
+    async def put_prose(self, before: Profile, prose: ProfileProse | None) -> bool:
+        return await self._database.write(partial(_put_prose, before=before, prose=prose))
+
+    async def set_own(
+        self,
+        user_id: str,
+        project_id: str,
+        *,
+        pinned: Sequence[ProfileLine] | None = None,
+        is_enabled: bool | None = None,
+        now: float,
+    ) -> None:
+        own = _OwnSettings(pinned, is_enabled)
+        await self._database.write(partial(_set_own, user_id=user_id, project_id=project_id, own=own, now=now))
+
+    async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
+        await self._database.write(partial(_drop, user_id=user_id, memory_ids=frozenset(memory_ids), now=now))
+
+    async def erase(self, user_id: str, project_id: str = "") -> None:
+        await self._database.write(partial(_erase, user_id=user_id, project_id=project_id))
+
+    async def stale(self, *, limit: int) -> list[str]:
+        return await self._database.read(partial(_stale, limit=limit))
+
+    async def is_stale(self, user_id: str) -> bool:
+        return await self._database.read(partial(_is_stale, user_id=user_id))
+
+    async def follow(self, *, is_enabled: bool) -> None:
+        await self._database.write(partial(_follow, is_enabled=is_enabled))
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnSettings:
+    pinned: Sequence[ProfileLine] | None
+    is_enabled: bool | None
+
+
+def _found(connection: Connection, *, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
+    rows = SQL.profiles_of_projects(
+        connection, user_id=user_id, project_ids=msgspec.json.encode(list(project_ids)).decode()
+    )
+    return {row[0]: _profile(user_id, row) for row in rows}
+
+
+def _all_of(connection: Connection, user_id: str) -> dict[str, Profile]:
+    rows = SQL.profiles_of_user(connection, user_id=user_id)
+    return {row[0]: _profile(user_id, row) for row in rows.fetchall()}
+
+
+def _unwritten(connection: Connection, *, settled_before: float, limit: int) -> list[Profile]:
+    rows = SQL.profiles_without_prose(connection, settled_before=settled_before, no_lines=_NO_LINES, limit=limit)
+    return [_profile(row[-1], row[:-1]) for row in rows]
+
+
+def _put_prose(connection: Connection, *, before: Profile, prose: ProfileProse | None) -> bool:
+    changed = SQL.set_prose(
+        connection,
+        prose=msgspec.json.encode(prose),
+        added=int(prose is not None),
+        user_id=before.user_id,
+        project_id=before.project_id,
+        lines=msgspec.json.encode(before.lines),
+    )
+    return changed.rowcount == 1
+
+
+def _profile(user_id: str, row: Sequence[object]) -> Profile:
+    project_id, version, pinned, lines, is_enabled, updated_at, prose = row
+    assert isinstance(version, int)
+    assert isinstance(updated_at, float)
+    assert isinstance(pinned, bytes)
+    assert isinstance(lines, bytes)
+    assert isinstance(prose, bytes | None)
+    return Profile(
+        user_id,
+        str(project_id),
+        version,
+        _LINES.decode(pinned),
+        _LINES.decode(lines),
+        bool(is_enabled),
+        updated_at,
+        _PROSE.decode(prose) if prose is not None else None,
+    )
+
+
+def _put(
+    connection: Connection,
+    *,
+    user_id: str,
+    lines: Mapping[str, Sequence[ProfileLine]],
+    revision: int,
+    now: float,
+) -> bool:
+    row = SQL.revision_of(connection, user_id=user_id).fetchone()
+    if (first_revision(connection, user_id) if row is None else row[0]) != revision:
+        return False
+    stored = _all_of(connection, user_id)
+    for project_id in stored.keys() | lines.keys():
+        before = stored.get(project_id, Profile(user_id, project_id))
+        _store(connection, before, pinned=before.pinned, lines=tuple(lines.get(project_id, ())), now=now)
+    _set_built(connection, user_id)
+    return True
+
+
+def _set_own(connection: Connection, *, user_id: str, project_id: str, own: _OwnSettings, now: float) -> None:
+    before = _all_of(connection, user_id).get(project_id, Profile(user_id, project_id))
+    pinned = before.pinned if own.pinned is None else tuple(own.pinned)
+    _store(connection, before, pinned=pinned, lines=before.lines, now=now, is_enabled=own.is_enabled)
+
+
+def _drop(connection: Connection, *, user_id: str, memory_ids: frozenset[str], now: float) -> None:
+    for before in _all_of(connection, user_id).values():
+        left = tuple(line for line in before.lines if line.memory_id not in memory_ids)
+        _store(connection, before, pinned=before.pinned, lines=left, now=now)
+
+
+def _erase(connection: Connection, *, user_id: str, project_id: str) -> None:
+    SQL.delete_profiles(connection, user_id=user_id, project_id=project_id)
+    if not project_id:
+        _set_built(connection, user_id)
+
+
+def _stale(connection: Connection, *, limit: int) -> list[str]:
+    rows = SQL.stale_users(connection, limit=limit)
+    return [user_id for (user_id,) in rows]
+
+
+def _is_stale(connection: Connection, *, user_id: str) -> bool:
+    return SQL.stale_user(connection, user_id=user_id).fetchone() is not None
+
+
+def _set_built(connection: Connection, user_id: str) -> None:
+    """The profiles are as the last settled revision says."""
+    SQL.no_longer_stale(connection, user_id=user_id)
+    SQL.put_built(connection, user_id=user_id)
+
+
+def become_stale(connection: Connection, user_id: str) -> None:
+    """The revision of the user's memories has passed to a settled one: their profiles have to be built."""
+    SQL.queue_user(connection, user_id=user_id)
+
+
+def _follow(connection: Connection, *, is_enabled: bool) -> None:
+    is_off = SQL.switched_off(connection).fetchone() is not None
+    if is_enabled and is_off:
+        SQL.switch_on(connection)
+        SQL.queue_stale_users(connection)
+    elif not is_enabled:
+        SQL.switch_off(connection)
+        SQL.empty_queue(connection)
+
+
+def _store(
+    connection: Connection,
+    before: Profile,
+    *,
+    pinned: tuple[ProfileLine, ...],
+    lines: tuple[ProfileLine, ...],
+    now: float,
+    is_enabled: bool | None = None,
+) -> None:
+    """Write what differs. A profile that has become empty keeps its row, so that no version comes twice."""
+    enabled = before.is_enabled if is_enabled is None else is_enabled
+    if (pinned, lines, enabled) == (before.pinned, before.lines, before.is_enabled):
+        return
+    is_changed = (pinned, lines) != (before.pinned, before.lines)
+    SQL.put_profile(
+        connection,
+        user_id=before.user_id,
+        project_id=before.project_id,
+        version=before.version + is_changed,
+        pinned=msgspec.json.encode(pinned),
+        lines=msgspec.json.encode(lines),
+        enabled=enabled,
+        now=now,
+    )

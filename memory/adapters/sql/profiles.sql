@@ -1,0 +1,77 @@
+-- name: profiles_of_projects
+SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose
+FROM profiles
+WHERE user_id = :user_id AND project_id IN (SELECT value FROM json_each(:project_ids));
+
+-- name: profiles_of_user
+SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose FROM profiles WHERE user_id = :user_id;
+
+-- name: profiles_without_prose
+SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose, user_id
+FROM profiles
+WHERE prose IS NULL AND updated_at <= :settled_before AND is_enabled AND lines != :no_lines
+ORDER BY updated_at DESC LIMIT :limit;
+
+-- name: set_prose
+UPDATE profiles SET prose = :prose, version = version + :added
+WHERE user_id = :user_id AND project_id = :project_id AND lines = :lines;
+
+-- name: revision_of
+SELECT revision FROM users WHERE user_id = :user_id;
+
+-- name: delete_profiles
+DELETE FROM profiles WHERE user_id = :user_id AND (:project_id = '' OR project_id = :project_id);
+
+-- name: stale_users
+SELECT user_id FROM stale_profiles ORDER BY position LIMIT :limit;
+
+-- name: stale_user
+SELECT users.user_id
+FROM users
+LEFT
+JOIN profiles_built AS built ON built.user_id = users.user_id
+WHERE users.revision - users.revision % 2 > coalesce(built.revision, 0) AND users.user_id NOT LIKE ' %'
+    AND users.user_id = :user_id;
+
+-- name: no_longer_stale
+DELETE FROM stale_profiles WHERE user_id = :user_id;
+
+-- name: put_built
+INSERT INTO profiles_built (user_id, revision)
+SELECT user_id, revision - revision % 2 FROM users WHERE user_id = :user_id
+ON CONFLICT (user_id) DO UPDATE SET revision = excluded.revision;
+
+-- name: switched_off
+SELECT 1 FROM profiles_switched_off;
+
+-- name: switch_on
+DELETE FROM profiles_switched_off;
+
+-- name: queue_stale_users
+INSERT INTO stale_profiles (user_id)
+SELECT users.user_id
+FROM users
+LEFT
+JOIN profiles_built AS built ON built.user_id = users.user_id
+WHERE users.revision - users.revision % 2 > coalesce(built.revision, 0) AND users.user_id NOT LIKE ' %'
+ON CONFLICT DO NOTHING;
+
+-- name: switch_off
+INSERT INTO profiles_switched_off (is_off) VALUES (TRUE) ON CONFLICT DO NOTHING;
+
+-- name: empty_queue
+DELETE FROM stale_profiles;
+
+-- name: put_profile
+INSERT INTO profiles (user_id, project_id, version, pinned, lines, is_enabled, updated_at)
+VALUES (:user_id, :project_id, :version, :pinned, :lines, :enabled, :now)
+ON CONFLICT (user_id, project_id) DO UPDATE
+SET version = :version, pinned = :pinned, prose = CASE WHEN profiles.lines = :lines THEN profiles.prose END, lines = :lines,
+    is_enabled = :enabled, updated_at = :now;
+
+-- name: queue_user
+-- After a write to the user's memories. Shared projects, whose owner ids begin with a space, have no profiles.
+INSERT INTO stale_profiles (user_id) SELECT user_id FROM users
+WHERE user_id = :user_id AND user_id NOT LIKE ' %' AND revision % 2 = 0
+  AND NOT EXISTS (SELECT 1 FROM profiles_switched_off)
+ON CONFLICT DO NOTHING;

@@ -1,0 +1,127 @@
+"""Copies of the conversation record on SQLite, out of the turn log's database and into it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from memory.adapters.copy_rules import moved_to, owned_turn, plain_message, plain_turn
+from memory.adapters.sql import known_exchanges, recorded_changes
+from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.recorded_rows import message_of
+from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.turns_opening import insert_turn
+from memory.adapters.sql.turns_rows import turn_of
+from memory.adapters.turn_rules import TAUGHT
+from memory.model import RecordedMessage
+from memory.model.turn_copies import Learning, TurnCopy, copied_turn_id
+from memory.ports import Clock
+
+SQL = statements("record_copies")
+
+PAGE_ROWS = 50  # of at most 2 MiB each
+_LEARNING = {"learnt": Learning.LEARNT, "open": Learning.DUE, "ready": Learning.DUE, "window": Learning.DUE}
+_IS_LEFT_OUT = "is_order = 1 OR id IN (SELECT turn_id FROM turns_in_no_summary)"
+
+
+Row = TypeVar("Row", covariant=True)
+
+
+class _Page(Protocol[Row]):
+    """The next rows of a user after a position, each with its own."""
+
+    def __call__(self, connection: Connection, *, user_id: str, after: int) -> Sequence[tuple[int, Row]]: ...
+
+
+class SqlRecordCopies:
+    """`memory.ports.RecordCopies` in an open `SqlDatabase`."""
+
+    def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def turns(self, user_id: str) -> AsyncIterator[TurnCopy]:
+        return self._paged(_turns, user_id)
+
+    def messages(self, user_id: str) -> AsyncIterator[RecordedMessage]:
+        return self._paged(_messages, user_id)
+
+    async def _paged(self, page: _Page[Row], user_id: str) -> AsyncIterator[Row]:
+        after, is_last = 0, False
+        while not is_last:
+            rows = await self._database.read(partial(page, user_id=user_id, after=after))
+            for position, row in rows:
+                after = position
+                yield row
+            is_last = len(rows) < PAGE_ROWS
+
+    async def add_turns(self, user_id: str, copies: Sequence[TurnCopy]) -> int:
+        own = [replace(copy, turn=owned_turn(copy.turn, user_id)) for copy in copies]
+        return await self._database.write(partial(_add_turns, copies=own, now=self._clock()))
+
+    async def own_turns(self, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
+        return await self._database.read(partial(_own_turns, user_id=user_id, turn_ids=turn_ids))
+
+    async def add_messages(self, user_id: str, messages: Sequence[RecordedMessage]) -> int:
+        job = partial(_add_messages, user_id=user_id, messages=messages, now=self._clock())
+        return await self._database.write(job)
+
+
+def _turns(connection: Connection, *, user_id: str, after: int) -> list[tuple[int, TurnCopy]]:
+    rows = SQL.turns_after(connection, user_id=user_id, after=after, page_rows=PAGE_ROWS)
+    return [
+        (row[0], TurnCopy(plain_turn(turn_of(tuple(row))), _LEARNING.get(stage, Learning.NEVER), not is_left_out))
+        for stage, is_left_out, *row in rows
+    ]
+
+
+def _messages(connection: Connection, *, user_id: str, after: int) -> list[tuple[int, RecordedMessage]]:
+    rows = SQL.messages_after(connection, user_id=user_id, after=after, page_rows=PAGE_ROWS)
+    return [(row[-1], plain_message(message_of(row))) for row in rows]
+
+
+def _add_turns(connection: Connection, *, copies: Sequence[TurnCopy], now: float) -> int:
+    return sum(_add_turn(connection, copy, now) for copy in copies)
+
+
+def _own_turns(connection: Connection, *, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
+    rows = SQL.turns_among(connection, user_id=user_id, turn_ids=msgspec.json.encode(sorted(turn_ids)).decode())
+    return frozenset(turn_id for (turn_id,) in rows)
+
+
+def _add_turn(connection: Connection, copy: TurnCopy, now: float) -> bool:
+    user_id = copy.turn.scope.user_id
+    turn = replace(copy.turn, id=copied_turn_id(user_id, copy.turn.id))
+    ids = (copy.turn.id, turn.id)
+    if _own_turns(connection, user_id=user_id, turn_ids=ids):
+        return False
+    if any(known_exchanges.was_recorded(connection, replace(turn, id=one)) for one in ids):
+        return False
+    if copy.learning is Learning.DUE and turn.status in TAUGHT:
+        insert_turn(connection, turn=turn, now=now, owner="")
+    else:
+        stage = "learnt" if copy.learning is Learning.LEARNT else "nothing"
+        insert_turn(connection, turn=turn, now=now, owner="", stage=stage)
+    if not copy.in_summaries:
+        SQL.insert_left_out(connection, id=turn.id, user_id=turn.scope.user_id, session_id=turn.scope.session_id)
+    return True
+
+
+def _add_messages(connection: Connection, *, user_id: str, messages: Sequence[RecordedMessage], now: float) -> int:
+    placed = [placed for message in messages if (placed := _placed(connection, message, user_id)) is not None]
+    return recorded_changes.add(connection, user_id=user_id, messages=placed, now=now)
+
+
+def _placed(connection: Connection, message: RecordedMessage, user_id: str) -> RecordedMessage | None:
+    """With the id and the position of its turn here; None without that turn."""
+    if not message.turn_id:
+        return message
+    for turn_id in (message.turn_id, copied_turn_id(user_id, message.turn_id)):
+        row = SQL.seq_of_turn(connection, turn_id=turn_id, user_id=user_id).fetchone()
+        if row is not None:
+            return moved_to(message, turn_id, seq=row[0])
+    return None

@@ -1,0 +1,205 @@
+"""Finds and reads messages of the conversation record, in rows of `turns` and `messages`.
+
+Jobs on a connection. The keys of all candidates are sorted first, without their texts; texts are read for one page
+only, up to a limit of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memory.adapters import pages
+from memory.adapters.recorded_rules import (
+    EXAMINED_BYTES_MAX,
+    TITLE_BYTES_MAX,
+    TITLE_MESSAGES,
+    UNITS_MAX,
+    admits,
+    read_cursor,
+    title_of,
+    write_cursor,
+)
+from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.turns_rows import turn_of
+from memory.adapters.turn_texts import to_bytes, to_text
+from memory.model import MessageDirection, MessageFilter, Party, PartyType, RecordedMessage, Session, Visibility
+from memory.model.recorded import ADDED_SEQ, ANSWER_ORDINAL, TOOLS_ORDINAL, Position, messages_of_turn
+
+SQL = statements("recorded_rows")
+
+MESSAGE_COLUMNS = (
+    "id, conversation_id, source_type, source, target_type, target, direction, content, at, trace_id, project_id, "
+    "turn_id, visibility, seq, ordinal, position"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """A part of a turn, or a row of `messages`, without its text. `last`: the position of its last message."""
+
+    last: Position
+    part: str
+    row: int
+    size: int
+
+
+def page(
+    connection: Connection,
+    *,
+    where: MessageFilter,
+    limit: int,
+    cursor: str,
+    bytes_max: int = EXAMINED_BYTES_MAX,
+) -> tuple[list[RecordedMessage], str]:
+    """The messages and the next cursor. At least one part is examined, whatever its size."""
+    after = read_cursor(cursor)
+    units = _units(connection, where, after)
+    found: list[RecordedMessage] = []
+    examined, last = 0, after
+    for unit in units:
+        if examined and examined + unit.size > bytes_max:
+            return found, write_cursor(last)
+        examined += unit.size
+        for message in _messages_in(connection, unit):
+            if message.position <= after or not admits(where, message):
+                continue
+            if len(found) == limit:
+                return found, write_cursor(found[-1].position)
+            found.append(message)
+        last = unit.last
+    return found, write_cursor(last) if len(units) == UNITS_MAX else ""
+
+
+def _units(connection: Connection, where: MessageFilter, after: Position) -> list[StoredPart]:
+    rows = SQL.parts_after(
+        connection,
+        user=where.user_id,
+        conversation=where.conversation_id,
+        trace=to_bytes(where.trace_id),
+        agent="" if where.with_shared else where.agent_id,
+        after_at=after[0],
+        after_seq=after[1],
+        after_ordinal=after[2],
+        said_ordinal=TOOLS_ORDINAL - 1,
+        answer_ordinal=ANSWER_ORDINAL,
+        added_seq=ADDED_SEQ,
+        limit=UNITS_MAX,
+    ).fetchall()
+    return [StoredPart((at, seq, ordinal), part, row, size) for at, seq, ordinal, part, row, size in rows]
+
+
+def _messages_in(connection: Connection, unit: StoredPart) -> list[RecordedMessage]:
+    if unit.part == "message":
+        row = SQL.message_at(connection, row=unit.row).fetchone()
+        return [message_of(row)]
+    turn = SQL.turn_at(connection, row=unit.row).fetchone()
+    is_answer = unit.part == "answer"
+    return [m for m in messages_of_turn(turn_of(turn), seq=unit.row) if (m.ordinal == ANSWER_ORDINAL) == is_answer]
+
+
+def message_of(row: tuple[Any, ...]) -> RecordedMessage:
+    """The message in a row of `MESSAGE_COLUMNS`."""
+    message_id, conversation, source_type, source, target_type, target, direction, content, at, trace, *rest = row
+    project, turn_id, visibility, seq, ordinal, position = rest
+    return RecordedMessage(
+        id=message_id,
+        conversation_id=conversation,
+        source=Party(PartyType(source_type), to_text(source)),
+        target=Party(PartyType(target_type), to_text(target)),
+        direction=MessageDirection(direction),
+        content=to_text(content),
+        at=at,
+        trace_id=to_text(trace),
+        project_id=project,
+        turn_id=turn_id,
+        visibility=Visibility(visibility),
+        seq=seq,
+        ordinal=position if seq == ADDED_SEQ else ordinal,
+    )
+
+
+def message(connection: Connection, *, user_id: str, message_id: str) -> RecordedMessage | None:
+    """A row of `messages` by the message's id."""
+    row = SQL.message_by_id(connection, user_id=user_id, message_id=message_id).fetchone()
+    return None if row is None else message_of(row)
+
+
+def part(connection: Connection, *, user_id: str, turn_id: str, ordinal: int) -> RecordedMessage | None:
+    """A message that is part of a turn."""
+    row = SQL.turn_by_id(connection, user_id=user_id, turn_id=turn_id).fetchone()
+    parts = [] if row is None else messages_of_turn(turn_of(row), seq=row[0])
+    return next((message for message in parts if message.ordinal == ordinal), None)
+
+
+# Sessions
+
+
+def sessions(connection: Connection, *, user_id: str, limit: int, cursor: str) -> tuple[list[Session], str]:
+    """One page, the latest active first. The cost grows with the number of the user's turns, not with their texts."""
+    found = _sessions(connection, user_id, None)
+    shown, next_cursor = pages.cut([(one.last_at, one.id) for one in found.values()], limit=limit, cursor=cursor)
+    return [_titled(connection, user_id, found[session_id]) for _, session_id in shown], next_cursor
+
+
+def session(connection: Connection, *, user_id: str, conversation_id: str) -> Session | None:
+    found = _sessions(connection, user_id, conversation_id).get(conversation_id)
+    return None if found is None else _titled(connection, user_id, found)
+
+
+def _sessions(connection: Connection, user_id: str, only: str | None) -> Mapping[str, Session]:
+    agents: dict[str, set[str]] = {}
+    for session_id, agent_id in SQL.agents_of_turns(connection, user=user_id, session=only):
+        agents.setdefault(session_id, set()).add(agent_id)
+    for session_id, agent_id in SQL.agents_of_messages(connection, user=user_id, session=only):
+        agents.setdefault(session_id, set()).add(to_text(agent_id))
+    found = {
+        session_id: Session(
+            id=session_id,
+            first_at=first_at,
+            last_at=last_at,
+            turns=turns,
+            messages_added=0,
+            agent_ids=tuple(sorted(agents.get(session_id, set()) - {""})),
+            is_answering=bool(opened),
+            unlearnt_turns=int(unlearnt),
+        )
+        for session_id, first_at, last_at, turns, opened, unlearnt in SQL.sessions_of_turns(
+            connection, user=user_id, session=only
+        )
+    }
+    for session_id, first_at, last_at, added in SQL.sessions_of_messages(connection, user=user_id, session=only):
+        known = found.get(session_id)
+        found[session_id] = Session(
+            id=session_id,
+            first_at=first_at if known is None else min(first_at, known.first_at),
+            last_at=last_at if known is None else max(last_at, known.last_at),
+            turns=0 if known is None else known.turns,
+            messages_added=int(added),
+            agent_ids=tuple(sorted(agents.get(session_id, set()) - {""})),
+            is_answering=known is not None and known.is_answering,
+            unlearnt_turns=0 if known is None else known.unlearnt_turns,
+        )
+    return found
+
+
+def _titled(connection: Connection, user_id: str, session: Session) -> Session:
+    where = MessageFilter(user_id, session.id)
+    messages, _ = page(connection, where=where, limit=TITLE_MESSAGES, cursor="", bytes_max=TITLE_BYTES_MAX)
+    return replace(session, title=title_of(messages))
+
+
+def turn_ids(connection: Connection, *, user_id: str, conversation_id: str) -> list[str]:
+    rows = SQL.turns_of_session(connection, user_id=user_id, conversation_id=conversation_id)
+    return [turn_id for (turn_id,) in rows]
+
+
+def receipt_ids(connection: Connection, *, user_id: str, conversation_id: str, limit: int) -> list[tuple[str, str]]:
+    rows = SQL.receipts_of_session(connection, user_id=user_id, conversation_id=conversation_id, limit=limit).fetchall()
+    return [(turn_id, to_text(receipt_id)) for turn_id, receipt_id in reversed(rows)]
+
+
+def of_receipt(connection: Connection, *, user_id: str, receipt_id: str) -> list[RecordedMessage]:
+    row = SQL.turn_of_receipt(connection, user_id=user_id, receipt_id=to_bytes(receipt_id)).fetchone()
+    return [] if row is None else messages_of_turn(turn_of(row), seq=row[0])

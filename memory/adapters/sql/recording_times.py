@@ -1,0 +1,90 @@
+"""Times of recording in the turn log's database. The kernel shows at once which process has died (`owners`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.statements import Connection, statements
+from memory.ports import Clock
+
+SQL = statements("recording_times")
+
+SILENCE_SECONDS_MAX = (
+    30.0  # between two beats of a process that records: beyond it, it was suspended, or could not write
+)
+GAPS_MAX = 1_000  # the newest
+
+
+class SqlRecordingTimes:
+    """`memory.ports.RecordingTimes` in an open `SqlDatabase`."""
+
+    def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def beat(self, *, missed_since: float | None = None) -> None:
+        owners = self._database.owners
+        job = partial(_beat, owner=owners.name, is_dead=owners.is_dead, now=self._clock(), missed_since=missed_since)
+        await self._database.write(job)
+
+    async def end(self) -> None:
+        await self._database.write(partial(_end, owner=self._database.owners.name, now=self._clock()))
+
+
+def _beat(
+    connection: Connection,
+    *,
+    owner: str,
+    is_dead: Callable[[Connection, str], bool],
+    now: float,
+    missed_since: float | None,
+) -> None:
+    last = dict(SQL.recorders(connection).fetchall())
+    dead = {other: at for other, at in last.items() if other not in ("", owner) and is_dead(connection, other)}
+    begins = list(dead.values())
+    if owner in last:
+        begins += [last[owner]] if now - last[owner] > SILENCE_SECONDS_MAX else []
+    elif last and not last.keys() - dead.keys() - {""}:  # nobody recorded until now
+        begins.append(max(last.values()))
+    begins += [] if missed_since is None else [missed_since]
+    if begins:
+        _add_gap(connection, min(begins), now, is_loss=missed_since is not None)
+    for other, at in dead.items():
+        _leave(connection, other, at)
+    _put(connection, owner, now)
+
+
+def _end(connection: Connection, *, owner: str, now: float) -> None:
+    if SQL.recorder(connection, owner=owner).fetchone() is not None:
+        _leave(connection, owner, now)
+
+
+def _leave(connection: Connection, owner: str, at: float) -> None:
+    SQL.delete_recorder(connection, owner=owner)
+    _put(connection, "", at)
+
+
+def _put(connection: Connection, owner: str, at: float) -> None:
+    SQL.put_recorder(connection, owner=owner, at=at)
+
+
+def _add_gap(connection: Connection, began_at: float, ended_at: float, *, is_loss: bool) -> None:
+    kept = SQL.insert_gap(connection, began_at=min(began_at, ended_at), ended_at=ended_at, is_loss=is_loss)
+    SQL.delete_up_to(connection, position=kept.fetchone()[0] - GAPS_MAX)
+
+
+def gap_after(connection: Connection, at: float) -> float | None:
+    """When the first gap began of those that ended after `at`; None if there is none."""
+    row = SQL.first_gap_after(connection, at=at).fetchone()
+    return None if row is None else float(row[0])
+
+
+def gap_with_room(connection: Connection, *, since: float, seconds: float, after_loss: float) -> float | None:
+    """When the first gap began of those that ended since then and lasted so long; None if there is none.
+
+    `after_loss`: seconds that one with a lost turn has to last.
+    """
+    row = SQL.first_long_gap(connection, since=since, after_loss=after_loss, seconds=seconds).fetchone()
+    return None if row is None else float(row[0])

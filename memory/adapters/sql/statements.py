@@ -1,0 +1,89 @@
+"""Named statements from `.sql` files: one text for both engines, which a reader can run, and one call for each.
+
+    SQL = statements("turns_queue")                 # turns_queue.sql, next to this file
+    SQL.held_lease(connection, window_id=…, token=…).fetchone()
+
+A file holds statements under lines `-- name: held_lease`. The library `aiosql` loads such files too, but for one driver
+at a time: a job here runs on whatever connection it is given, and three words differ between the engines (`dialect`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import Any, Protocol, TypeAlias
+
+from memory.adapters.sql.dialect import postgres_statement, sqlite_statement, without_comments
+
+Value: TypeAlias = str | bytes | float | bool | None
+
+NAME = "-- name: "  # begins each statement of a file
+
+
+class SqlRows(Protocol):
+    """What a statement gives: rows as tuples, or how many rows it changed."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def fetchone(self) -> Any: ...  # noqa: ANN401 - a row has the types that its statement says
+
+    def fetchall(self) -> list[Any]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Connection(Protocol):
+    """One connection inside one transaction, which the runner begins and ends."""
+
+    def execute(self, statement: Statement, values: Mapping[str, Value]) -> SqlRows: ...
+
+    def executemany(self, statement: Statement, rows: Sequence[Mapping[str, Value]]) -> None: ...
+
+
+class Statement:
+    """`name`: its file and its name there."""
+
+    __slots__ = ("name", "postgres", "sqlite")
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.sqlite = sqlite_statement(text)
+        self.postgres = postgres_statement(text)
+
+    def __call__(self, connection: Connection, /, **values: Value) -> SqlRows:
+        return connection.execute(self, values)
+
+    def many(self, connection: Connection, rows: Sequence[Mapping[str, Value]], /) -> None:
+        """Once for each of `rows`."""
+        if rows:
+            connection.executemany(self, rows)
+
+
+class SqlStatements:
+    """Those of one file, as attributes."""
+
+    def __init__(self, file: str, texts: Mapping[str, str]) -> None:
+        self._file = file
+        self._statements = {name: Statement(f"{file}.{name}", text) for name, text in texts.items()}
+
+    def __getattr__(self, name: str) -> Statement:
+        try:
+            return self._statements[name]
+        except KeyError:
+            raise AttributeError(f"{self._file}.sql has no statement {name}") from None
+
+
+def statements(file: str) -> SqlStatements:
+    """`file`: without its folder and ending."""
+    return SqlStatements(file, texts_in(file))
+
+
+def texts_in(file: str) -> dict[str, str]:
+    """The statements of a file by name, without comments."""
+    text = files("memory.adapters.sql").joinpath(f"{file}.sql").read_text(encoding="utf-8")
+    named = (part.partition("\n") for part in text.split(NAME)[1:])
+    return {name: without_comments(body) for name, _, body in named}
+
+
+__all__ = ["Connection", "SqlRows", "SqlStatements", "Statement", "Value", "statements", "texts_in"]

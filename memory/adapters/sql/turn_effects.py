@@ -1,0 +1,67 @@
+"""What follows when turns change: sessions become due for a summary, summaries are withdrawn, raw words are to go.
+
+Whoever changes turns calls the function for it in the same transaction. A session is due when a turn of it has ended,
+and when one was learnt late. Its summary is gone as soon as a turn of it is deleted, reworded, withdrawn, abandoned,
+resumed or left out, and the session is due again. Jobs on a connection.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Collection, Sequence
+
+from memory.adapters.sql.statements import Connection, statements
+
+SQL = statements("turn_effects")
+TOKEN_BITS = 62  # fits a signed column
+NOTHING_TO_LEARN = "nothing"  # the stage of failed and aborted turns, of whose words nothing was stored
+
+
+def turn_ended(connection: Connection, user_id: str, session_id: str, *, at: float) -> None:
+    SQL.session_goes_on(connection, user_id=user_id, session_id=session_id, token=_token(), at=at)
+
+
+def turns_learnt(connection: Connection, user_id: str, session_id: str, *, finished_at: float) -> None:
+    """They belong to the next summary."""
+    SQL.session_is_due_with(connection, user_id=user_id, session_id=session_id, token=_token(), at=finished_at)
+
+
+def sessions_changed(connection: Connection, user_id: str, session_ids: Collection[str]) -> None:
+    withdraw_summaries(connection, user_id, session_ids)
+    SQL.session_is_due_again.many(
+        connection,
+        [{"user_id": user_id, "session_id": session, "token": _token()} for session in sorted(session_ids)],
+    )
+
+
+def withdraw_summaries(connection: Connection, user_id: str, session_ids: Collection[str]) -> None:
+    """Past notes may hold them, so that they are written down."""
+    if session_ids:
+        sessions = json.dumps(sorted(session_ids))
+        SQL.note_withdrawn(connection, user_id=user_id, session_ids=sessions)
+        SQL.delete_summaries(connection, user_id=user_id, session_ids=sessions)
+
+
+def turns_deleted(connection: Connection, user_id: str, deleted: Sequence[tuple[str, str, str]]) -> None:
+    """`deleted`: id, session id and stage of each."""
+    if not deleted:
+        return
+    words_removed(connection, user_id, [turn_id for turn_id, _, stage in deleted if stage != NOTHING_TO_LEARN])
+    session_ids = {session_id for _, session_id, _ in deleted}
+    sessions_changed(connection, user_id, session_ids)
+    SQL.forget_left_out(connection, turn_ids=json.dumps([turn_id for turn_id, *_ in deleted]))
+    SQL.forget_empty_sessions(connection, user_id=user_id, session_ids=json.dumps(sorted(session_ids)))
+
+
+def words_removed(connection: Connection, user_id: str, turn_ids: Collection[str]) -> None:
+    """The store may hold rows with their raw words."""
+    if turn_ids:
+        SQL.note_removed_words(connection, user_id=user_id, turn_ids=json.dumps(sorted(turn_ids)))
+
+
+def _token() -> int:
+    return secrets.randbits(TOKEN_BITS)
+
+
+__all__ = ["sessions_changed", "turn_ended", "turns_deleted", "turns_learnt", "withdraw_summaries", "words_removed"]

@@ -1,0 +1,2 @@
+-- name: latest_opening
+SELECT max(opened_at) FROM turns;

@@ -1,0 +1,53 @@
+"""What is kept on PostgreSQL. Imported only where `database_url` is set: the library costs memory and start-up time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from memory.adapters.sql.beating_owners import living_owners
+from memory.adapters.sql.postgres_database import PostgresDatabase
+from memory.adapters.sql.postgres_pool import PostgresAddress, PostgresPool
+from memory.adapters.sql.postgres_rewriting import PostgresRewriting
+from memory.adapters.sql.postgres_scan import PostgresScan
+from memory.adapters.sql.postgres_schema import prepare_tables
+from memory.processes.running_parts import introduction
+from memory.settings.loader import Settings
+
+
+def postgres_database(settings: Settings, part: str = "") -> PostgresDatabase:
+    """Not open. `part`: the process that opens it; empty for a tool."""
+    return PostgresDatabase(_address(settings), introduction=introduction(part))
+
+
+def postgres_rewriting(settings: Settings) -> PostgresRewriting:
+    return PostgresRewriting(_address(settings), bytes_max=settings.memory.erase.rewrite_mib_max << 20)
+
+
+def postgres_scan(settings: Settings) -> PostgresScan:
+    return PostgresScan(_address(settings))
+
+
+async def processes_on_postgres(settings: Settings) -> int:
+    return await asyncio.to_thread(living_owners, PostgresPool(_address(settings)))
+
+
+def migrate_tables(settings: Settings) -> int:
+    """Bring the tables of an older version to this one, while nothing else runs. Returns the version that they had.
+
+    A file of SQLite is migrated by whoever opens it. Raises `BadSetting`, `Unavailable`.
+    """
+    return prepare_tables(_address(settings), migrates=True)
+
+
+def _address(settings: Settings) -> PostgresAddress:
+    database = settings.memory.database
+    return PostgresAddress(settings.database_url, database.username, database.password, database.certificate_authority)
+
+
+__all__ = [
+    "migrate_tables",
+    "postgres_database",
+    "postgres_rewriting",
+    "postgres_scan",
+    "processes_on_postgres",
+]

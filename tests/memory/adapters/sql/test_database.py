@@ -1,0 +1,329 @@
+"""The file of SQLite, for all that stand on it: transactions, glances, what is posted; and which files are taken."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import stat
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+from turn_logs import START, a_turn, ids_of, lease_at
+
+from memory.adapters.sql.job_writer import BATCH_JOBS_MAX
+from memory.adapters.sql.migrations import VERSION
+from memory.adapters.sql.notes import SqlNoteBook
+from memory.adapters.sql.sqlite_database import SqliteConnection, SqliteDatabase
+from memory.adapters.sql.turn_log import SqlTurnLog
+from memory.errors import BadSetting, Conflict, Unavailable
+from memory.model import PastNote, TurnStatus
+
+Busy = Callable[[SqliteDatabase], AbstractAsyncContextManager[None]]
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
+    async with SqliteDatabase(tmp_path / "turns.sqlite") as opened:
+        await opened.write(lambda connection: connection.raw.execute("CREATE TABLE told (what TEXT)").close())
+        yield opened
+
+
+def tell(what: str, connection: SqliteConnection) -> None:
+    connection.raw.execute("INSERT INTO told VALUES (?)", (what,))
+
+
+def told(connection: SqliteConnection) -> list[str]:
+    return [what for (what,) in connection.raw.execute("SELECT what FROM told ORDER BY rowid")]
+
+
+async def test_a_glance_takes_no_thread_and_sees_what_was_committed(database: SqliteDatabase) -> None:
+    await database.write(lambda connection: tell("one", connection))
+    threads: list[threading.Thread] = []
+
+    def look(connection: SqliteConnection) -> list[str]:
+        threads.append(threading.current_thread())
+        return told(connection)
+
+    assert await database.read_now(look) == ["one"]
+    assert threads == [threading.current_thread()]
+
+
+async def test_a_glance_that_would_have_to_wait_waits_in_the_readers_thread(database: SqliteDatabase) -> None:
+    threads: list[threading.Thread] = []
+
+    def look(connection: SqliteConnection) -> list[str]:
+        threads.append(threading.current_thread())
+        if len(threads) == 1:
+            raise sqlite3.OperationalError("database is locked")
+        return told(connection)
+
+    assert await database.read_now(look) == []
+    assert threads[0] is threading.current_thread()
+    assert threads[1].name.startswith("turn-log-reader")
+
+
+async def test_a_glance_writes_nothing(database: SqliteDatabase) -> None:
+    with pytest.raises(Unavailable, match="readonly"):
+        await database.read_now(lambda connection: tell("one", connection))
+
+
+async def test_what_is_posted_together_is_committed_together_and_in_order(database: SqliteDatabase) -> None:
+    before, over = database.commits, asyncio.Event()
+    for number in range(3):
+        database.post(partial(tell, str(number)))
+    database.post(lambda connection: tell("last", connection), then=over.set)
+    await over.wait()
+    assert await database.read(told) == ["0", "1", "2", "last"]
+    assert database.commits == before + 1
+
+
+async def test_a_write_behind_more_than_a_batch_is_committed_when_it_returns(database: SqliteDatabase) -> None:
+    before = [str(number) for number in range(BATCH_JOBS_MAX + 40)]
+    for number in before:
+        database.post(partial(tell, number))
+    await database.write(lambda connection: tell("written", connection))
+    assert await database.read(told) == [*before, "written"]
+
+
+async def test_closing_writes_what_was_posted(tmp_path: Path) -> None:
+    path = tmp_path / "turns.sqlite"
+    async with SqliteDatabase(path) as database:
+        await database.write(lambda connection: connection.raw.execute("CREATE TABLE told (what TEXT)").close())
+        database.post(lambda connection: tell("at the end", connection))
+    async with SqliteDatabase(path) as again:
+        assert await again.read(told) == ["at the end"]
+
+
+def _violates(connection: SqliteConnection) -> None:
+    tell("undone", connection)
+    connection.raw.execute("CREATE TABLE once (n INTEGER PRIMARY KEY)")
+    connection.raw.executemany("INSERT INTO once VALUES (?)", [(1,), (1,)])
+
+
+def _names_no_column(connection: SqliteConnection) -> None:
+    tell("undone", connection)
+    connection.raw.execute("SELECT nothing FROM told")
+
+
+def _binds_too_little(connection: SqliteConnection) -> None:
+    tell("undone", connection)
+    connection.raw.execute("INSERT INTO told VALUES (?)", ())
+
+
+def _raises(error: Exception, connection: SqliteConnection) -> None:
+    tell("undone", connection)
+    raise error
+
+
+OF_ONE = [
+    (_violates, Unavailable),
+    (_names_no_column, Unavailable),
+    (_binds_too_little, sqlite3.ProgrammingError),
+    (partial(_raises, KeyError("x")), KeyError),
+    (partial(_raises, AssertionError("x")), AssertionError),
+    (partial(_raises, msgspec.DecodeError("x")), msgspec.DecodeError),
+    (partial(_raises, Conflict("somebody was faster")), Conflict),
+    (partial(tell, "\ud800"), UnicodeEncodeError),
+]
+
+
+@pytest.mark.parametrize(("wrong", "error"), OF_ONE)
+async def test_a_job_that_fails_takes_no_other_of_its_transaction_along(
+    database: SqliteDatabase, busy: Busy, wrong: Callable[[SqliteConnection], None], error: type[Exception]
+) -> None:
+    results = await _together(database, busy, wrong)
+    assert [type(one) for one in results] == [type(None), error, type(None)]
+    assert await database.read(told) == ["one", "two"]
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT])
+async def test_an_error_of_the_whole_database_fails_the_transaction(
+    database: SqliteDatabase, busy: Busy, code: int
+) -> None:
+    error = sqlite3.OperationalError("disk")
+    error.sqlite_errorcode = code
+    results = await _together(database, busy, partial(_raises, error))
+    assert [type(one) for one in results] == [Unavailable] * 3
+    assert await database.read(told) == []
+
+
+async def _together(
+    database: SqliteDatabase, busy: Busy, wrong: Callable[[SqliteConnection], None]
+) -> list[BaseException | None]:
+    """What becomes of three jobs of one transaction."""
+    jobs = (partial(tell, "one"), wrong, partial(tell, "two"))
+    async with busy(database):
+        results = asyncio.gather(*(database.write(job) for job in jobs), return_exceptions=True)
+        await asyncio.sleep(0)  # all of them wait
+    return await results
+
+
+LEARNT = a_turn("t1", status=TurnStatus.CLOSED)
+
+
+def a_log(database: SqliteDatabase) -> SqlTurnLog:
+    return SqlTurnLog(database, clock=lambda: START)
+
+
+async def test_nothing_is_asked_of_a_closed_database(path: Path) -> None:
+    async with SqliteDatabase(path) as database:
+        pass
+    with pytest.raises(Unavailable):
+        await a_log(database).open(a_turn("t1"))
+    with pytest.raises(Unavailable):
+        await a_log(database).depth(now=START)
+    with pytest.raises(Unavailable):
+        await database.read_now(told)
+
+
+@pytest.mark.parametrize("synchronous", ["NORMAL", "FULL"])
+async def test_power_loss_is_a_setting(path: Path, synchronous: str) -> None:
+    async with SqliteDatabase(path, synchronous=synchronous) as database:  # type: ignore[arg-type]  # parametrised
+        level = await database.write(lambda connection: connection.raw.execute("PRAGMA synchronous").fetchone()[0])
+        assert level == {"NORMAL": 1, "FULL": 2}[synchronous]
+        await a_log(database).append(LEARNT)
+    async with SqliteDatabase(path) as database:
+        assert ids_of(await lease_at(a_log(database), START)) == ["t1"]
+
+
+async def test_only_the_owner_of_the_file_may_read_it(path: Path) -> None:
+    async with SqliteDatabase(path) as database:
+        await a_log(database).append(LEARNT)
+        files = sorted(path.parent.glob("turns.sqlite*"))
+        assert len(files) == 4  # the file, its log, its shared memory, the folder of owners
+        for file in files:
+            assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0, file
+
+
+async def test_a_file_that_is_no_database_stops_the_start_and_is_left_alone(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"this is a letter, not a database " * 100)
+    with pytest.raises(BadSetting, match="damaged or no SQLite database"):
+        async with SqliteDatabase(path):
+            pass
+    assert path.read_bytes().startswith(b"this is a letter")
+
+
+async def test_a_damaged_database_stops_the_start(path: Path) -> None:
+    async with SqliteDatabase(path) as database:
+        await a_log(database).append(LEARNT)
+    content = bytearray(path.read_bytes())
+    content[100:4096] = b"\xff" * 3996
+    path.write_bytes(bytes(content))
+    with pytest.raises(BadSetting, match="move it"):
+        async with SqliteDatabase(path):
+            pass
+
+
+async def test_the_database_of_something_else_is_not_touched(path: Path) -> None:
+    path.parent.mkdir()
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE recipes (name TEXT)")
+    other.close()
+    with pytest.raises(BadSetting, match="something else"):
+        async with SqliteDatabase(path):
+            pass
+
+
+@pytest.mark.parametrize("version", [1, VERSION + 1])
+async def test_a_file_of_another_version_stops_the_start(path: Path, version: int) -> None:
+    async with SqliteDatabase(path) as database:
+        await database.write(lambda connection: connection.raw.execute(f"PRAGMA user_version = {version}"))
+    with pytest.raises(BadSetting, match=f"version {version}, this memproxy reads version {VERSION}"):
+        async with SqliteDatabase(path):
+            pass
+
+
+async def test_a_path_that_cannot_be_a_file_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for impossible in (tmp_path, tmp_path / "file" / "turns.sqlite"):
+        with pytest.raises(BadSetting, match="name another"):
+            async with SqliteDatabase(impossible):
+                pass
+
+
+NOTE = PastNote("about m1", ("m1",), 7)
+
+
+@dataclass
+class Desk:
+    """A filter, whose disk may be made to wait, and the process behind the API."""
+
+    database: SqliteDatabase
+    filter_: SqlNoteBook
+    api: SqlNoteBook
+
+    def busy_disk(self) -> threading.Event:
+        """Its writer is stuck, outside of any transaction of the file, until the event is set."""
+        may_go_on = threading.Event()
+
+        def wait(_: SqliteConnection) -> None:
+            may_go_on.wait(60)
+
+        assert self.database._writer is not None
+        self.database._writer.thread.submit(wait, None)  # type: ignore[arg-type]
+        return may_go_on
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with SqliteDatabase(tmp_path / "t.sqlite") as own, SqliteDatabase(tmp_path / "t.sqlite") as other:
+        yield Desk(own, SqlNoteBook(own, waits_for_others=False), SqlNoteBook(other))
+
+
+async def test_the_process_that_made_it_finds_it_before_it_is_written(desk: Desk) -> None:
+    may_go_on = desk.busy_disk()
+    async with asyncio.timeout(30):  # nobody waits for the disk
+        await desk.filter_.keep("ann", "k", NOTE, made_at=1.0)
+    assert await desk.filter_.find("ann", ["k"]) == {"k": NOTE}
+    assert await desk.filter_.find("bob", ["k"]) == {}
+    assert await desk.api.find("ann", ["k"]) == {}
+    may_go_on.set()
+    await desk.database.write(lambda _: None)
+    assert await desk.api.find("ann", ["k"]) == {"k": NOTE}
+    async with asyncio.timeout(30):
+        while desk.filter_._on_their_way:
+            await asyncio.sleep(0.001)
+
+
+async def test_it_takes_the_place_of_an_older_one_at_once(desk: Desk) -> None:
+    await desk.filter_.keep("ann", "k", PastNote("old", ("m0",), 7), made_at=1.0)
+    await desk.database.write(lambda _: None)
+    may_go_on = desk.busy_disk()
+    await desk.filter_.keep("ann", "k", NOTE, made_at=2.0)
+    assert await desk.filter_.find("ann", ["k"]) == {"k": NOTE}
+    may_go_on.set()
+
+
+@pytest.mark.parametrize("forgotten", [["m1"], []])
+async def test_what_another_process_forgot_meanwhile_is_not_found(desk: Desk, forgotten: list[str]) -> None:
+    may_go_on = desk.busy_disk()
+    await desk.filter_.keep("ann", "k", NOTE, made_at=1.0)
+    await desk.api.drop("ann", forgotten, now=2.0)
+    assert await desk.filter_.find("ann", ["k"]) == {}
+    may_go_on.set()
+    await desk.database.write(lambda _: None)
+    assert await desk.filter_.find("ann", ["k"]) == {}
+    assert await desk.api.find("ann", ["k"]) == {}
+
+
+async def test_where_chats_are_spread_over_filters_the_others_find_it_on_return(desk: Desk) -> None:
+    shared = SqlNoteBook(desk.database, waits_for_others=True)
+    for number in range(10):
+        await shared.keep("ann", f"k{number}", NOTE, made_at=1.0)
+        assert await desk.api.find("ann", [f"k{number}"]) == {f"k{number}": NOTE}
+
+
+async def test_a_note_that_cannot_be_written_is_not_remembered_for_ever(tmp_path: Path) -> None:
+    async with SqliteDatabase(tmp_path / "t.sqlite") as database:
+        book = SqlNoteBook(database, waits_for_others=False)
+    await book.keep("ann", "k", NOTE, made_at=1.0)  # closed: nothing is written any more
+    assert not book._on_their_way
+    with pytest.raises(Unavailable):
+        await book.find("ann", ["k"])

@@ -1,0 +1,269 @@
+"""What only a PostgreSQL server can do to a turn log: go away, meet other processes, be of another version or kind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from postgres_server import ROLE, PostgresServer, own_postgres_server, postgres_server
+from turn_logs import START, ManualClock, a_turn, ids_of, lease_at, tell
+
+from memory.adapters.sql import beating_owners
+from memory.adapters.sql.beating_owners import DEAD_SECONDS, LATE_SECONDS, Watch, living_owners
+from memory.adapters.sql.ledger import SqlUserLedger
+from memory.adapters.sql.migrations import VERSION
+from memory.adapters.sql.postgres_database import PostgresDatabase
+from memory.adapters.sql.postgres_pool import PostgresAddress, PostgresPool
+from memory.adapters.sql.postgres_rewriting import PostgresRewriting
+from memory.adapters.sql.postgres_scan import PostgresScan
+from memory.adapters.sql.postgres_schema import _refused, prepare_tables
+from memory.adapters.sql.statements import Connection, Statement
+from memory.adapters.sql.turn_log import SqlTurnLog
+from memory.errors import BadSetting, Unavailable
+from memory.model import TurnStatus
+
+ANSWER_SECONDS_MAX = 30.0  # until a server that is back is found; only ends a hang
+ADD = Statement("test", "UPDATE users SET revision = revision + 1 WHERE user_id = :user_id RETURNING revision")
+READ = Statement("test", "SELECT revision FROM users WHERE user_id = :user_id")
+MAKE = Statement("test", "INSERT INTO users (user_id, revision, known_since) VALUES (:user_id, :revision, 0)")
+SET = Statement("test", "UPDATE users SET revision = :revision WHERE user_id = :user_id")
+
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[PostgresServer]:
+    """A server that tests kill."""
+    with own_postgres_server() as server:
+        yield server
+
+
+@pytest.fixture
+def server() -> PostgresServer:
+    """The shared one, empty."""
+    shared = postgres_server()
+    prepare_tables(PostgresAddress(shared.url))
+    shared.empty()
+    return shared
+
+
+@pytest.fixture
+async def database(server: PostgresServer) -> AsyncIterator[PostgresDatabase]:
+    async with PostgresDatabase(PostgresAddress(server.url)) as opened:
+        yield opened
+
+
+async def eventually_open(log: SqlTurnLog, turn_id: str) -> None:
+    async with asyncio.timeout(ANSWER_SECONDS_MAX):
+        while True:
+            try:
+                await log.open(a_turn(turn_id))
+            except Unavailable:
+                await asyncio.sleep(0.05)
+            else:
+                return
+
+
+async def test_what_was_acknowledged_survives_kill_9_of_the_server_and_its_clients_go_on(
+    mortal: PostgresServer,
+) -> None:
+    async with PostgresDatabase(PostgresAddress(mortal.url)) as database:
+        log = SqlTurnLog(database, clock=ManualClock())
+        for number in range(20):
+            await tell(log, f"t{number}")
+        mortal.kill()
+        with pytest.raises(Unavailable, match="PostgreSQL"):
+            await log.open(a_turn("meanwhile"))
+        with pytest.raises(Unavailable, match="PostgreSQL"):
+            await log.depth(now=START)
+        mortal.start()
+        await eventually_open(log, "after")
+        found = [turn.id async for turn in log.turns("ann")]
+    assert found[:20] == [f"t{number}" for number in range(20)]
+    assert "after" in found
+
+
+async def test_a_write_under_way_when_the_server_is_killed_is_told_or_there(mortal: PostgresServer) -> None:
+    """Whatever the caller was told was written is there, once."""
+    async with PostgresDatabase(PostgresAddress(mortal.url)) as database:
+        log, acknowledged = SqlTurnLog(database, clock=ManualClock()), []
+
+        async def tell_on() -> None:
+            for number in range(100_000):
+                try:
+                    await log.append(a_turn(f"k{number}", status=TurnStatus.CLOSED))
+                except Unavailable:
+                    return
+                acknowledged.append(f"k{number}")
+
+        telling = asyncio.gather(tell_on(), asyncio.to_thread(mortal.kill))
+        await telling
+        mortal.start()
+        await eventually_open(log, "after this")
+        found = [turn.id async for turn in log.turns("ann")]
+    assert set(acknowledged) <= set(found)
+    assert len(found) == len(set(found))
+
+
+async def test_jobs_of_processes_that_meet_are_repeated_and_lose_nothing(server: PostgresServer) -> None:
+    """Each reads what it then writes: without SERIALIZABLE, additions would be lost."""
+
+    def add(connection: Connection) -> None:
+        (revision,) = READ(connection, user_id="ann").fetchone()
+        SET(connection, user_id="ann", revision=revision + 1)
+
+    async with (
+        PostgresDatabase(PostgresAddress(server.url)) as one,
+        PostgresDatabase(PostgresAddress(server.url)) as two,
+    ):
+        await one.write(lambda connection: MAKE(connection, user_id="ann", revision=0))
+        for _ in range(20):
+            await asyncio.gather(one.write(add), two.write(add))
+        assert await one.read(lambda connection: READ(connection, user_id="ann").fetchone()) == (40,)
+
+
+async def test_a_job_that_raises_takes_no_other_of_its_transaction_along(database: PostgresDatabase) -> None:
+    def wrong(connection: Connection) -> None:
+        ADD(connection, user_id="ann")
+        raise KeyError("wrong")
+
+    await database.write(lambda connection: MAKE(connection, user_id="ann", revision=0))
+    results = await asyncio.gather(
+        *(database.write(lambda connection: ADD(connection, user_id="ann").fetchone()) for _ in range(5)),
+        database.write(wrong),
+        *(database.write(lambda connection: ADD(connection, user_id="ann").fetchone()) for _ in range(5)),
+        return_exceptions=True,
+    )
+    assert isinstance(results.pop(5), KeyError)
+    assert results == [(number,) for number in range(1, 11)]
+
+
+async def test_a_text_that_postgresql_cannot_store_fails_alone_and_is_not_quoted(database: PostgresDatabase) -> None:
+    with pytest.raises(Unavailable) as raised:
+        await database.write(lambda connection: MAKE(connection, user_id="se\0cret", revision=0))
+    assert "cret" not in str(raised.value)
+    await database.write(lambda connection: MAKE(connection, user_id="ann", revision=0))
+
+
+# Who lives
+
+
+def test_an_owner_is_dead_whose_number_stands_still_while_ours_goes_on() -> None:
+    watch, at = Watch(), 0.0
+    while at < DEAD_SECONDS:
+        watch.look([("still", 7), ("beating", round(at))], at=at)
+        assert not watch.is_still("still", at=at)
+        at += 1.0
+    watch.look([("still", 7), ("beating", round(at))], at=at)
+    assert watch.is_still("still", at=at)
+    assert not watch.is_still("beating", at=at)
+    assert not watch.is_still("unknown", at=at)
+
+
+def test_whoever_was_late_itself_takes_nobody_for_dead_before_it_has_watched_again() -> None:
+    watch = Watch()
+    for at in range(round(DEAD_SECONDS) + 1):
+        watch.look([("other", 7)], at=float(at))
+    assert watch.is_still("other", at=DEAD_SECONDS)
+    assert not watch.is_still("other", at=DEAD_SECONDS + LATE_SECONDS + 0.1), "we have not looked for long"
+    back = DEAD_SECONDS + 60.0
+    watch.look([("other", 7)], at=back)
+    assert not watch.is_still("other", at=back), "both were cut off, and the other is back as we are"
+
+
+async def test_what_a_dead_process_held_is_free_and_a_living_one_keeps_it(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beating_owners, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(beating_owners, "DEAD_SECONDS", 0.5)
+    address, clock = PostgresAddress(server.url), ManualClock()
+    async with PostgresDatabase(address) as dying, PostgresDatabase(address) as living:
+        await SqlTurnLog(dying, clock=clock).open(a_turn("of the dead"))
+        await SqlTurnLog(living, clock=clock).open(a_turn("of the living"))
+        dying.owners._is_left.set()  # its heart stops, as with kill -9
+        async with PostgresDatabase(address) as worker:
+            log = SqlTurnLog(worker, clock=clock)
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                while not await log.recover():
+                    await asyncio.sleep(0.02)
+            assert ids_of(await lease_at(log, START)) == ["of the dead"]
+            async with SqlUserLedger(worker, clock=clock).write("ann"):
+                assert living_owners(PostgresPool(address)) >= 2
+
+
+# Databases that cannot be used
+
+
+def changed(server: PostgresServer, *statements: str) -> None:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def of(server: PostgresServer, database: str, role: str = ROLE) -> PostgresAddress:
+    return PostgresAddress(server.url.removesuffix("postgres") + database, role)
+
+
+def test_tables_of_a_newer_version_end_the_start(server: PostgresServer) -> None:
+    changed(server, "CREATE DATABASE newer", "CREATE DATABASE older")
+    assert prepare_tables(of(server, "newer")) == 0
+    with psycopg.connect(of(server, "newer").conninfo(), autocommit=True) as connection:
+        connection.execute("UPDATE schema_version SET version = %s", (VERSION + 1,))
+    with pytest.raises(BadSetting, match=f"version {VERSION + 1}, this memproxy reads version {VERSION}"):
+        prepare_tables(of(server, "newer"), migrates=True)
+
+
+def test_a_role_without_rights_is_told_what_to_grant(server: PostgresServer) -> None:
+    changed(server, "CREATE DATABASE foreign_owner", "CREATE ROLE guest LOGIN")
+    with pytest.raises(BadSetting, match="GRANT ALL ON SCHEMA memproxy"):
+        prepare_tables(of(server, "foreign_owner", "guest"))
+
+
+def test_a_database_in_another_encoding_ends_the_start(server: PostgresServer) -> None:
+    changed(server, "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
+    with pytest.raises(BadSetting, match=r"LATIN1.*UTF8"):
+        prepare_tables(of(server, "latin"))
+
+
+def test_a_database_that_only_reads_ends_the_start(server: PostgresServer) -> None:
+    changed(server, "CREATE DATABASE standby", "ALTER DATABASE standby SET default_transaction_read_only = on")
+    with pytest.raises(BadSetting, match="name the primary"):
+        prepare_tables(of(server, "standby"))
+
+
+async def test_a_server_with_another_time_zone_says_the_same_time(server: PostgresServer) -> None:
+    changed(server, "CREATE DATABASE kiritimati", "ALTER DATABASE kiritimati SET timezone = 'Pacific/Kiritimati'")
+    async with PostgresDatabase(of(server, "kiritimati")) as far, PostgresDatabase(of(server, "postgres")) as near:
+        assert abs(await far.server_time() - await near.server_time()) < 3_600
+
+
+def test_a_pooler_that_shares_connections_is_refused_with_what_to_name() -> None:
+    refused = _refused(psycopg.OperationalError("FATAL:  unsupported startup parameter: options"))
+    assert "name the PostgreSQL server itself" in str(refused)
+
+
+# What is left of deleted rows
+
+
+async def test_what_was_deleted_is_in_no_row_and_once_rewritten_in_no_file_of_a_table(server: PostgresServer) -> None:
+    address, word = PostgresAddress(server.url), "Quetzalbimxford"
+    async with PostgresDatabase(address) as database:
+        log = SqlTurnLog(database, clock=ManualClock())
+        await log.append(a_turn("t", status=TurnStatus.CLOSED, text=f"my parrot is {word}"))
+        assert (await PostgresScan(address).scan([word])).found_in == ("rows of turns",)
+        await log.messages.delete_turns("ann", ["t"])
+        await PostgresRewriting(address, bytes_max=1 << 30).rewrite()
+    report = await PostgresScan(address).scan([word])
+    assert (report.found_in, report.items > 0) == ((), True)
+    [files] = server.table_files()
+    assert not [file for file in files.rglob("*") if holds(file, word)]
+
+
+def holds(file: Path, word: str) -> bool:
+    return file.is_file() and word.encode() in file.read_bytes()
+
+
+async def test_a_table_that_is_too_large_to_be_rewritten_is_named(server: PostgresServer) -> None:
+    with pytest.raises(Unavailable, match="VACUUM FULL memproxy"):
+        await PostgresRewriting(PostgresAddress(server.url), bytes_max=1).refuse_in_vain()
