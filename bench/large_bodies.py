@@ -1,10 +1,10 @@
 """Measures what bodies of 1 MB, made to be slow, do to the chats of somebody else.
 
-`python bench/large_bodies.py [--memories 1000] [--seconds 60] [--only KIND]`. One client asks as a user with memories, at a bare Envoy and
-at the product by turns. In every second slice another client sends large bodies to the product without a pause, one
-kind after the other: long runs of one class of characters, text that is full of almost-secrets, escapes in escapes,
-a great many messages. How much later the others' chats are is the difference of what the product adds to a bare Envoy
-with and without these bodies: what they cost Envoy, the upstream and this machine is subtracted.
+`python bench/large_bodies.py [--memories 1000] [--seconds 60] [--only KIND]`. One client asks as a user with memories,
+at a bare Envoy and at the product by turns. In every second slice another client sends large bodies to the product
+without a pause, one kind after the other: long runs of one class of characters, text that is full of almost-secrets,
+escapes in escapes, a great many messages. How much later the others' chats are is the difference of what the product
+adds to a bare Envoy with and without these bodies: what they cost Envoy, the upstream and this machine is subtracted.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ PIECES = {
 }
 
 
-def bodies(only: str) -> Iterator[tuple[str, bytes]]:
+def bodies() -> Iterator[tuple[str, bytes]]:
     """Each kind once; its name, and the body of its chat."""
     context = {"user_id": SENDER}
     for name, piece in PIECES.items():
@@ -82,7 +82,7 @@ class Bench:
     def __init__(self, rig: Rig, failures: Counter[str], only: str) -> None:
         self._rig, self._failures = rig, failures
         self._questions = new_questions()
-        self._bodies = [(name, body) for name, body in bodies(only) if only in name]
+        self._bodies = [(name, body) for name, body in bodies() if only in name]
         self.sent: Counter[str] = Counter()
         self.slowest: Counter[str] = Counter()  # ms of the slowest chat beside each kind
         self._kind = ""
@@ -125,11 +125,9 @@ class Bench:
             await sender.ask(body)
 
     async def _warm(self, ours: Chats) -> None:
-        ends_at = time.monotonic() + READY_SECONDS_MAX
-        while (
-            time.monotonic() < ends_at and (await ours.ask(chat(next(self._questions), VICTIM))).memory_status != "used"
-        ):
-            await asyncio.sleep(0.05)
+        ends_at, status = time.monotonic() + READY_SECONDS_MAX, ""
+        while status != "used" and time.monotonic() < ends_at:
+            status = (await ours.ask(chat(next(self._questions), VICTIM))).memory_status
 
 
 async def measure(rig: Rig, options: argparse.Namespace, failures: Counter[str]) -> tuple[Compared, Compared, Bench]:

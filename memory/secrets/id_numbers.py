@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from importlib import import_module, resources
 
 import msgspec
@@ -96,14 +96,18 @@ def _may_be_number(shape: str) -> bool:
 
 def _class_of(plain: PlainText, labels: LabelMatches, start: int, end: int, shape: str) -> SecretClass | None:
     written, sizes = plain.text[start:end], tuple(map(len, shape.split(" ")))
+
+    def is_labelled(secret_class: SecretClass) -> bool:
+        return labels.has(secret_class, *plain.sentence(start, end))
+
     if sum(sizes) in IBAN_CHARACTERS and written[:2].isalpha() and written[2:4].isdigit() and _is_iban(written):
         return SecretClass.BANK_ACCOUNT
     digits = "".join(c for c in written if c.isdigit())
     if len(digits) == sum(sizes) in _card_lengths(digits):
         signs = luhn.is_valid(digits) + (sizes in CARD_GROUPS)
-        if signs == 2 or (signs and labels.has(SecretClass.CARD_NUMBER, *plain.sentence(start, end))):
+        if signs == 2 or (signs and is_labelled(SecretClass.CARD_NUMBER)):
             return SecretClass.CARD_NUMBER if len(set(digits)) > 1 else None
-    is_labelled = partial(labels.has, start=plain.sentence(start, end)[0], end=plain.sentence(start, end)[1])
+
     for form in forms().get(_form_of(written), ()):
         if not form.needs_label and form.is_valid(written):
             is_other = labels.is_numbered(plain, start) and not is_labelled(form.secret_class)

@@ -55,9 +55,9 @@ def vendor_token_spans(plain: PlainText, labels: LabelMatches, vocabulary: Vocab
     text = plain.text
     for start, end in _pieces(text):
         yield from _found_in(plain, start, end, labels, vocabulary)
-    for match in _ADDRESS_PASSWORD.finditer(text):
-        if match[1].lower() not in vocabulary.example_words and match[1][0] not in "<{$[":
-            yield (*match.span(1), SecretClass.PASSWORD)
+        for match in _ADDRESS_PASSWORD.finditer(text, start, end):
+            if match[1].lower() not in vocabulary.example_words and match[1][0] not in "<{$[":
+                yield (*match.span(1), SecretClass.PASSWORD)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
