@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -18,6 +19,7 @@ HEAVY_BODY_BYTES = 256 << 10  # hashing or parsing its messages takes a millisec
 # For how long a thread may keep the interpreter while the loop wants it. A chat wants it some 20 times: Python's own
 # 5 ms would delay it by 100.
 SWITCH_SECONDS = 0.0005
+PAUSE_SECONDS = 0.002  # between two slices of a long text, which take some milliseconds each
 
 T = TypeVar("T")
 
@@ -25,6 +27,11 @@ T = TypeVar("T")
 def switch_often() -> None:
     """For processes that serve chats."""
     sys.setswitchinterval(SWITCH_SECONDS)
+
+
+def pause() -> None:
+    """Between two slices of long work in a thread."""
+    time.sleep(PAUSE_SECONDS)
 
 
 async def run_offloaded(rewrite: Callable[[str], str], text: str) -> str:
@@ -75,6 +82,7 @@ def _pieces(texts: Sequence[str]) -> list[list[str]]:
 __all__ = [
     "HEAVY_BODY_BYTES",
     "HEAVY_CHARACTERS",
+    "pause",
     "run_by_size",
     "run_each_offloaded",
     "run_offloaded",

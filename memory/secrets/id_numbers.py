@@ -26,7 +26,7 @@ CHARACTERS_MIN = 8  # of a number without a label
 LEAD_CHARACTERS_MAX = 7  # of letters before the first digit
 IBAN_CHARACTERS = range(15, 35)
 CARD_LENGTHS = {"2": (16,), "3": (14, 15, 16), "4": (16, 19), "5": (16,), "6": (16, 17, 18, 19)}  # by the first digit
-CARD_DIGITS_MIN = 14
+CARD_DIGITS = range(14, 20)
 CARD_GROUPS = ((4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3))
 TWO_SERIES_MIN, TWO_SERIES_MAX = "2221", "2720"  # the first digits of cards that begin with 2; 2019 is a year
 PHONE_REGIONS = ("US", "GB", "DE", "ES", "CN")
@@ -91,7 +91,7 @@ def _may_be_number(shape: str) -> bool:
     """Whether groups of this shape may be one of the numbers that are known here."""
     count = len(shape) - shape.count(" ")
     is_iban = count in IBAN_CHARACTERS and shape.replace(" ", "").startswith("LLdd")
-    return is_iban or (count >= CARD_DIGITS_MIN and "L" not in shape) or shape in _shapes()
+    return is_iban or (count in CARD_DIGITS and "L" not in shape) or shape in _shapes()
 
 
 def _class_of(plain: PlainText, labels: LabelMatches, start: int, end: int, shape: str) -> SecretClass | None:

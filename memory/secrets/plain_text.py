@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from memory.secrets.normalised import Normalised, normalised
 from memory.secrets.secret_classes import Span
@@ -50,13 +50,11 @@ def plain_text(text: str) -> PlainText:
     return PlainText(text, lower, source)
 
 
-def hidden(plain: PlainText, places: Iterable[Span]) -> PlainText:
+def hidden(text: str, places: Iterable[Span]) -> str:
     """The same text with these spans made opaque."""
-    text, lower = plain.text, plain.lower
     for start, end, _ in places:
-        filler = OPAQUE * (end - start)
-        text, lower = text[:start] + filler + text[end:], lower[:start] + filler + lower[end:]
-    return replace(plain, text=text, lower=lower)
+        text = text[:start] + OPAQUE * (end - start) + text[end:]
+    return text
 
 
 __all__ = ["OPAQUE", "PLACEHOLDER", "SENTENCE_END", "PlainText", "hidden", "plain_text"]

@@ -19,6 +19,7 @@ from memory.secrets.vocabulary import LabelMatches, Vocabulary
 
 RULES = str(Path(__file__).with_name("betterleaks.toml"))  # the library takes a path; loaded once
 PIECE_CHARACTERS = 4_000  # searched at once: the library's time grows quadratically with its findings
+KEY_BEGINS = "-----BEGIN "
 HEAD_CHARACTERS = 80  # of a private key's first line
 OVERLAP_CHARACTERS = 400  # so that a key and its name are not separated at a cut
 
@@ -37,10 +38,10 @@ _REST_OF_RUN = re.compile(r"(?:[\w+/=~-]|\.(?=\w))*", re.ASCII)
 _ADDRESS_PASSWORD = re.compile(r"://[^\s/:@]{0,80}:(?!\d+[/?#])([^\s/@][^\s@]{0,200})(?=@)")
 
 
-def private_key_spans(plain: PlainText) -> Iterator[Span]:
+def private_key_spans(text: str) -> Iterator[Span]:
     """PEM private keys, from first to last line; truncated ones, to the end of the text."""
-    text, position = plain.text, 0
-    while (start := text.find("-----BEGIN ", position)) >= 0:
+    position = 0
+    while (start := text.find(KEY_BEGINS, position)) >= 0:
         position = start + 11
         if "PRIVATE KEY" not in text[position : position + HEAD_CHARACTERS].partition("-----")[0]:
             continue
@@ -107,4 +108,4 @@ def _class_of(rule: str) -> SecretClass | None:
     return SecretClass.TOKEN if is_token else SecretClass.API_KEY
 
 
-__all__ = ["private_key_spans", "vendor_token_spans"]
+__all__ = ["KEY_BEGINS", "private_key_spans", "vendor_token_spans"]

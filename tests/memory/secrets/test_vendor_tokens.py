@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from memory.secrets.plain_text import plain_text
 from memory.secrets.redaction import redact
 from memory.secrets.secret_classes import SecretClass
 from memory.secrets.secret_spans import secret_spans
@@ -137,7 +136,7 @@ def test_a_private_key_that_is_cut_off_goes_to_the_end() -> None:
 
 def test_a_public_key_is_no_secret() -> None:
     text = "-----BEGIN PUBLIC KEY-----\nMIIBIjANBg\n-----END PUBLIC KEY-----"
-    assert list(private_key_spans(plain_text(text))) == []
+    assert list(private_key_spans(text)) == []
     assert redact(text) == text
 
 
