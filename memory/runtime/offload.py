@@ -1,7 +1,8 @@
 """Runs work on long texts in a thread, off the event loop, and keeps that thread from holding the loop up.
 
-Secrets are looked for in one thread of their own, text by text: however many long texts arrive, the loop shares the
-interpreter with one of them. Must not be used for work that holds a lock or touches shared state.
+Secrets are looked for in threads of their own, text by text, one for usual texts and one for long ones: however many
+arrive, the loop shares the interpreter with two of them. Must not be used for work that holds a lock or touches shared
+state.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ HEAVY_BODY_BYTES = 256 << 10  # hashing or parsing its messages takes a millisec
 # For how long a thread may keep the interpreter while the loop wants it. A chat wants it some 20 times: Python's own
 # 5 ms would delay it by 100.
 SWITCH_SECONDS = 0.0005
-PAUSE_SECONDS = 0.002  # between two slices of a long text, which take some milliseconds each
+PAUSE_SECONDS = 0.0002  # between two slices of a long text
+LONG_CHARACTERS = 8_192  # such texts wait for one another; what people type does not wait for them
 
 T = TypeVar("T")
 
@@ -30,7 +32,7 @@ def switch_often() -> None:
 
 
 def pause() -> None:
-    """Between two slices of long work in a thread."""
+    """Between two slices of long work in a thread: the loop goes first then, if it has something to do."""
     time.sleep(PAUSE_SECONDS)
 
 
@@ -48,7 +50,7 @@ async def run_each_offloaded(rewrite: Callable[[str], str], texts: Sequence[str]
         return [rewrite(text) for text in texts]
     loop, found = asyncio.get_running_loop(), list[str]()
     for piece in _pieces(texts):
-        found += await loop.run_in_executor(_scanner(), _each, rewrite, piece)
+        found += await loop.run_in_executor(_scanner(len(piece[0]) > LONG_CHARACTERS), _each, rewrite, piece)
     return found
 
 
@@ -58,8 +60,8 @@ async def run_by_size(work: Callable[[], T], *, size: int) -> T:
 
 
 @cache
-def _scanner() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, "scanner")
+def _scanner(are_long: bool) -> ThreadPoolExecutor:  # noqa: FBT001 - a key of the cache
+    return ThreadPoolExecutor(1, "scanner of long texts" if are_long else "scanner")
 
 
 def _each(rewrite: Callable[[str], str], texts: Iterable[str]) -> list[str]:
