@@ -13,7 +13,7 @@ PROTO := extproc/_pb/external_processor.proto
 # The folder proto/… is shown to the compiler under the name of the package that it compiles into.
 PROTOC := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -Iextproc/_pb=proto/memproxy/extproc/v1
 
-BENCHES := "load.py --learning" recall_cpu.py stream.py recall.py cold.py footprint.py prefix.py compaction.py shapes.py learn.py record.py raw_words.py redaction.py signals.py
+BENCHES := "load.py --learning" large_bodies.py recall_cpu.py stream.py recall.py cold.py footprint.py prefix.py compaction.py shapes.py learn.py record.py raw_words.py redaction.py signals.py
 SOAKS := soak.py "soak.py --postgres --milvus-server" returning.py "load.py --seconds 120 --learning"
 
 MAKEFLAGS += --no-print-directory

@@ -72,7 +72,7 @@ class Chats:
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
-        head = b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" % self._path
+        head = b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n" % self._path
         writer.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
         answer = await reader.readuntil(b"\r\n\r\n")
         length = _LENGTH.search(answer.lower())

@@ -36,7 +36,7 @@ def delays(port: int, body: bytes, failures: Counter[str]) -> list[float] | None
 
 
 def _delays(port: int, body: bytes) -> list[float]:
-    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n"
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     head += b"content-length: %d\r\n\r\n"
     found: list[float] = []
     with socket.create_connection(("127.0.0.1", port), timeout=STREAM_SECONDS_MAX) as connection:

@@ -32,7 +32,7 @@ from memory.ports import Clock, TurnRecording
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.metrics import Metrics
-from memory.runtime.offload import run_offloaded
+from memory.runtime.offload import run_each_offloaded, run_offloaded
 from memory.runtime.tracing import SpanName
 
 log = structlog.get_logger(__name__)
@@ -191,7 +191,8 @@ class TurnRecorder:
             left_out = partial(left_out_instead, self._turn_log.trees, opening, self._policy)
             if link := await self._patience.write(left_out):
                 return link
-            messages = [replace(m, content=await run_offloaded(self._policy.redact, m.content)) for m in turn.messages]
+            texts = await run_each_offloaded(self._policy.redact, [message.content for message in turn.messages])
+            messages = (replace(one, content=text) for one, text in zip(turn.messages, texts, strict=True))
             opening = replace(opening, turn=replace(turn, messages=tuple(messages)))
             link = await self._patience.write(partial(self._place, opening))
         except Unavailable as error:

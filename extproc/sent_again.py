@@ -17,7 +17,7 @@ from extproc.turn_links import PATIENCE_SECONDS
 from memory.errors import NotRecordable
 from memory.model import ChainLink, SentConversation, SentExchange, Turn
 from memory.ports import ConversationTrees, NoOptOuts, OptOuts
-from memory.runtime.offload import run_offloaded
+from memory.runtime.offload import run_each_offloaded
 from memory.runtime.tracing import NO_TRACER, Tracer
 
 log = structlog.get_logger(__name__)
@@ -69,10 +69,11 @@ async def to_fill_in(
     known = len(sent.earlier) - missing
     wanted = sent.earlier[known:] if policy.fills_in else ()
     are_known = await trees.known(turn.scope.user_id, wanted) if wanted else []
-    redacted = [
-        replace(exchange, is_recordable=False) if is_known else await _redacted(exchange, policy.redact)
-        for exchange, is_known in zip(wanted, are_known, strict=True)
-    ]
+    redacted: list[SentExchange] = []
+    for exchange, is_known in zip(wanted, are_known, strict=True):
+        await asyncio.sleep(0)  # each short one takes a part of a millisecond of the loop
+        left_out = replace(exchange, is_recordable=False)
+        redacted.append(left_out if is_known else await _redacted(exchange, policy.redact))
     return replace(sent, earlier=(*sent.earlier[max(0, known - 1) : known], *redacted))
 
 
@@ -84,8 +85,9 @@ async def leave_out(trees: ConversationTrees, what: LeaveOut, policy: RecordingP
 async def _redacted(exchange: SentExchange, redact: Callable[[str], str]) -> SentExchange:
     """Without secrets; without texts, if they cannot be searched for secrets."""
     try:
-        said = [replace(one, content=await run_offloaded(redact, one.content)) for one in exchange.said]
-        return replace(exchange, said=tuple(said), answer=await run_offloaded(redact, exchange.answer))
+        *texts, answer = await run_each_offloaded(redact, [*(one.content for one in exchange.said), exchange.answer])
+        said = tuple(replace(one, content=text) for one, text in zip(exchange.said, texts, strict=True))
+        return replace(exchange, said=said, answer=answer)
     except NotRecordable as error:
         log.error("earlier_turn_not_recorded", error=str(error))
         return replace(exchange, said=(), answer="", is_recordable=False)

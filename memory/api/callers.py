@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory.api.browsers import refuse_foreign_origin, refuse_pages
 from memory.api.identity import DEVELOPMENT, Caller, Forbidden, Unauthenticated, caller_of, named_in_header
@@ -44,13 +44,14 @@ class Callers:
         pairs = list(headers)
         presented = presented_tokens(pairs)
         if not presented:
-            return caller_of(
+            caller = caller_of(
                 pairs,
                 asked_for,
                 identity_mode=self.identity_mode,
                 edge_secret=self._edge_secret,
                 claims=self._rules.claims,
             )
+            return replace(caller, may_keep_secrets=self.identity_mode == DEVELOPMENT)
         with self._counted(presented) as token:
             return _caller_with(token, pairs, asked_for, access)
 
@@ -97,7 +98,7 @@ def _caller_with(
         raise BadInput("a user id has 1-256 bytes of UTF-8 without control characters or white space at an edge")
     if token.users is not None and user_id not in token.users:
         raise Forbidden("this service token is not for that user")
-    return Caller(user_id)
+    return Caller(user_id, may_keep_secrets="operate" in token.scopes)
 
 
 def _known_with(token: ServiceToken | None, access: Access) -> ServiceToken:

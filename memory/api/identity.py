@@ -23,12 +23,14 @@ JWT = "jwt"
 class Caller:
     """Whose memories a call concerns. `projects`: the only ones that it may use; None: all.
 
-    `claimed_id`: the id as the caller knows it, if a token names it together with a tenant.
+    `claimed_id`: the id as the caller knows it, if a token names it together with a tenant. `may_keep_secrets`:
+    they may have memories stored with the secrets in them.
     """
 
     user_id: str
     projects: tuple[str, ...] | None = None
     claimed_id: str = field(default="", compare=False)
+    may_keep_secrets: bool = field(default=False, compare=False)
 
 
 class Unauthenticated(BadInput):
@@ -43,6 +45,12 @@ class Forbidden(BadInput):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="forbidden")
+
+
+def refuse_unredacted(caller: Caller, *, redact: bool) -> None:
+    """Raises `Forbidden` for a caller who may not have secrets stored and asks for it."""
+    if not redact and not caller.may_keep_secrets:
+        raise Forbidden("redact: false is for service tokens that have the scope operate; leave it out")
 
 
 def caller_of(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Annotated, Any, Literal, Protocol
 
@@ -35,7 +35,7 @@ from msgspec import Meta
 
 from memory.api.asgi import AsgiApp
 from memory.api.callers import USERS_ONLY, CallerRules, Callers
-from memory.api.identity import Caller
+from memory.api.identity import Caller, refuse_unredacted
 from memory.api.project_bounds import (
     bounded_project,
     joined_projects,
@@ -104,6 +104,10 @@ class SaveInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
             "members, for its members; public, besides them for whoever is given its id."
         ),
     ] = "owner_only"
+    redact: Annotated[
+        bool,
+        Meta(description="Secrets in the content are replaced. False, to store them as given, is for operators only."),
+    ] = True
 
 
 class SearchInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -125,10 +129,12 @@ class StatsInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 async def save(library: Library, caller: Caller, given: SaveInput) -> dict[str, Any]:
-    """Stores a memory as given; returns `{id}`."""
+    """Stores a memory, without the secrets in it; returns `{id}`."""
+    refuse_unredacted(caller, redact=given.redact)
     project_id = bounded_project(caller, given.project_id)
     visibility = MemoryVisibility(given.visibility)
     item = NewMemory(given.content, given.memory_type, project_id=project_id, visibility=visibility)
+    item = replace(item, keeps_secrets=not given.redact)
     [memory_id] = await library.add(Scope(caller.user_id), [item])
     return {"id": memory_id}
 

@@ -21,6 +21,7 @@ from memory.api.entity_tags import (
     shown,
     shown_unless_known,
 )
+from memory.api.identity import refuse_unredacted
 from memory.api.operations import (
     READS_PROJECTS,
     WRITES_PROJECTS,
@@ -98,8 +99,9 @@ class MemoriesController(Controller):
         data: JSONBody[views.AddBody],
         idempotency_key: IdempotencyKey = "",
     ) -> views.AddedMemories:
-        """Stores memories as given. Searches find them as soon as this returns."""
-        given = [views.new_memory(memory) for memory in data.memories]
+        """Stores memories, without the secrets in them. Searches find them as soon as this returns."""
+        refuse_unredacted(caller, redact=data.redact)
+        given = [views.new_memory(memory, redact=data.redact) for memory in data.memories]
         items = [replace(one, project_id=bounded_project(caller, one.project_id)) for one in given]
         return views.AddedMemories(await library.add(Scope(caller.user_id), items, idempotency_key=idempotency_key))
 

@@ -34,7 +34,7 @@ CategoryName: TypeAlias = Annotated[str, Meta(extra_json_schema={"extra": {"enum
 
 
 class MemoryBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A memory to store as given. `created_at` is also when it was said."""
+    """A memory to store, without secrets. `created_at` is also when it was said."""
 
     content: Annotated[str, Meta(examples=["I like green tea"])]
     memory_type: TypeName = "semantic"
@@ -48,8 +48,18 @@ class MemoryBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     visibility: VisibilityName = MemoryVisibility.OWNER_ONLY
 
 
+Redacts: TypeAlias = Annotated[
+    bool,
+    Meta(
+        description="False: secrets in the content are stored as given. Only in development, and for service tokens "
+        "that have the scope `operate`."
+    ),
+]
+
+
 class AddBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     memories: Annotated[list[MemoryBody], Meta(description=f"1 to {MEMORIES_PER_ADD_MAX}.")]
+    redact: Redacts = True
 
 
 ClaimField: TypeAlias = Annotated[
@@ -204,7 +214,7 @@ class DeletedMemory(msgspec.Struct, frozen=True):
     deleted: int
 
 
-def new_memory(body: MemoryBody) -> NewMemory:
+def new_memory(body: MemoryBody, *, redact: bool) -> NewMemory:
     fields = {name: getattr(body, name) for name in ("category", "project_id", "session_id", "agent_id", "importance")}
     return NewMemory(
         content=body.content,
@@ -212,6 +222,7 @@ def new_memory(body: MemoryBody) -> NewMemory:
         created_at=time_of(body.created_at, "created_at"),
         metadata=body.metadata,
         visibility=body.visibility,
+        keeps_secrets=not redact,
         **{name: value for name, value in fields.items() if value is not None},
     )
 

@@ -219,7 +219,7 @@ def _refused_as_secret(claim: Claim, limits: GateLimits) -> Refusal | None:
     if any(redact(text, limits.secrets) != text for text in (claim.text, claim.evidence.quote)):
         return Refusal.SECRET
     placeholders = list(PLACEHOLDER.finditer(claim.text))
-    if any(match["how"] == "withheld" for match in placeholders):
+    if any(match[1] == "withheld" for match in placeholders):
         return Refusal.SECRET
     words_left = PLACEHOLDER.sub("", claim.text).split()
     return Refusal.SECRET if placeholders and len(words_left) < WORDS_BESIDE_A_SECRET_MIN else None

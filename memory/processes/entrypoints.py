@@ -33,6 +33,7 @@ from memory.processes.upkeep_parts import open_upkeep
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.ranking.ranking import rank_found
 from memory.runtime.gc_freeze import freeze_live_objects
+from memory.runtime.offload import switch_often
 from memory.runtime.task_groups import started_again, unwrapped
 from memory.service.withdrawn_summaries import WithdrawnSummaries
 from memory.sessions.record_expiry import RecordExpiry
@@ -165,6 +166,7 @@ async def warming_up(parts: Parts, work: Coroutine[None, None, None], warming: W
 
     On success the file `warm-PID` in `run_dir` tells others. `work` never waits for it.
     """
+    switch_often()
     with unwrapped():
         async with asyncio.TaskGroup() as group:
             task = group.create_task(_warm(parts, warming or WarmUp()))

@@ -28,6 +28,7 @@ from memory.model.web_pages import TrustedPages
 from memory.ports import LearnDue
 from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.pipeline import RecallSettings
+from memory.runtime.offload import pause
 from memory.secrets.redaction import SecretClass, SecretPolicy, recordable
 from memory.sessions.compaction.cuts import CompactionLimits
 from memory.settings import ExternalModel, ServiceTokenSettings, Settings
@@ -127,7 +128,7 @@ def secret_policy(settings: Settings) -> dict[SecretClass, SecretPolicy]:
 
 def recording(settings: Settings) -> Callable[[str], str]:
     """The redaction of every text before it is stored: turn log, imports through the API, receipts."""
-    return partial(recordable, policy=secret_policy(settings))
+    return partial(recordable, policy=secret_policy(settings), pause=pause)
 
 
 def is_recording(settings: Settings) -> bool:

@@ -48,8 +48,9 @@ def build_query(conversation: Conversation) -> Query:
 def is_vague(text: str) -> bool:
     """Whether the text has too few content words to be searched for on its own.
 
-    In scripts without spaces, about two characters make a word.
+    In scripts without spaces, about two characters make a word. Of a long text the beginning and the end decide.
     """
+    text = _shortened(text, QUERY_CHARACTERS_MAX)
     unspaced = len(_UNSPACED.findall(text))
     words = [w for w in _WORDS.findall(_UNSPACED.sub(" ", text).casefold()) if w not in _FUNCTION_WORDS]
     return len(words) + unspaced / 2 < VAGUE_WORDS_MAX

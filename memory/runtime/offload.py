@@ -1,23 +1,57 @@
-"""Runs work on long texts in a thread, off the event loop.
+"""Runs work on long texts in a thread, off the event loop, and keeps that thread from holding the loop up.
 
-Must not be used for work that holds a lock or touches shared state.
+Secrets are looked for in threads of their own, text by text, one for usual texts and one for long ones: however many
+arrive, the loop shares the interpreter with two of them. Must not be used for work that holds a lock or touches shared
+state.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
 
 HEAVY_CHARACTERS = 1_024  # finding secrets in so many takes up to 10 ms
 HEAVY_BODY_BYTES = 256 << 10  # hashing or parsing its messages takes a millisecond, during which no other stream runs
+# For how long a thread may keep the interpreter while the loop wants it. A chat wants it some 20 times: Python's own
+# 5 ms would delay it by 100.
+SWITCH_SECONDS = 0.0005
+PAUSE_SECONDS = 0.0002  # between two slices of a long text
+LONG_CHARACTERS = 8_192  # such texts wait for one another; what people type does not wait for them
 
 T = TypeVar("T")
 
 
+def switch_often() -> None:
+    """For processes that serve chats."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+
+
+def pause() -> None:
+    """Between two slices of long work in a thread: the loop goes first then, if it has something to do."""
+    time.sleep(PAUSE_SECONDS)
+
+
 async def run_offloaded(rewrite: Callable[[str], str], text: str) -> str:
     """`rewrite(text)`; for a long text computed in a thread."""
-    return await asyncio.to_thread(rewrite, text) if len(text) > HEAVY_CHARACTERS else rewrite(text)
+    [rewritten] = await run_each_offloaded(rewrite, [text])
+    return rewritten
+
+
+async def run_each_offloaded(rewrite: Callable[[str], str], texts: Sequence[str]) -> list[str]:
+    """`rewrite` of each text, in order; of many or long texts computed in a thread, in pieces that others' texts may
+    come between.
+    """
+    if sum(map(len, texts)) <= HEAVY_CHARACTERS:
+        return [rewrite(text) for text in texts]
+    loop, found = asyncio.get_running_loop(), list[str]()
+    for piece in _pieces(texts):
+        found += await loop.run_in_executor(_scanner(len(piece[0]) > LONG_CHARACTERS), _each, rewrite, piece)
+    return found
 
 
 async def run_by_size(work: Callable[[], T], *, size: int) -> T:
@@ -25,4 +59,34 @@ async def run_by_size(work: Callable[[], T], *, size: int) -> T:
     return await asyncio.to_thread(work) if size > HEAVY_BODY_BYTES else work()
 
 
-__all__ = ["HEAVY_BODY_BYTES", "HEAVY_CHARACTERS", "run_by_size", "run_offloaded"]
+@cache
+def _scanner(are_long: bool) -> ThreadPoolExecutor:  # noqa: FBT001 - a key of the cache
+    return ThreadPoolExecutor(1, "scanner of long texts" if are_long else "scanner")
+
+
+def _each(rewrite: Callable[[str], str], texts: Iterable[str]) -> list[str]:
+    return [rewrite(text) for text in texts]
+
+
+def _pieces(texts: Sequence[str]) -> list[list[str]]:
+    """In order; short texts together."""
+    pieces: list[list[str]] = []
+    room = 0
+    for text in texts:
+        if room < len(text) or not pieces:
+            pieces.append([])
+            room = HEAVY_CHARACTERS
+        pieces[-1].append(text)
+        room -= len(text)
+    return pieces
+
+
+__all__ = [
+    "HEAVY_BODY_BYTES",
+    "HEAVY_CHARACTERS",
+    "pause",
+    "run_by_size",
+    "run_each_offloaded",
+    "run_offloaded",
+    "switch_often",
+]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module, resources
 
 import msgspec
@@ -21,15 +21,19 @@ from memory.secrets.secret_classes import SecretClass, Span
 from memory.secrets.vocabulary import LabelMatches
 
 GROUPS_MAX = 10  # groups of characters that one number is written in; an IBAN of 34 characters has nine
+SHAPES_KNOWN_MAX = 4_096
 CHARACTERS_MIN = 8  # of a number without a label
 LEAD_CHARACTERS_MAX = 7  # of letters before the first digit
 IBAN_CHARACTERS = range(15, 35)
 CARD_LENGTHS = {"2": (16,), "3": (14, 15, 16), "4": (16, 19), "5": (16,), "6": (16, 17, 18, 19)}  # by the first digit
+CARD_DIGITS = range(14, 20)
 CARD_GROUPS = ((4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3))
+TWO_SERIES_MIN, TWO_SERIES_MAX = "2221", "2720"  # the first digits of cards that begin with 2; 2019 is a year
 PHONE_REGIONS = ("US", "GB", "DE", "ES", "CN")
 
-_FROM_DIGIT = re.compile(r"\d[\dA-Za-z]*(?:[ ./_-][\dA-Z]+(?!\w)){0,9}")
-NUMBER = re.compile(r"(?:[A-Z]{1,4}[ -]|[A-Za-z]{0,6})" + _FROM_DIGIT.pattern)
+_DIGITS = r"\d[\dA-Za-z]*(?:%s[\dA-Z]+(?![^\W_])){0,9}"
+_FROM_DIGIT = re.compile(_DIGITS % r"(?: ?[-./_|·•] ?| |\n(?=\d))")
+NUMBER = re.compile(r"(?:[A-Z]{1,4}[ -]|[A-Za-z]{0,6})" + _DIGITS % "[ ./_-]")
 _LEAD = re.compile(r"(?<![\w+@./-])(?:[A-Z]{2} |[A-Za-z]{0,6})$")
 _GROUP = re.compile(r"[^\W_]+")
 
@@ -68,12 +72,13 @@ def number_spans(plain: PlainText, labels: LabelMatches) -> Iterator[Span]:
 
 def _in_groups(plain: PlainText, labels: LabelMatches, groups: list[tuple[int, int]]) -> Iterator[Span]:
     """The first and longest sequence of groups that is a valid number, and those after it."""
+    parts = [_form_of(plain.text[start:end]) for start, end in groups]
     first = 0
     while first < len(groups):
         for last in range(len(groups) - 1, first - 1, -1):
             start, end = groups[first][0], groups[last][1]
-            sizes = tuple(b - a for a, b in groups[first : last + 1])
-            kind = _class_of(plain, labels, start, end, sizes)
+            shape = " ".join(parts[first : last + 1])
+            kind = _class_of(plain, labels, start, end, shape) if _may_be_number(shape) else None
             if kind:
                 yield start, end, kind
                 first = last
@@ -81,27 +86,50 @@ def _in_groups(plain: PlainText, labels: LabelMatches, groups: list[tuple[int, i
         first += 1
 
 
-def _class_of(
-    plain: PlainText, labels: LabelMatches, start: int, end: int, sizes: tuple[int, ...]
-) -> SecretClass | None:
-    written = plain.text[start:end]
+@lru_cache(SHAPES_KNOWN_MAX)
+def _may_be_number(shape: str) -> bool:
+    """Whether groups of this shape may be one of the numbers that are known here."""
+    count = len(shape) - shape.count(" ")
+    is_iban = count in IBAN_CHARACTERS and shape.replace(" ", "").startswith("LLdd")
+    return is_iban or (count in CARD_DIGITS and "L" not in shape) or shape in _shapes()
+
+
+def _class_of(plain: PlainText, labels: LabelMatches, start: int, end: int, shape: str) -> SecretClass | None:
+    written, sizes = plain.text[start:end], tuple(map(len, shape.split(" ")))
+
+    def is_labelled(secret_class: SecretClass) -> bool:
+        return labels.has(secret_class, *plain.sentence(start, end))
+
     if sum(sizes) in IBAN_CHARACTERS and written[:2].isalpha() and written[2:4].isdigit() and _is_iban(written):
         return SecretClass.BANK_ACCOUNT
     digits = "".join(c for c in written if c.isdigit())
-    if len(digits) == sum(sizes) in CARD_LENGTHS.get(digits[0], ()):
+    if len(digits) == sum(sizes) in _card_lengths(digits):
         signs = luhn.is_valid(digits) + (sizes in CARD_GROUPS)
-        if signs == 2 or (signs and labels.has(SecretClass.CARD_NUMBER, *plain.sentence(start, end))):
+        if signs == 2 or (signs and is_labelled(SecretClass.CARD_NUMBER)):
             return SecretClass.CARD_NUMBER if len(set(digits)) > 1 else None
+
     for form in forms().get(_form_of(written), ()):
         if not form.needs_label and form.is_valid(written):
-            return form.secret_class
-        if form.needs_label and labels.has(form.secret_class, *plain.sentence(start, end)) and form.is_valid(written):
+            is_other = labels.is_numbered(plain, start) and not is_labelled(form.secret_class)
+            return None if is_other else form.secret_class
+    for form in _shapes().get(shape, ()):
+        if is_labelled(form.secret_class) and form.is_valid("".join(_GROUP.findall(written))):
             return None if is_phone_number(written) else form.secret_class
     return None
 
 
+def _card_lengths(digits: str) -> tuple[int, ...]:
+    is_year = digits[:1] == "2" and not TWO_SERIES_MIN <= digits[:4] <= TWO_SERIES_MAX
+    return () if is_year else CARD_LENGTHS.get(digits[:1], ())
+
+
 def _form_of(written: str) -> str:
     return "".join("d" if c.isdigit() else "L" if c.isalpha() else c for c in written)
+
+
+def _shape_of(form: str) -> str:
+    """Its groups, however they are separated."""
+    return " ".join(_GROUP.findall(form))
 
 
 def _is_iban(written: str) -> bool:
@@ -130,6 +158,15 @@ def forms() -> dict[str, tuple[Form, ...]]:
         for needs_label, written in ((False, kind.unmistakable), (True, kind.labelled)):
             for form in written:
                 known[form] = (*known.get(form, ()), Form(kind.secret_class, is_valid, needs_label))
+    return known
+
+
+@cache
+def _shapes() -> dict[str, tuple[Form, ...]]:
+    """Forms by their groups: with a label, other separators than usual will do."""
+    known: dict[str, tuple[Form, ...]] = {}
+    for written, found in forms().items():
+        known[_shape_of(written)] = (*known.get(_shape_of(written), ()), *found)
     return known
 
 

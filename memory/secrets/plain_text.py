@@ -1,7 +1,5 @@
-"""The text that all finders use, normalised once, with the same length as the original.
-
-Full-width characters and quotation marks become ASCII; placeholders and private keys become opaque characters that no
-pattern matches. The length never changes, so that positions are valid in the original.
+"""The text that all finders use: normalised, with placeholders and private keys made opaque, so that no pattern matches
+them.
 """
 
 from __future__ import annotations
@@ -10,24 +8,24 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from memory.secrets.normalised import Normalised, normalised
 from memory.secrets.secret_classes import Span
 
-PLACEHOLDER = re.compile(r"\[(?P<how>redacted|withheld) [a-z ]{3,20}\]")
+PLACEHOLDER = re.compile(r"\[(redacted|withheld) [a-z ]{3,20}\]")
 OPAQUE = "\ue000"  # private use area: no letter, digit or white space
 
 SENTENCE_CHARACTERS = 200  # on either side of a position; a label further away is about something else
 
-_AS_ASCII = {0xFF01 + offset: 0x21 + offset for offset in range(94) if chr(0x21 + offset) not in ",.!?;"}
-_AS_ASCII |= {ord(mark): ord('"') for mark in "“”„«»「」"} | {ord(mark): ord("'") for mark in "‘’"}
 SENTENCE_END = re.compile(r"[.?](?=\s)|!(?=\s+[^\sa-z])|[。！？；]|\n\s*\n")
 
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
-    """`lower` is `text` in lower case, of the same length."""
+    """`lower` is `text` in lower case, of the same length. `source`: the way back to the original text."""
 
     text: str
     lower: str
+    source: Normalised
 
     def sentence(self, start: int, end: int) -> tuple[int, int]:
         """Start and end of the sentence that contains `start` to `end`."""
@@ -45,21 +43,18 @@ class PlainText:
 def plain_text(text: str) -> PlainText:
     if "[redacted " in text or "[withheld " in text:
         text = PLACEHOLDER.sub(lambda placeholder: OPAQUE * len(placeholder[0]), text)
-    if not text.isascii():
-        text = text.translate(_AS_ASCII)
-    lower = text.lower()
+    source = normalised(text)
+    text, lower = source.text, source.text.lower()
     if len(lower) != len(text):  # a capital I with a dot becomes two characters
         lower = "".join(small if len(small := character.lower()) == 1 else character for character in text)
-    return PlainText(text, lower)
+    return PlainText(text, lower, source)
 
 
-def hidden(plain: PlainText, places: Iterable[Span]) -> PlainText:
+def hidden(text: str, places: Iterable[Span]) -> str:
     """The same text with these spans made opaque."""
-    text, lower = plain.text, plain.lower
     for start, end, _ in places:
-        filler = OPAQUE * (end - start)
-        text, lower = text[:start] + filler + text[end:], lower[:start] + filler + lower[end:]
-    return PlainText(text, lower)
+        text = text[:start] + OPAQUE * (end - start) + text[end:]
+    return text
 
 
 __all__ = ["OPAQUE", "PLACEHOLDER", "SENTENCE_END", "PlainText", "hidden", "plain_text"]

@@ -8,8 +8,9 @@ remain, and a text without secrets is not changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 
 from memory.errors import NotRecordable
@@ -35,13 +36,16 @@ _LEFT_OUT = "\n[…]\n"
 REDACT_ALL: Mapping[SecretClass, SecretPolicy] = MappingProxyType(dict.fromkeys(SecretClass, SecretPolicy.REDACT))
 
 
-def redact(text: str, policy: Mapping[SecretClass, SecretPolicy] = REDACT_ALL) -> str:
+def redact(
+    text: str, policy: Mapping[SecretClass, SecretPolicy] = REDACT_ALL, pause: Callable[[], None] = lambda: None
+) -> str:
     """`text` with each secret replaced by "[redacted …]", or only "[withheld …]" if the policy of one is `drop`.
 
-    Classes missing in `policy` are redacted. Idempotent. Text without secrets is returned as the same object.
+    Classes missing in `policy` are redacted. `pause`: called between two slices of a long
+    text. Idempotent. Text without secrets is returned as the same object.
     """
     for _ in range(ROUNDS_MAX):
-        spans = [span for span in secret_spans(text) if policy.get(span[2]) is not SecretPolicy.ALLOW]
+        spans = [span for span in secret_spans(text, pause) if policy.get(span[2]) is not SecretPolicy.ALLOW]
         if not spans:
             break
         dropped = [kind for _, _, kind in spans if policy.get(kind) is SecretPolicy.DROP]
@@ -56,6 +60,7 @@ def recordable(
     *,
     policy: Mapping[SecretClass, SecretPolicy] = REDACT_ALL,
     characters_max: int = RECORDED_CHARACTERS_MAX,
+    pause: Callable[[], None] = lambda: None,
 ) -> str:
     """The text as it may be stored: redacted, and of a very long one only the beginning and the end.
 
@@ -63,14 +68,14 @@ def recordable(
     half of a secret remains. Raises `NotRecordable` if the search fails: losing a text is better than storing a secret.
     """
     try:
-        return _recordable(text, policy, characters_max)
+        return _recordable(text, partial(redact, policy=policy, pause=pause), characters_max)
     except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise NotRecordable(type(error).__name__).with_traceback(error.__traceback__) from None
 
 
-def _recordable(text: str, policy: Mapping[SecretClass, SecretPolicy], characters_max: int) -> str:
+def _recordable(text: str, without_secrets: Callable[[str], str], characters_max: int) -> str:
     if len(text) <= characters_max:
-        return redact(text, policy)
+        return without_secrets(text)
     half = characters_max // 2
     head, tail = text[:half], text[-half:]
     if head.rfind("-----BEGIN") > head.rfind("-----END"):
@@ -83,7 +88,7 @@ def _recordable(text: str, policy: Mapping[SecretClass, SecretPolicy], character
     else:
         word_at_start = _WORD_AT_START.match(tail)
         tail = tail[word_at_start.end() :] if word_at_start else tail
-    kept = [redact(head, policy), redact(tail, policy)]
+    kept = [without_secrets(head), without_secrets(tail)]
     withheld = [part for part in kept if part.startswith("[withheld ") and PLACEHOLDER.fullmatch(part)]
     return withheld[0] if withheld else _LEFT_OUT.join(kept)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from memory.secrets.plain_text import SENTENCE_END, PlainText
 from memory.secrets.secret_classes import Span
-from memory.secrets.value_readers import Certainty, Values, ends_sentence
+from memory.secrets.value_readers import CHOSEN_KINDS, Certainty, Values, ends_sentence
 from memory.secrets.values import value_shape
 from memory.secrets.vocabulary import LabelMatch, LabelMatches, ValueKind, Vocabulary
 
@@ -70,7 +70,7 @@ def spoken_spans(plain: PlainText, labels: LabelMatches, vocabulary: Vocabulary)
     links, owners = _Matches(vocabulary.link, plain.lower, found[0].end), _Matches(vocabulary.owner, plain.lower, 0)
     values_of, ends = Values(plain, vocabulary), _Matches(SENTENCE_END, plain.text, 0)
     for index, label in enumerate(found):
-        if label.words.kind is ValueKind.CONTEXT:
+        if label.words.kind in (ValueKind.CONTEXT, ValueKind.NOTHING):
             continue
         stop = found[index + LABELS_CROSSED_MAX].start if index + LABELS_CROSSED_MAX < len(found) else len(plain.text)
         begin = found[index - LABELS_CROSSED_MAX].start if index >= LABELS_CROSSED_MAX else 0
@@ -103,7 +103,7 @@ def _behind(values: Values, label: LabelMatch, stop: int, links: _Matches) -> It
 
 def _certainty(plain: PlainText, label: LabelMatch, link: int, name: str, vocabulary: Vocabulary) -> Certainty | None:
     """How certain the link makes a value; None if it is about something else."""
-    gap = plain.lower[label.end : link].strip(" \t*_`\"')]")
+    gap = plain.lower[label.end : link].strip(" \n*_`\"')]")
     is_linked = gap[:1].isalpha() and vocabulary.link.fullmatch(gap)  # "is:"
     is_direct = not gap or gap in vocabulary.fillers or bool(is_linked)
     is_identifier = not is_direct and _is_identifier_rest(plain.text[label.end : link])
@@ -143,7 +143,7 @@ def _before(
 ) -> Iterator[tuple[int, int]]:
     """A value before its label: "hunter2 is my password", "that's Kuckuck77, our wifi password"."""
     plain, vocabulary = values.plain, values.vocabulary
-    owner = owners.last_before(label.start) if label.words.kind in (ValueKind.PASSWORD, ValueKind.CODE) else None
+    owner = owners.last_before(label.start) if label.words.kind in CHOSEN_KINDS else None
     sentence_end = ends.last_before(label.start)
     begin = max(begin, sentence_end.end() if sentence_end else 0, label.start - BEFORE_CHARACTERS)
     if owner is None or owner.start() < begin or plain.lower.count(" ", owner.end(), label.start) > 4:

@@ -7,11 +7,12 @@ nor white space around it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from enum import IntEnum, auto
 
 from memory.secrets.id_numbers import NUMBER
 from memory.secrets.plain_text import OPAQUE, PlainText
-from memory.secrets.values import is_expression, is_made, is_masked, is_ordinary, is_random, looks_secret
+from memory.secrets.values import is_expression, is_made, is_made_up, is_masked, is_ordinary, is_random, looks_secret
 from memory.secrets.vocabulary import LabelSet, ValueKind, Vocabulary
 
 VALUE_CHARACTERS_MAX = 512
@@ -21,6 +22,7 @@ PHRASE_WORDS_MAX = 25
 PHRASE_CHARACTERS_MAX = 400
 ANSWER_WORDS_MAX = 3
 BARE_KEY_CHARACTERS_MIN = 16
+CHOSEN_KINDS = (ValueKind.PASSWORD, ValueKind.PASSPHRASE, ValueKind.CODE)  # people make them up, and talk about them
 DIGITS_MIN = {ValueKind.CODE: 3, ValueKind.NUMBER: 5}
 
 
@@ -39,7 +41,7 @@ class Certainty(IntEnum):
 
 _SURE = (Certainty.SIGN, Certainty.LINK)
 _BLANKS = re.compile(r"[\s*\\]{0,8}")
-_RUN = re.compile(rf"[^\s{OPAQUE}\u3000-\u9fff！-？]{{1,{VALUE_CHARACTERS_MAX}}}")
+_RUN = re.compile(rf"[^\s{OPAQUE}、-鿿！-？]{{1,{VALUE_CHARACTERS_MAX}}}")
 _DIGITS = re.compile(r"[#*]?\d(?:[ -]{0,3}\d){0,23}")
 _GOES_ON = re.compile(r"[^\W⺀-鿿]|[%/:@]|[.,+-]\w")
 _HAN_AND_DIGITS = re.compile(r"[㐀-鿿]{1,8}\d{2,12}")
@@ -75,15 +77,16 @@ def _read_value(
     first = plain.text[start : start + 1]
     if not first or (certainty is Certainty.BARE and not (first.isalnum() or first in "#\"'`")):
         return None
-    if certainty is Certainty.LATE and words.kind not in (ValueKind.PASSWORD, ValueKind.CODE):
+    if certainty is Certainty.LATE and words.kind not in CHOSEN_KINDS:
         return None
     if first in "\"'`":
-        quoted = _quoted(plain, start, words, certainty, vocabulary)
-        if quoted:
-            return quoted
+        quotation = _quotation(plain, start)
+        if quotation:
+            return quotation if _is_quoted_value(plain.text[slice(*quotation)], words, certainty, vocabulary) else None
         start += 1
-        if not plain.text[start : start + 1].strip():
-            return None  # an empty quotation
+        following = plain.text[start : start + 1]
+        if not following.strip() or (certainty is Certainty.BARE and not following.isalnum()):
+            return None  # an empty quotation, or the end of the one in which the label stands
     reader = _READERS[words.kind]
     return reader(plain, start, words, certainty, vocabulary)
 
@@ -101,17 +104,13 @@ def ends_clause(plain: PlainText, end: int, vocabulary: Vocabulary) -> bool:
     return bool(following) and following[0] in vocabulary.function_words
 
 
-def _quoted(
-    plain: PlainText, start: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
-) -> tuple[int, int] | None:
+def _quotation(plain: PlainText, start: int) -> tuple[int, int] | None:
+    """What stands between the quotation mark there and the next."""
     mark = plain.text[start]
     end = plain.text.find(mark, start + 1, start + 2 + QUOTED_CHARACTERS_MAX)
     if end < 0 or plain.text[end + 1 : end + 2].isalnum() or "\n" in plain.text[start:end]:
         return None
-    value = plain.text[start + 1 : end].rstrip("\\")
-    if not _is_quoted_value(value, words, certainty, vocabulary):
-        return None
-    return start + 1, start + 1 + len(value)
+    return start + 1, start + 1 + len(plain.text[start + 1 : end].rstrip("\\"))
 
 
 def _is_quoted_value(value: str, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary) -> bool:
@@ -119,11 +118,13 @@ def _is_quoted_value(value: str, words: LabelSet, certainty: Certainty, vocabula
         return False
     parts = value.lower().split()
     if words.kind is ValueKind.KEY:
-        return len(parts) == 1 and is_random(value)
+        return len(parts) == 1 and is_random(value) and not is_made_up(value)
     if words.kind in (ValueKind.NUMBER, ValueKind.CODE):
         return sum(c.isdigit() for c in value) >= (words.digits_min or DIGITS_MIN[words.kind])
     if is_ordinary(value, vocabulary.units) and not value.isdigit():
         return False
+    if words.kind is ValueKind.PASSPHRASE and len(parts) > 2:
+        return certainty in _SURE and vocabulary.about_secrets.isdisjoint(parts)
     if certainty in _SURE:
         plain_words = vocabulary.function_words if len(parts) > 2 else vocabulary.prose
         return plain_words.isdisjoint(parts) or (any(c.isdigit() for c in value) and len(parts) > 1)
@@ -133,7 +134,8 @@ def _is_quoted_value(value: str, words: LabelSet, certainty: Certainty, vocabula
 def _run(plain: PlainText, start: int) -> str:
     """The value that starts there: up to white space, without the punctuation of the sentence."""
     match = _RUN.match(plain.text, start)
-    value = match[0].partition("</")[0].rstrip(_TRAILING) if match else ""
+    written = match[0].partition("</")[0] if match else ""
+    value = written if written.endswith(("...", "…")) else written.rstrip(_TRAILING)  # cut off, and no secret then
     for opening, closing in ("()", "[]", "{}") if value[-1:] in _CLOSING else ():
         while value.endswith(closing) and value.count(closing) > value.count(opening):
             value = value[:-1].rstrip(_TRAILING)
@@ -172,12 +174,15 @@ def _password(
         return None
     if not value or is_masked(value) or is_expression(value) or is_ordinary(value, vocabulary.units):
         return None
-    if certainty in _SURE and looks_secret(value, vocabulary.function_words):
-        return start, end
     if certainty not in _SURE:
         return start, end
-    if plain.text[start].islower() and (phrase := _phrase(plain, start, words, Certainty.LINK, vocabulary)):
-        return phrase if ends_clause(plain, phrase[1], vocabulary) else None
+    is_secret = looks_secret(value, vocabulary.function_words)
+    phrase = _phrase(plain, start, words, Certainty.SIGN if is_secret else Certainty.LINK, vocabulary)
+    phrase = phrase if phrase and ends_clause(plain, phrase[1], vocabulary) else None
+    if is_secret:
+        return phrase if phrase and plain.text.count(" ", end, phrase[1]) > 1 else (start, end)
+    if phrase and (plain.text[start].islower() or certainty is Certainty.SIGN):
+        return phrase
     is_word = len(value) >= 4 and value.isalpha() and value.lower() not in vocabulary.prose
     return (start, end) if certainty is Certainty.SIGN and is_word and ends_sentence(plain, end) else None
 
@@ -207,7 +212,9 @@ def _key(
     is_sure = certainty in (*_SURE, Certainty.NAMED)
     if value.isalpha():
         return None
-    if is_masked(value) or is_expression(value) or is_ordinary(value, vocabulary.units):
+    if is_masked(value) or is_made_up(value) or is_expression(value):
+        return None
+    if is_ordinary(value, vocabulary.units) and not value.isdigit():
         return None
     is_one = is_random(value) if is_sure else is_random(value, BARE_KEY_CHARACTERS_MIN)
     return (start, start + len(value)) if is_one else None
@@ -216,19 +223,48 @@ def _key(
 def _phrase(
     plain: PlainText, start: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
 ) -> tuple[int, int] | None:
-    """A sequence of words without function words; with a comma after each or after none."""
-    count, end = 0, start
-    has_commas = plain.lower[start : start + PHRASE_CHARACTERS_MAX].partition(" ")[0].endswith(",")
-    for word in plain.lower[start : start + PHRASE_CHARACTERS_MAX].split(" ", PHRASE_WORDS_MAX):
-        bare = word.split("\n")[0].rstrip(_SENTENCE_MARKS)
-        if not bare.isalpha() or bare in vocabulary.function_words or bare in vocabulary.units:
+    """A sequence of words without function words; with a comma after each or after none, with hyphens, or numbered."""
+    count, end, all_marks = 0, start, set[str]()
+    for begin, word in _words(plain, start):
+        bare = word.rstrip(_SENTENCE_MARKS).lower()
+        if bare.isdigit() and bare != word:
+            continue  # "2." of a list
+        parts = bare.split("-")
+        if not all(map(str.isalnum, parts)) or bare in vocabulary.function_words or bare in vocabulary.units:
             break
-        count, end = count + 1, end + len(word) + 1
-        if bare != word and not (has_commas and word == bare + ","):
-            end -= len(word) - len(bare)
+        count, end, marks = count + len(parts), begin + len(bare), word[len(bare) :]
+        all_marks.add(marks)
+        if marks and all_marks != {","}:
             break
     words_min = PHRASE_WORDS_MIN - (certainty is Certainty.SIGN) if certainty in _SURE else 2 * PHRASE_WORDS_MIN
-    return (start, end - 1) if count >= words_min else None
+    return (start, end) if count >= words_min else None
+
+
+def _passphrase(
+    plain: PlainText, start: int, words: LabelSet, certainty: Certainty, vocabulary: Vocabulary
+) -> tuple[int, int] | None:
+    """Words up to the end of the sentence, some of which may be function words; or a password."""
+    stop = plain.sentence_end(start, start + PHRASE_CHARACTERS_MAX)
+    line = plain.text[start:stop].partition("\n")[0].rstrip(_TRAILING)
+    parts = [word.strip(_SENTENCE_MARKS).lower() for word in line.split()]
+    telling = [word for word in parts if word not in vocabulary.function_words]
+    is_talk = not vocabulary.about_secrets.isdisjoint(parts)
+    words_min = PHRASE_WORDS_MIN - (certainty is Certainty.SIGN)
+    if certainty in _SURE and not is_talk and words_min <= len(telling) and len(parts) < 2 * len(telling):
+        return start, start + len(line)
+    return _password(plain, start, words, certainty, vocabulary)
+
+
+def _words(plain: PlainText, start: int) -> Iterator[tuple[int, str]]:
+    """Each word, and where it begins: of one line, unless they are numbered."""
+    text = plain.text[start : start + PHRASE_CHARACTERS_MAX]
+    if not text[:1].isdigit():
+        text = text.partition("\n")[0]
+    position = 0
+    for word in text.split(None, 2 * PHRASE_WORDS_MAX)[: 2 * PHRASE_WORDS_MAX]:
+        position = text.index(word, position)
+        yield start + position, word
+        position += len(word)
 
 
 def _answer(
@@ -271,12 +307,15 @@ def _number(
         return None
     if sum(c.isdigit() for c in match[0]) < (words.digits_min or DIGITS_MIN[words.kind]):
         return None
+    if vocabulary.unit.match(plain.lower, match.end()):
+        return None
     return match.span() if len(match[0]) > 10 or not is_ordinary(match[0], frozenset()) or match[0].isdigit() else None
 
 
 _READERS = {
     ValueKind.PASSWORD: _password,
     ValueKind.CODE: _code,
+    ValueKind.PASSPHRASE: _passphrase,
     ValueKind.PHRASE: _phrase,
     ValueKind.ANSWER: _answer,
     ValueKind.KEY: _key,
@@ -284,4 +323,4 @@ _READERS = {
     ValueKind.NUMBER: _number,
 }
 
-__all__ = ["Certainty", "Values", "ends_sentence"]
+__all__ = ["CHOSEN_KINDS", "Certainty", "Values", "ends_sentence"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set as AbstractSet
+from itertools import pairwise
 from operator import ne
 
 KEY_CHARACTERS_MIN = 10
@@ -16,11 +17,13 @@ MADE_CHARACTERS_MIN = 5
 SECRET_CHARACTERS_MIN = 4
 QUANTITY_DIGITS_MAX = 3  # "12-character"; with more digits it is rather a password: "1984-orwell"
 SUFFIX_CHARACTERS = range(2, 5)  # of a file name or a domain
+COUNTED_CHARACTERS_MIN = 8  # in order; of random ones so many never stand so
+GROUP_CHARACTERS = range(4, 9)  # of what is written three times in a row
 NAME_CHARACTERS_MIN = 3  # of a function
 
 _SYMBOLS = frozenset("!@#$%^&*+=~?|\\_§")
 _EDGES = "!?.,;:'\"*()[]{}<>-_"
-_NUMERIC = re.compile(r"\W?v?\d+(?:[.,:/-]\d+)*(?:\W|(?P<hyphen>-?)(?P<unit>[a-z]+))?")  # a date, a version, an amount
+_NUMERIC = re.compile(r"\W?v?\d+(?:[.,:/-]\d+)*(?:\W|(-?)([a-z]+))?")  # a date, a version, an amount
 _MASK = re.compile(r"(.)\1{4,}")
 _CAMEL = re.compile("[a-z][A-Z]")
 _ASCII_KINDS = {
@@ -34,6 +37,21 @@ _PATH_STARTS = ("/", "./", "../", "~/", "www.")
 def is_masked(value: str) -> bool:
     """Whether it is masked or truncated: "*****", "xxxxx", "abc…"."""
     return "..." in value or "…" in value or bool(_MASK.search(value))
+
+
+def is_made_up(value: str) -> bool:
+    """Whether it is what people write in place of a random key: "1234567890", "abcdefghij", "1234-1234-1234-…"."""
+    codes = [ord(character) for character in value.lower()]
+    length = 1
+    for code, following in pairwise(codes):
+        length = length + 1 if following == code + 1 else 1
+        if length >= COUNTED_CHARACTERS_MIN:
+            return True
+    return any(
+        value.startswith(value[at : at + size] * 2, at + size)
+        for size in GROUP_CHARACTERS
+        for at in range(len(value) - 3 * size + 1)
+    )
 
 
 def is_expression(value: str) -> bool:
@@ -52,8 +70,8 @@ def is_ordinary(value: str, units: AbstractSet[str]) -> bool:
     """Whether it is common in prose although it has digits: a date, a quantity, an address, a file name."""
     numeric = _NUMERIC.fullmatch(value.lower())
     if numeric:
-        unit, digits = numeric["unit"], sum(character.isdigit() for character in value)
-        return not unit or unit in units or (bool(numeric["hyphen"]) and digits <= QUANTITY_DIGITS_MAX)
+        unit, digits = numeric[2], sum(character.isdigit() for character in value)
+        return not unit or unit in units or (bool(numeric[1]) and digits <= QUANTITY_DIGITS_MAX)
     if "://" in value:
         return True
     stem, _, suffix = value.rpartition(".")
@@ -115,4 +133,13 @@ def _kinds(value: str) -> str:
     return "".join("d" if c.isdigit() else "u" if c.isupper() else "l" for c in value if c.isalnum())
 
 
-__all__ = ["is_expression", "is_made", "is_masked", "is_ordinary", "is_random", "looks_secret", "value_shape"]
+__all__ = [
+    "is_expression",
+    "is_made",
+    "is_made_up",
+    "is_masked",
+    "is_ordinary",
+    "is_random",
+    "looks_secret",
+    "value_shape",
+]

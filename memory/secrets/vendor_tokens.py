@@ -14,13 +14,18 @@ import betterleaks
 
 from memory.secrets.plain_text import PlainText
 from memory.secrets.secret_classes import SecretClass, Span
+from memory.secrets.values import is_made_up, is_masked
+from memory.secrets.vocabulary import LabelMatches, Vocabulary
 
 RULES = str(Path(__file__).with_name("betterleaks.toml"))  # the library takes a path; loaded once
 PIECE_CHARACTERS = 4_000  # searched at once: the library's time grows quadratically with its findings
+KEY_BEGINS = "-----BEGIN "
 HEAD_CHARACTERS = 80  # of a private key's first line
 OVERLAP_CHARACTERS = 400  # so that a key and its name are not separated at a cut
 
 _TOKEN_RULES = ("token", "jwt", "auth", "session", "cookie", "oauth", "bearer", "secret")
+_GENERIC = "generic"
+_CUT_OFF = ("...", "…")
 _PASSWORD_RULES = ("password", "passphrase", "credential-uri", "connection-string", "curl-auth-user")
 _NOT_SECRET_RULES = (
     *("username", "jfrog-url", "instance-url", "project-url", "rest-url", "-host", "-domain", "polymarket-address"),
@@ -33,10 +38,10 @@ _REST_OF_RUN = re.compile(r"(?:[\w+/=~-]|\.(?=\w))*", re.ASCII)
 _ADDRESS_PASSWORD = re.compile(r"://[^\s/:@]{0,80}:(?!\d+[/?#])([^\s/@][^\s@]{0,200})(?=@)")
 
 
-def private_key_spans(plain: PlainText) -> Iterator[Span]:
+def private_key_spans(text: str) -> Iterator[Span]:
     """PEM private keys, from first to last line; truncated ones, to the end of the text."""
-    text, position = plain.text, 0
-    while (start := text.find("-----BEGIN ", position)) >= 0:
+    position = 0
+    while (start := text.find(KEY_BEGINS, position)) >= 0:
         position = start + 11
         if "PRIVATE KEY" not in text[position : position + HEAD_CHARACTERS].partition("-----")[0]:
             continue
@@ -46,14 +51,14 @@ def private_key_spans(plain: PlainText) -> Iterator[Span]:
         yield start, position, SecretClass.PRIVATE_KEY
 
 
-def vendor_token_spans(plain: PlainText, labels: frozenset[str]) -> Iterator[Span]:
-    """Unordered; may overlap. A word of `labels` in place of a password is an example and not returned."""
+def vendor_token_spans(plain: PlainText, labels: LabelMatches, vocabulary: Vocabulary) -> Iterator[Span]:
+    """Unordered; may overlap. What is only an example of a password is not returned."""
     text = plain.text
     for start, end in _pieces(text):
-        yield from _found_in(text, start, end, labels)
-    for match in _ADDRESS_PASSWORD.finditer(text):
-        if match[1].lower() not in labels and match[1][0] not in "<{$[":
-            yield (*match.span(1), SecretClass.PASSWORD)
+        yield from _found_in(plain, start, end, labels, vocabulary)
+        for match in _ADDRESS_PASSWORD.finditer(text, start, end):
+            if match[1].lower() not in vocabulary.example_words and match[1][0] not in "<{$[":
+                yield (*match.span(1), SecretClass.PASSWORD)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
@@ -67,16 +72,23 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
-def _found_in(text: str, begin: int, end: int, labels: frozenset[str]) -> Iterator[Span]:
-    piece = _PROSE_MARK.sub(" ", text[begin:end]).replace("leaks:allow", "leaks allow")
+def _found_in(plain: PlainText, begin: int, stop: int, labels: LabelMatches, vocabulary: Vocabulary) -> Iterator[Span]:
+    text = plain.text
+    piece = _PROSE_MARK.sub(" ", text[begin:stop]).replace("leaks:allow", "leaks allow")
     position: dict[str, int] = {}  # where to continue the search for values found several times
     for finding in betterleaks.scan_string(piece.encode("utf-8", "replace").decode(), RULES):
         kind, secret, found = _class_of(finding.rule_id), finding.secret, finding.match.full
-        start = piece.find(found, position.get(found, 0)) if secret and secret.lower() not in labels else -1
-        if kind and start >= 0:
+        start = piece.find(found, position.get(found, 0)) if secret.lower() not in vocabulary.example_words else -1
+        if kind and secret and start >= 0:
             position[found] = start + 1
-            start += begin + max(0, found.rfind(secret))  # after the text by which the rule finds it
-            yield start, _run_end(text, start + len(secret)), kind
+            named, start = begin + start, begin + start + max(0, found.rfind(secret))
+            end = _run_end(text, start + len(secret))
+            is_by_name = _GENERIC in finding.rule_id  # a rule of no vendor: then it has to look like a secret as well
+            is_example = is_by_name and (secret.lower() in vocabulary.prose or is_masked(secret) or is_made_up(secret))
+            is_named = not is_by_name or not labels.is_look_alike(named, start)
+            is_cut_off = any(mark in text[start : end + len(mark)] for mark in _CUT_OFF)
+            if is_named and not is_example and not is_cut_off:
+                yield start, end, kind
 
 
 def _run_end(text: str, end: int) -> int:
@@ -96,4 +108,4 @@ def _class_of(rule: str) -> SecretClass | None:
     return SecretClass.TOKEN if is_token else SecretClass.API_KEY
 
 
-__all__ = ["private_key_spans", "vendor_token_spans"]
+__all__ = ["KEY_BEGINS", "private_key_spans", "vendor_token_spans"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -20,6 +20,7 @@ from memory.secrets.plain_text import PlainText
 from memory.secrets.secret_classes import SecretClass
 
 LANGUAGES = ("en", "de", "es", "zh")
+NUMBERED_CHARACTERS = 40  # before a number, in which it may be called the number of something
 
 
 class ValueKind(StrEnum):
@@ -27,12 +28,14 @@ class ValueKind(StrEnum):
 
     PASSWORD = "password"  # noqa: S105 (a kind of value): a word that nobody would write in prose
     CODE = "code"  # mostly digits
+    PASSPHRASE = "passphrase"  # noqa: S105 (likewise): a password, or words as of a sentence
     PHRASE = "phrase"  # a sequence of words
     ANSWER = "answer"  # to a security question: a name, a word
     KEY = "key"  # random letters and digits
     PAIR = "pair"  # a user's name and a password
     NUMBER = "number"  # of an account, a card, a person
     CONTEXT = "context"  # no value: the label only classifies numbers near it
+    NOTHING = "nothing"  # no value: a term that contains a label's word, and means something else
 
 
 class LabelSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,6 +97,7 @@ class Vocabulary:
     guarded: re.Pattern[str]
     example_words: frozenset[str]  # used as passwords in examples: "user:password@host"
     number_word: re.Pattern[str]
+    number_words: frozenset[str]
     link: re.Pattern[str]
     preposition: re.Pattern[str]
     owner: re.Pattern[str]
@@ -103,6 +107,7 @@ class Vocabulary:
     units: frozenset[str]
     function_words: frozenset[str]
     prose: frozenset[str]  # function words and talk
+    about_secrets: frozenset[str]  # talk and units
     digits_spoken: re.Pattern[str]
 
     def find(self, plain: PlainText) -> list[LabelMatch]:
@@ -117,7 +122,7 @@ class Vocabulary:
                 position = label.end if label else match.start() + 1
                 if label:
                     found[label.start, label.end] = label
-        return sorted(found.values(), key=lambda label: (label.start, -label.end))
+        return list(_outside_of_look_alikes(sorted(found.values(), key=lambda label: (label.start, -label.end))))
 
     def _label(self, plain: PlainText, start: int, end: int) -> LabelMatch | None:
         word = _squashed(plain.lower[start:end])
@@ -136,16 +141,41 @@ class Vocabulary:
         return None if is_inside else LabelMatch(start, end, words)
 
 
+def _outside_of_look_alikes(found: Sequence[LabelMatch]) -> Iterator[LabelMatch]:
+    """Another language may know a part of what means nothing as a whole."""
+    end = 0
+    for label in found:
+        if label.start >= end:
+            yield label
+        if label.words.kind is ValueKind.NOTHING:
+            end = label.end
+
+
 class LabelMatches:
     """The labels of one text, with a test whether a class occurs in a range."""
 
-    __slots__ = ("_starts", "all")
+    __slots__ = ("_look_alikes", "_starts", "_vocabulary", "all")
 
-    def __init__(self, found: Sequence[LabelMatch]) -> None:
+    def __init__(self, found: Sequence[LabelMatch], vocabulary: Vocabulary) -> None:
         self.all = found
+        self._vocabulary = vocabulary
         self._starts: dict[SecretClass, list[int]] = {}
+        self._look_alikes = [(one.start, one.end) for one in found if one.words.kind is ValueKind.NOTHING]
         for label in found:
             self._starts.setdefault(label.words.secret_class, []).append(label.start)
+
+    def is_look_alike(self, start: int, end: int) -> bool:
+        """Whether the last term that announces nothing before `end` reaches beyond `start`."""
+        index = bisect_left(self._look_alikes, (end, end)) - 1
+        return index >= 0 and self._look_alikes[index][1] > start
+
+    def is_numbered(self, plain: PlainText, start: int) -> bool:
+        """Whether what begins there is the number of something: "order number …", "ticket no. is …"."""
+        before = plain.lower[max(0, start - NUMBERED_CHARACTERS) : start].replace(":", " ").split()
+        if len(before) > 1 and self._vocabulary.link.fullmatch(before[-1]):
+            before.pop()
+        words = self._vocabulary.number_words
+        return len(before) > 1 and before[-1] in words and before[-2] not in self._vocabulary.function_words
 
     def has(self, kind: SecretClass, start: int, end: int) -> bool:
         starts = self._starts.get(kind, [])
@@ -153,12 +183,12 @@ class LabelMatches:
         return index < len(starts) and starts[index] < end
 
 
-_NOTHING = LabelSet(kind=ValueKind.CONTEXT, secret_class=SecretClass.PASSWORD, words=())
+_NOTHING = LabelSet(kind=ValueKind.NOTHING, secret_class=SecretClass.PASSWORD, words=(), is_part=True)
 _GUARD = LabelSet(kind=ValueKind.CODE, secret_class=SecretClass.PASSWORD, words=())
 _NO_SPACES = "\u2e80"  # from here on: scripts without spaces between words, or without capitals
-_SIGN = r"""[\\"'`*)\]\s]{0,4}(?:[:.?|]{0,3}=>?|:(?!/)|[-=]>|→|(?<=["'>]),|(?<!\s)>)"""
-_DASH = " [-–—] "
-_LINK_BEGINS = r"""(?=[\\"'`*)\]\s]{0,4}[:.?|=>,→–—-]|(?<![^\W_])[a-z]|['\u2e80-\uffff])"""  # most places do not
+_SIGN = r"""[\\"'`*)\]\s]{0,4}(?:[:.?|]{0,3}=>?|:(?!/)|[-=]>|→|\||(?<=["'>]),|(?<!\s)>)"""
+_DASH = " - "
+_LINK_BEGINS = r"""(?=[\\"'`*)\]\s]{0,4}[:.?|=>,→-]|(?<![^\W_])[a-z]|['\u2e80-\uffff])"""  # most places do not
 _GAP = "[ _-]?"
 
 
@@ -233,6 +263,7 @@ def vocabulary() -> Vocabulary:
             word for one in known[0].labels if one.kind is ValueKind.PASSWORD for word in one.words
         ),
         number_word=re.compile(rf"(?:\s?{_words_and_joined(known, 'number_words', is_suffix=True)})?"),
+        number_words=frozenset(_every(known, "number_words")),
         link=re.compile(_LINK_BEGINS + f"(?:{'|'.join(f'(?P<{name}>{pattern})' for name, pattern in link.items())})"),
         preposition=re.compile(_words_and_joined(known, "prepositions")),
         owner=re.compile(_words_and_joined(known, "owners")),
@@ -242,6 +273,7 @@ def vocabulary() -> Vocabulary:
         units=frozenset(_every(known, "units")),
         function_words=function_words,
         prose=function_words | frozenset(_every(known, "talk")),
+        about_secrets=frozenset((*_every(known, "talk"), *_every(known, "units"))),
         digits_spoken=re.compile(rf"{digit}(?:[ ,-]{{0,2}}{digit}){{2,11}}(?![^\W\d_])"),
     )
 

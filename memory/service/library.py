@@ -52,6 +52,7 @@ from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
 from memory.service.project_erasures import ProjectErasures
 from memory.service.project_remains import ProjectRemains
+from memory.service.redacted_memories import redacted_edit, redacted_items
 from memory.service.requests import (
     Deleted,
     ExplainedReceipt,
@@ -158,7 +159,7 @@ class Library:
         self._flush_timing = intake.flush_timing
 
     async def add(self, scope: Scope, items: Sequence[NewMemory], *, idempotency_key: str = "") -> list[str]:
-        """Store each memory as given, one id per item, in order; search finds them on return."""
+        """Store each memory, without secrets, one id per item, in order; search finds them on return."""
         work = partial(self._add, scope, items)
         return await self._repeatable.once(scope.user_id, idempotency_key, ("add", scope, items), work)
 
@@ -166,12 +167,12 @@ class Library:
         if not 1 <= len(items) <= MEMORIES_PER_ADD_MAX:
             raise BadInput(f"expected 1 to {MEMORIES_PER_ADD_MAX} memories, got {len(items)}; send several calls")
         life = await self._writes.begin(scope.user_id)
+        items = await redacted_items(items, self._redact)
         if any(item.visibility is not MemoryVisibility.OWNER_ONLY for item in items):
             return await self.projects.memories.add(scope, items, new_id, life=life)
         now = self._clock()
-        memories = [
-            memory_to_store(scope, item, index, now=now, memory_id=new_id()) for index, item in enumerate(items)
-        ]
+        given = [(item, index, new_id()) for index, item in enumerate(items)]
+        memories = [memory_to_store(scope, item, index, now=now, memory_id=new) for item, index, new in given]
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
         ids = [memory.id for memory in memories]
         async with self._writes.lock(life) as held:
@@ -235,10 +236,11 @@ class Library:
     async def patch(
         self, user_id: str, memory_id: str, edit: MemoryEdit, *, expected: Collection[str] | None = None
     ) -> Memory:
-        """Change a memory in place, or restore it from the archive; id and times of saying stay.
+        """Change a memory in place, without secrets, or restore it from the archive; id and times of saying stay.
 
         `expected`: versions; raises `VersionChanged` if it has none of them when it is written. None: any.
         """
+        edit = await redacted_edit(edit, self._redact)
         shared = await self.projects.edit(user_id, memory_id, edit, expected=expected)
         return await self._edits.edit(user_id, memory_id, edit, expected=expected) if shared is None else shared
 

@@ -57,7 +57,9 @@ class Intake:
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """What to store. `created_at` (None: now) is also the time it was said. Empty ids default to the caller's scope."""
+    """What to store. `created_at` (None: now) is also the time it was said. Empty ids default to the caller's scope.
+    `keeps_secrets`: secrets in `content` are stored as given.
+    """
 
     content: str
     memory_type: str = "semantic"
@@ -69,6 +71,7 @@ class NewMemory:
     importance: float = 0.5
     metadata: dict[str, Any] | None = None
     visibility: MemoryVisibility = MemoryVisibility.OWNER_ONLY
+    keeps_secrets: bool = False
 
 
 @dataclass(frozen=True, slots=True)

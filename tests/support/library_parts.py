@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,13 +111,17 @@ class Parts:
             await self.store.apply(memory.user_id, [Change(ChangeKind.CREATE, memory)], np.asarray(vector))
 
 
+def without_hunter2(text: str) -> str:
+    return text.replace("hunter2", "[secret]")
+
+
 def report(name: str, *, at: float, rows: tuple[tuple[str, ...], ...] = ()) -> EvaluationReport:
     head = ReportHead(name, "recall", "facts.jsonl", "9.9.9", at)
     return EvaluationReport(head, (ReportTable(("group", "recall"), rows),))
 
 
 @asynccontextmanager
-async def library_parts(folder: Path) -> AsyncIterator[Parts]:
+async def library_parts(folder: Path, *, intake_redact: Callable[[str], str] = without_hunter2) -> AsyncIterator[Parts]:
     embedder = HashingEmbedder()
     store = InMemoryStore(dimension=embedder.dimension)
     searcher = PlainSearch(embedder, store)
@@ -147,7 +151,7 @@ async def library_parts(folder: Path) -> AsyncIterator[Parts]:
             searcher=searcher,
             sources=OperatorSources(reports),
             intake=Intake(
-                *(clock, lambda: next(ids), lambda text: text.replace("hunter2", "[secret]"), WordPieceTokens()),
+                *(clock, lambda: next(ids), intake_redact, WordPieceTokens()),
                 flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=0.5, retry=0.1),
             ),
         )

@@ -33,10 +33,18 @@ LATE_TIMES_MAX = 20  # in a row: a machine that others keep busy may be late for
 
 
 class Product:
-    """One `memproxy up`. `ports` is what it wrote into its ports file. `is_timed`: with the default time limits."""
+    """One `memproxy up`. `ports` is what it wrote into its ports file. `is_timed`: with the default time limits.
+    `tree`: the folder of another version, whose code runs with this environment's packages.
+    """
 
     def __init__(
-        self, data_dir: Path, *arguments: str, upstream: str = "", config: Path | None = None, is_timed: bool = False
+        self,
+        data_dir: Path,
+        *arguments: str,
+        upstream: str = "",
+        config: Path | None = None,
+        is_timed: bool = False,
+        tree: Path | None = None,
     ) -> None:
         self.data_dir = data_dir
         data_dir.parent.mkdir(parents=True, exist_ok=True)
@@ -51,6 +59,7 @@ class Product:
         ]
         inherited = os.environ  # noqa: TID251 - what a shell would pass on
         self._environment = {**inherited, **({} if is_timed else UNHURRIED)}
+        self._environment |= {"PYTHONPATH": str(tree)} if tree else {}
         self.process: subprocess.Popen[str] | None = None
         self.ports: dict[str, int] = {}
         self.stdout: list[str] = []
@@ -272,9 +281,14 @@ def with_pid(pid: int, sign: signal.Signals) -> None:
 
 @contextmanager
 def running_product(
-    data_dir: Path, *arguments: str, upstream: str = "", config: Path | None = None, is_timed: bool = False
+    data_dir: Path,
+    *arguments: str,
+    upstream: str = "",
+    config: Path | None = None,
+    is_timed: bool = False,
+    tree: Path | None = None,
 ) -> Iterator[Product]:
-    product = Product(data_dir, *arguments, upstream=upstream, config=config, is_timed=is_timed)
+    product = Product(data_dir, *arguments, upstream=upstream, config=config, is_timed=is_timed, tree=tree)
     try:
         product.start()
         yield product

@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 import structlog
 
-from memory.runtime.offload import HEAVY_CHARACTERS, run_offloaded
+from memory.runtime.offload import HEAVY_CHARACTERS, run_each_offloaded, run_offloaded
 from memory.runtime.task_groups import started_again, unwrapped
 
 SCRIPT = """
@@ -66,6 +66,24 @@ async def test_only_a_long_text_goes_to_a_thread(length: int, *, is_here: bool) 
 
     assert await run_offloaded(upper, "a" * length) == "A" * length
     assert (places == [threading.get_ident()]) is is_here
+
+
+async def test_many_texts_are_worked_on_one_at_a_time_and_let_others_in_between() -> None:
+    short = "b" * (HEAVY_CHARACTERS // 2)
+    done: list[tuple[int, str]] = []
+
+    def upper(text: str) -> str:
+        done.append((threading.get_ident(), text[:1]))
+        return text.upper()
+
+    async with asyncio.TaskGroup() as tasks:
+        many = tasks.create_task(run_each_offloaded(upper, [short, short, short, "c" * HEAVY_CHARACTERS, short]))
+        other = tasks.create_task(run_offloaded(upper, "o" * (HEAVY_CHARACTERS + 1)))
+    assert many.result() == [text.upper() for text in (short, short, short, "c" * HEAVY_CHARACTERS, short)]
+    assert other.result() == "O" * (HEAVY_CHARACTERS + 1)
+    assert threading.get_ident() not in {thread for thread, _ in done}
+    assert len({thread for thread, _ in done}) == 1
+    assert [first for _, first in done].index("o") == 2  # behind the first two short ones
 
 
 class Late(Exception):

@@ -20,6 +20,7 @@ from memory.secrets.redaction import (
     redact,
 )
 from memory.secrets.secret_classes import Span
+from memory.secrets.secret_spans import SLICE_CHARACTERS
 from memory.secrets.vocabulary import languages
 
 KEY = "sk-proj-aB3dE5fG7hJ9kL1mN2pQ4rS6tU8v"
@@ -153,7 +154,7 @@ def test_a_quotation_that_opens_and_ends_with_the_text_is_no_value(label: str, b
 def test_what_could_not_be_looked_through_is_not_recorded_and_no_word_of_it_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def broken(text: str) -> list[Span]:
+    def broken(text: str, pause: object) -> list[Span]:
         raise IndexError(text)
 
     monkeypatch.setattr(redaction, "secret_spans", broken)
@@ -161,6 +162,18 @@ def test_what_could_not_be_looked_through_is_not_recorded_and_no_word_of_it_told
         recordable("my door is red")
     assert "door" not in str(raised.value)
     assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize("kind", SecretClass)
+def test_a_secret_is_found_wherever_the_slices_of_a_long_text_meet(kind: SecretClass) -> None:
+    told = TOLD[kind].removesuffix("My cat is called Tom.").removesuffix(" and my cat is called Tom.")
+    expected, pauses = redact(told), list[int]()
+    for offset in range(0, len(told) + 2, 3):
+        before = "I went home. " * (2 * SLICE_CHARACTERS // 13)
+        before = "x" * (2 * SLICE_CHARACTERS - offset - len(before) - 1) + " " + before
+        text = f"{before}{told} Tom."
+        assert redact(text, pause=lambda: pauses.append(1)) == f"{before}{expected} Tom."
+    assert pauses
 
 
 # Time in proportion to a text, whatever it is made of; bench/redaction.py says how much

@@ -175,7 +175,7 @@ def test_a_label_within_a_word_is_none(text: str) -> None:
 
 def test_labels_are_asked_for_by_class_and_place() -> None:
     plain = plain_text("my card, and then my passport")
-    labels = LabelMatches(vocabulary().find(plain))
+    labels = LabelMatches(vocabulary().find(plain), vocabulary())
     assert labels.has(SecretClass.CARD_NUMBER, 0, 8)
     assert not labels.has(SecretClass.CARD_NUMBER, 8, len(plain.text))
     assert labels.has(SecretClass.NATIONAL_ID, 8, len(plain.text))

@@ -1,0 +1,44 @@
+"""What applications give to be stored, without secrets, by the same policy as what is said in chats.
+
+A memory that the policy would drop is refused: an application is to learn that it was not stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from memory.errors import BadInput
+from memory.model.memories import CONTENT_CHARACTERS_MAX
+from memory.runtime.offload import run_offloaded
+from memory.secrets.plain_text import PLACEHOLDER
+from memory.service.requests import MemoryEdit, NewMemory
+
+
+async def redacted_items(items: Sequence[NewMemory], redact: Callable[[str], str]) -> list[NewMemory]:
+    """Those that keep their secrets are unchanged. Raises `BadInput`."""
+    return [
+        item
+        if item.keeps_secrets
+        else replace(item, content=await _redacted(item.content, redact, f"memories[{index}]"))
+        for index, item in enumerate(items)
+    ]
+
+
+async def redacted_edit(edit: MemoryEdit, redact: Callable[[str], str]) -> MemoryEdit:
+    """Raises `BadInput`."""
+    return edit if edit.content is None else replace(edit, content=await _redacted(edit.content, redact, "content"))
+
+
+async def _redacted(content: str, redact: Callable[[str], str], where: str) -> str:
+    if len(content) > CONTENT_CHARACTERS_MAX:
+        return content  # and it is refused for its length
+    redacted = await run_offloaded(redact, content)
+    if redacted != content and redacted.startswith("[withheld ") and PLACEHOLDER.fullmatch(redacted):
+        raise BadInput(
+            f"{where} holds a secret, and by the settings of memory.secrets nothing of such a text is stored"
+        )
+    return redacted
+
+
+__all__ = ["redacted_edit", "redacted_items"]
