@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -74,6 +74,7 @@ class PostgresServer:
                 stdout=log,
                 stderr=log,
                 env=self.environment,
+                start_new_session=True,
                 **self._user(),
             )
         deadline = time.monotonic() + READY_SECONDS
@@ -87,9 +88,10 @@ class PostgresServer:
         return self.process.pid
 
     def kill(self) -> None:
-        """As `kill -9` of the server and all that it started: the kernel tells its children."""
+        """`kill -9` of the server and of all that it started, which would answer for a moment longer."""
         assert self.process is not None
-        self.process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def stop(self) -> None:
