@@ -108,6 +108,7 @@ class PostgresDatabase:
         try:
             return await bounded(future)
         finally:
+            future.cancel()  # unless it runs by now: nobody waits for it any more, and the server may be slow
             self._reading -= 1
 
     def _commit(self, batch: Batch) -> None:
