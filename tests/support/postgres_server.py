@@ -74,7 +74,6 @@ class PostgresServer:
                 stdout=log,
                 stderr=log,
                 env=self.environment,
-                start_new_session=True,
                 **self._user(),
             )
         deadline = time.monotonic() + READY_SECONDS
@@ -90,8 +89,11 @@ class PostgresServer:
     def kill(self) -> None:
         """`kill -9` of the server and of all that it started, which would answer for a moment longer."""
         assert self.process is not None
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        backends = children_of(self.process.pid)
+        self.process.kill()
+        for pid in backends:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
     def stop(self) -> None:
@@ -138,6 +140,17 @@ class PostgresServer:
 
     def _user(self) -> dict[str, Any]:
         return {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if os.getuid() == 0 else {}
+
+
+def children_of(parent: int) -> list[int]:
+    """Process ids. Each is a session of its own, so that no signal reaches all of them."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, ppid, *_ = file.read_text().rpartition(")")[2].split()
+            if int(ppid) == parent and state != "Z":
+                found.append(int(file.parent.name))
+    return found
 
 
 @cache
