@@ -207,8 +207,8 @@ def test_what_one_filter_recorded_is_learnt_and_seen_by_the_other(product: Produ
     raise AssertionError("one filter does not know it, or gets no chats")
 
 
-def test_of_a_project_that_is_erased_no_byte_is_left_on_the_server(two: TwoOfEach) -> None:
-    assert_a_project_is_erased(two.product, two.upstream, files=[two.postgres.folder])
+def test_of_a_project_that_is_erased_no_byte_is_left_in_the_tables(two: TwoOfEach) -> None:
+    assert_a_project_is_erased(two.product, two.upstream, files=two.postgres.table_files())
 
 
 @pytest.mark.soak("no chat may wait a second for its memory")
