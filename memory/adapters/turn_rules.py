@@ -20,7 +20,6 @@ SHED_REASON = "shed: too many turns were waiting to be learnt, and these promise
 
 # turns of other statuses are recorded but not learnt
 TAUGHT = {TurnStatus.CLOSED, TurnStatus.UNKNOWN, TurnStatus.FILLED_IN}
-BROKEN = {TurnStatus.FAILED, TurnStatus.ABORTED}
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,8 +186,8 @@ def refuses_connections(port: int) -> bool:
     return False
 
 
-def test_of_a_project_that_is_erased_no_byte_is_left_on_the_server(two: TwoOfEach) -> None:
-    assert_a_project_is_erased(two.product, two.upstream, files=[two.postgres.folder])
+def test_of_a_project_that_is_erased_no_byte_is_left_in_the_tables(two: TwoOfEach) -> None:
+    assert_a_project_is_erased(two.product, two.upstream, files=two.postgres.table_files())
 
 
 @pytest.mark.soak("no chat may wait a second for its memory")

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -87,9 +87,13 @@ class PostgresServer:
         return self.process.pid
 
     def kill(self) -> None:
-        """As `kill -9` of the server and all that it started: the kernel tells its children."""
+        """`kill -9` of the server and of all that it started, which would answer for a moment longer."""
         assert self.process is not None
+        backends = children_of(self.process.pid)
         self.process.kill()
+        for pid in backends:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
     def stop(self) -> None:
@@ -136,6 +140,17 @@ class PostgresServer:
 
     def _user(self) -> dict[str, Any]:
         return {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if os.getuid() == 0 else {}
+
+
+def children_of(parent: int) -> list[int]:
+    """Process ids. Each is a session of its own, so that no signal reaches all of them."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, ppid, *_ = file.read_text().rpartition(")")[2].split()
+            if int(ppid) == parent and state != "Z":
+                found.append(int(file.parent.name))
+    return found
 
 
 @cache

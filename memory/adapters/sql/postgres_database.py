@@ -31,8 +31,8 @@ READERS = 4  # threads of a process, with a connection each; one more for the wr
 WAITING_READS_MAX = 2_000  # beyond it calls are refused
 TRIES_MAX = 20  # of a transaction that meets others
 PAUSE_SECONDS_MAX = 0.05  # before the next try, random
-WRITING = "BEGIN ISOLATION LEVEL SERIALIZABLE"
-READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+WRITING = b"BEGIN ISOLATION LEVEL SERIALIZABLE"
+READING = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 Result = TypeVar("Result")
 
@@ -108,6 +108,7 @@ class PostgresDatabase:
         try:
             return await bounded(future)
         finally:
+            future.cancel()  # unless it runs by now: nobody waits for it any more, and the server may be slow
             self._reading -= 1
 
     def _commit(self, batch: Batch) -> None:
@@ -172,16 +173,16 @@ class PostgresDatabase:
             raise translated(error) from error
 
 
-def _in_transaction(connection: PostgresConnection, begin: str, job: Job[Result]) -> Result:
+def _in_transaction(connection: PostgresConnection, begin: bytes, job: Job[Result]) -> Result:
     raw = connection.raw
-    raw.execute(begin, prepare=False)
+    connection.command(begin)
     try:
         result = job(connection)
-        raw.execute("COMMIT", prepare=False)
+        connection.command(b"COMMIT")
         return result
     finally:
         if not raw.closed and raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-            raw.execute("ROLLBACK", prepare=False)
+            connection.command(b"ROLLBACK")
 
 
 __all__ = ["PostgresDatabase"]

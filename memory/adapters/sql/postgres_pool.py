@@ -79,6 +79,12 @@ class PostgresConnection:
     def execute(self, statement: Statement, values: Mapping[str, Value]) -> SqlRows:
         return self.raw.execute(statement.postgres, values, binary=True)
 
+    def command(self, words: bytes) -> None:
+        """One without parameters and rows, as `BEGIN`: without what psycopg does for others. Raises `psycopg.Error`."""
+        result = self.raw.pgconn.exec_(words)
+        if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
+            raise psycopg.errors.error_from_result(result)
+
     def executemany(self, statement: Statement, rows: Sequence[Mapping[str, Value]]) -> None:
         with self.raw.cursor() as cursor:
             cursor.executemany(statement.postgres, rows)

@@ -112,6 +112,11 @@ def _refused(error: psycopg.OperationalError) -> BadSetting | None:
         )
     if "read-write" in text or "read-only" in text:
         return BadSetting("database_url: none of its servers takes writes: name the primary")
+    if "certificate" in text or "SSL" in text:
+        return BadSetting(
+            "database_url: its certificate is not signed by memory.database.certificate_authority, or it has no TLS: "
+            "name the PEM file of the authority that signed it, and the server by a name in it"
+        )
     if "does not exist" in text or "authentication" in text or "no pg_hba.conf entry" in text:
         reason = text.strip().splitlines()[-1].partition("FATAL:")[2].strip() or "the server refuses the role"
         return BadSetting(f"database_url: {reason}")

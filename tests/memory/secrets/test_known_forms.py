@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from memory.secrets.id_numbers import forms, is_phone_number
-from memory.secrets.plain_text import plain_text
 from memory.secrets.redaction import redact
 from memory.secrets.secret_classes import SecretClass
 from memory.secrets.secret_spans import secret_spans

@@ -243,6 +243,12 @@ def test_a_pooler_that_shares_connections_is_refused_with_what_to_name() -> None
     assert "name the PostgreSQL server itself" in str(refused)
 
 
+def test_a_server_without_tls_is_refused_where_an_authority_is_named(server: PostgresServer, tmp_path: Path) -> None:
+    (tmp_path / "authority.pem").touch()
+    with pytest.raises(BadSetting, match="certificate_authority"):
+        prepare_tables(PostgresAddress(server.url, certificate_authority=str(tmp_path / "authority.pem")))
+
+
 # What is left of deleted rows
 
 
