@@ -107,7 +107,7 @@ async def test_whoever_comes_meanwhile_keeps_the_file(path: Path) -> None:
 
     def refuse() -> None:
         with closing(sqlite3.connect(path, timeout=0.0)) as other, pytest.raises(sqlite3.OperationalError):
-            count(other)
+            count(SqliteConnection(other))
         raise RuntimeError("somebody came")
 
     with pytest.raises(RuntimeError):
