@@ -15,24 +15,24 @@ import pytest
 from memory.adapters.file_scan import scanned
 from memory.adapters.sql import sqlite_compacting as compacting
 from memory.adapters.sql.sqlite_compacting import compact, copy_of, sizes_of
-from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.sqlite_database import SqliteConnection, SqliteDatabase
 from memory.errors import Unavailable
 
 GONE, KEPT = "Quetzalbimxford", "Wombatlyxenham"
 ROWS = 500
 
 
-def remember(connection: sqlite3.Connection, *, word: str) -> None:
+def remember(connection: SqliteConnection, *, word: str) -> None:
     rows = [(f"{word}-{number}", f"{word} {number} " * 50, 1.0) for number in range(ROWS)]
-    connection.executemany("INSERT INTO opted_out_users (user_hash, opted_out_at) VALUES (? || ?, ?)", rows)
+    connection.raw.executemany("INSERT INTO opted_out_users (user_hash, opted_out_at) VALUES (? || ?, ?)", rows)
 
 
-def forget(connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM opted_out_users WHERE user_hash LIKE ?", (f"{GONE}%",))
+def forget(connection: SqliteConnection) -> None:
+    connection.raw.execute("DELETE FROM opted_out_users WHERE user_hash LIKE ?", (f"{GONE}%",))
 
 
-def count(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT count(*) FROM opted_out_users").fetchone()[0])
+def count(connection: SqliteConnection) -> int:
+    return int(connection.raw.execute("SELECT count(*) FROM opted_out_users").fetchone()[0])
 
 
 @pytest.fixture
@@ -56,18 +56,18 @@ async def test_the_database_keeps_no_copy_of_what_is_deleted(tmp_path: Path) -> 
 
     async with SqliteDatabase(path) as database, SqliteDatabase(path) as other:
 
-        def fill(connection: sqlite3.Connection) -> None:
+        def fill(connection: SqliteConnection) -> None:
             for _ in range(3_000):
                 user, text = draw.choice(users), f"{GONE} " * draw.randrange(1, 40)
-                connection.execute(
+                connection.raw.execute(
                     "INSERT INTO messages (id, user_id, project_id, conversation_id, turn_id, at, added_at, seq, "
                     "ordinal, trace_id, source_type, source, target_type, target, direction, visibility, content) "
                     "VALUES (hex(randomblob(8)), ?, '', '', '', 0, 0, 0, 0, '', '', '', '', '', '', '', ?)",
                     (user, f"{user} {text}"),
                 )
 
-        def leave(connection: sqlite3.Connection, *, user: str) -> None:
-            connection.execute("DELETE FROM messages WHERE user_id = ?", (user,))
+        def leave(connection: SqliteConnection, *, user: str) -> None:
+            connection.raw.execute("DELETE FROM messages WHERE user_id = ?", (user,))
 
         for _ in range(3):
             await database.write(fill)
@@ -77,7 +77,7 @@ async def test_the_database_keeps_no_copy_of_what_is_deleted(tmp_path: Path) -> 
         await database.rewrite()
         assert scanned([tmp_path], gone)[2] == []
         assert scanned([tmp_path], users[1:2])[2] == ["turns.sqlite"]
-        rows = await other.read(lambda connection: connection.execute("SELECT count(*) FROM messages").fetchone())
+        rows = await other.read(lambda connection: connection.raw.execute("SELECT count(*) FROM messages").fetchone())
         assert rows[0] > 100
         await other.write(fill)
 
@@ -107,7 +107,7 @@ async def test_whoever_comes_meanwhile_keeps_the_file(path: Path) -> None:
 
     def refuse() -> None:
         with closing(sqlite3.connect(path, timeout=0.0)) as other, pytest.raises(sqlite3.OperationalError):
-            count(other)
+            count(SqliteConnection(other))
         raise RuntimeError("somebody came")
 
     with pytest.raises(RuntimeError):

@@ -137,7 +137,7 @@ async def test_digests_of_two_files_are_not_comparable(tmp_path: Path) -> None:
     for name in ("one", "two"):
         async with SqliteDatabase(tmp_path / name) as database:
             await database.write(partial(known_exchanges.remember, turn=a_turn("t", text=LONG)))
-            digests.add(await database.read(lambda c: c.execute("SELECT words FROM known_exchanges").fetchone()[0]))
+            digests.add(await database.read(lambda c: c.raw.execute("SELECT words FROM known_exchanges").fetchone()[0]))
     assert len(digests) == 2
 
 

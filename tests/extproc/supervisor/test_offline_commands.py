@@ -136,9 +136,9 @@ async def erase(place: Place) -> None:
         for number in range(50):
             words = f"{USER} said number {number} " * 100
             await database.write(
-                lambda c, words=words: c.execute("INSERT INTO opted_out_users VALUES (?, 1.0)", (words,))
+                lambda c, words=words: c.raw.execute("INSERT INTO opted_out_users VALUES (?, 1.0)", (words,))
             )
-        await database.write(lambda c: c.execute("DELETE FROM opted_out_users"))
+        await database.write(lambda c: c.raw.execute("DELETE FROM opted_out_users"))
         await SqlErasures(database).begun(USER, ErasureRequest("e1", 1.0, 1.0, {"memories": 40}))
 
 

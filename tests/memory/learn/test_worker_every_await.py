@@ -148,13 +148,13 @@ async def prepare(bench: Bench) -> None:
 
 async def _noted_by_an_older_release(process: Process) -> None:
     """Requests so far were noted without what was read of them."""
-    await process.log._database.write(lambda connection: connection.execute("UPDATE turns SET order_claims = x''"))
+    await process.log._database.write(lambda connection: connection.raw.execute("UPDATE turns SET order_claims = x''"))
 
 
 async def _known_as_a_request(process: Process, said: str) -> None:
     """As when it was learnt before the windows that wait."""
     statement = "UPDATE turns SET is_order = 1 WHERE instr(CAST(messages AS TEXT), ?)"
-    await process.log._database.write(lambda connection: connection.execute(statement, (said,)))
+    await process.log._database.write(lambda connection: connection.raw.execute(statement, (said,)))
 
 
 async def _broken_off(bench: Bench, process: Process, faults: Faults) -> None:

@@ -49,7 +49,7 @@ async def shared(world: ProjectWorld, content: str = FACT, visibility: str = "me
 
 async def texts_of_notes(world: ProjectWorld) -> str:
     """All that the note books of all users hold, once what was posted is written."""
-    found = await world.database.write(lambda connection: connection.execute("SELECT text FROM notes").fetchall())
+    found = await world.database.write(lambda connection: connection.raw.execute("SELECT text FROM notes").fetchall())
     return "\n".join(text for (text,) in found)
 
 
