@@ -22,9 +22,9 @@ from memory.service.project_members import (
 )
 
 PLANTED, OWN, QUESTION = (
-    "The kestrel gate code is 6666",
-    "The kestrel gate code is 1234",
-    "What is the kestrel gate code?",
+    "The kestrel gate is painted crimson",
+    "The kestrel gate is painted turquoise",
+    "What colour is the kestrel gate painted?",
 )
 GARDEN = {"project_id": "garden"}
 

@@ -140,7 +140,8 @@ async def test_of_a_holder_that_died_what_it_announced_is_read_anew_and_nothing_
         await here.write(memory("a", "old"), memory("z"))
         assert await here.seen() == {"a": "old", "z": "content of z"}
         async with process(tmp_path) as victim:
-            held = await victim.write("ann").__aenter__()
+            holding = victim.write("ann")
+            held = await holding.__aenter__()
             held.touch(["a"])
             await held.renew()
             await here.put(memory("a", "new"))  # and dies before it can say so
