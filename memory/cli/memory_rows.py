@@ -31,8 +31,9 @@ class MemoryRow:
     where: str
 
     def body(self) -> dict[str, Any]:
-        """As `POST /v1/memory` takes it."""
-        named = {name: value for name in NewMemory.__slots__ if (value := getattr(self.memory, name)) not in (None, "")}
+        """As `POST /v1/memory` takes it, which redacts it."""
+        given = (name for name in NewMemory.__slots__ if name != "keeps_secrets")
+        named = {name: value for name in given if (value := getattr(self.memory, name)) not in (None, "")}
         return {**named, "metadata": {**(self.memory.metadata or {}), KEY: self.key}}
 
 

@@ -156,7 +156,7 @@ async def test_our_own_fault_is_a_500_that_tells_nothing(
 async def test_a_turn_that_cannot_be_looked_through_for_secrets_is_refused_with_a_reason(
     api: httpx.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(text: str) -> list[Span]:
+    def broken(text: str, *_: object, **__: object) -> list[Span]:
         raise IndexError(text)
 
     monkeypatch.setattr(redaction, "secret_spans", broken)

@@ -16,12 +16,11 @@ from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
-from memory.adapters.redis.log_client import LogClient
-from memory.adapters.redis.owners import RedisOwners
-from memory.adapters.sqlite.database import SqliteDatabase
-from redis.asyncio import Redis
-from redis_server import redis_server
+from postgres_server import postgres_server
 
+from memory.adapters.sql.postgres_database import PostgresDatabase
+from memory.adapters.sql.postgres_pool import PostgresAddress
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.processes.disk_findings import Disk, data_directory_finding
 from memory.processes.findings import Finding, Level
@@ -154,28 +153,28 @@ def test_on_a_real_disk_that_is_full_doctor_says_so(tmp_path: Path) -> None:
     assert "full" in found["says"] or os.strerror(errno.ENOSPC) in found["says"], found
 
 
-# Parts of an older release, whatever they share: a file, or Redis
+# Parts of an older release, whatever they share: a file, or a server
 
 
 class SharedState:
-    """Where the parts of a deployment meet: a turn log's file, or a Redis server."""
+    """Where the parts of a deployment meet: a turn log's file, or a PostgreSQL server."""
 
-    def __init__(self, folder: Path, *, is_redis: bool) -> None:
-        self.is_redis = is_redis
+    def __init__(self, folder: Path, *, is_postgres: bool) -> None:
+        self.is_postgres = is_postgres
         file = folder / "settings.yaml"
-        file.write_text(f"data_dir: {folder}\n" + (f"redis_url: {redis_server().url}\n" if is_redis else ""))
+        file.write_text(f"data_dir: {folder}\n" + (f"database_url: {postgres_server().url}\n" if is_postgres else ""))
         self.settings: Settings = load(file, {}, {})
-        if is_redis:
-            redis_server().empty()
+        if is_postgres:
+            postgres_server().empty()
 
     @asynccontextmanager
     async def running(self, *introductions: str) -> AsyncIterator[None]:
         """Processes that introduce themselves so."""
         async with AsyncExitStack() as stack:
             for words in introductions:
-                if self.is_redis:
-                    connection = await stack.enter_async_context(Redis(port=redis_server().port))
-                    await stack.enter_async_context(RedisOwners(LogClient(connection), introduction=words))
+                if self.is_postgres:
+                    address = PostgresAddress(postgres_server().url)
+                    await stack.enter_async_context(PostgresDatabase(address, introduction=words))
                 else:
                     path = self.settings.turn_log_path
                     await stack.enter_async_context(SqliteDatabase(path, introduction=words))
@@ -186,9 +185,9 @@ class SharedState:
             return await version_finding(state, installed)
 
 
-@pytest.fixture(params=[False, True], ids=["file", "redis"])
+@pytest.fixture(params=[False, True], ids=["file", "postgres"])
 def shared(request: pytest.FixtureRequest, tmp_path: Path) -> SharedState:
-    return SharedState(tmp_path, is_redis=request.param)
+    return SharedState(tmp_path, is_postgres=request.param)
 
 
 async def test_parts_that_run_what_is_installed_are_counted(shared: SharedState) -> None:
@@ -238,7 +237,7 @@ def test_code_of_one_version_that_was_installed_again_is_told_apart(tmp_path: Pa
 
 
 async def test_a_process_that_died_without_leaving_is_not_asked(tmp_path: Path) -> None:
-    shared = SharedState(tmp_path, is_redis=False)
+    shared = SharedState(tmp_path, is_postgres=False)
     async with shared.running(introduction("api")):
         dead = shared.settings.turn_log_path.with_name("turns.sqlite.owners") / ("0" * 32)
         dead.write_text(introduction("worker").replace(RUNNING.version, "0.0.9"))  # without a lock
