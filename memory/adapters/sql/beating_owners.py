@@ -110,9 +110,12 @@ class BeatingOwners:
         return [owner for owner in sorted({*suspects, *self._watch.names()}) if self.is_dead(connection, owner)]
 
     def forget(self, dead_owners: Collection[str]) -> None:
-        with self._pool.connection() as connection:
-            for name in dead_owners:
-                SQL.leave(connection, name=name)
+        try:
+            with self._pool.connection() as connection:
+                for name in dead_owners:
+                    SQL.leave(connection, name=name)
+        except psycopg.Error as error:
+            raise translated(error) from error
 
     def introductions(self) -> list[str]:
         now = time.monotonic()

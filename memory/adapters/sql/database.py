@@ -32,7 +32,7 @@ class Owners(Protocol):
         ...
 
     def forget(self, dead_owners: Collection[str]) -> None:
-        """They hold nothing any more."""
+        """They hold nothing any more. Blocks; raises `Unavailable`."""
         ...
 
     def introductions(self) -> Sequence[str]:

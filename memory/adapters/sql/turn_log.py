@@ -91,7 +91,7 @@ class SqlTurnLog:
         if not dead and not has_stale_locks:
             return 0
         found = await self._database.write(partial(_release, dead=dead, now=now))
-        self._database.owners.forget(dead)
+        await asyncio.to_thread(self._database.owners.forget, dead)
         return found
 
     async def lease(self, *, now: float, seconds: float, due: LearnDue) -> Lease | None:
