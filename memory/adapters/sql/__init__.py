@@ -1,1 +1,1 @@
-"""Ports on one SQLite file: turn log, user ledger, notes, receipts, and what is known about models."""
+"""Ports on one database in SQL: turn log, user ledger, notes, receipts, and what is known about models."""

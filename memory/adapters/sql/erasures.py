@@ -1,4 +1,4 @@
-"""Erasures on SQLite, in the turn log's database, by the digest of the user's id.
+"""Erasures in SQL, in the turn log's database, by the digest of the user's id.
 
 That of an erased part of a user begins with the same digest, so that all of a user are found by it.
 """

@@ -1,4 +1,4 @@
-"""Exam results of chat models on SQLite: shared by all workers, read at their start.
+"""Exam results of chat models in SQL: shared by all workers, read at their start.
 
 Results expire, since the model behind a name may have been replaced, or its server fixed, so that failures expire
 sooner.

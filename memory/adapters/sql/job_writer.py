@@ -50,6 +50,25 @@ class Entry(Generic[Result]):
 Batch: TypeAlias = Sequence[Entry[object]]
 
 
+class WritesJobs:
+    """What both runners have: a writer, while they are open."""
+
+    _writer: JobWriter | None = None
+
+    async def write(self, job: Job[Result]) -> Result:
+        """Run `job` in a transaction, committed on return. Raises `Unavailable`, and what the job raises."""
+        if self._writer is None:
+            raise Unavailable("turn_log", "it is closed")
+        return await self._writer.write(job)
+
+    def post(self, job: Job[object], *, then: Callable[[], None] | None = None) -> None:
+        """As `memory.adapters.sql.database.SqlDatabase` says."""
+        if self._writer is not None:
+            self._writer.post(job, then)
+        elif then is not None:
+            then()
+
+
 class JobWriter:
     """`commit` runs a batch in the writer's thread, and gives each entry a result or a failure; it raises nothing."""
 
@@ -117,4 +136,4 @@ async def bounded(future: Future[Result]) -> Result:
         raise Unavailable("turn_log", f"no answer within {CALL_SECONDS_MAX:.0f} s") from error
 
 
-__all__ = ["OF_ONE_JOB", "Batch", "Entry", "JobWriter", "bounded"]
+__all__ = ["OF_ONE_JOB", "Batch", "Entry", "JobWriter", "WritesJobs", "bounded"]

@@ -1,4 +1,4 @@
-"""Locks and revisions per user on SQLite: a sequence lock visible to every process of this host.
+"""Locks and revisions per user in SQL: a sequence lock visible to every process that uses the database.
 
 A revision is odd from the time the lock is taken until it is released; then the touched ids are in `changes` under the
 new, even number. A lock whose holder is dead, or took too long, is repaired: the number advances, and since nobody

@@ -1,4 +1,4 @@
-"""Capabilities of the upstream's models on SQLite: shared by all filters. The rules: `model_traits`."""
+"""Capabilities of the upstream's models in SQL: shared by all filters. The rules: `model_traits`."""
 
 from __future__ import annotations
 

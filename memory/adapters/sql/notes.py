@@ -1,4 +1,4 @@
-"""The note book on SQLite: past notes by conversation key, in the turn log's database, shared by all filters.
+"""The note book in SQL: past notes by conversation key, in the turn log's database, shared by all filters.
 
 A request with a new note does not wait until it is written: this process finds the note at once, the others some
 milliseconds later, after the commit. If chats are spread over several filters, `waits_for_others` makes each request

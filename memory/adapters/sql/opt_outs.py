@@ -1,4 +1,4 @@
-"""Opt-outs on SQLite, in the turn log's database, by the digest of the user's id.
+"""Opt-outs in SQL, in the turn log's database, by the digest of the user's id.
 
 Read by key on the event loop: a thread switch takes longer, and a copy in each process would be late or unbounded.
 """

@@ -20,7 +20,7 @@ import psycopg
 
 from memory.adapters.sql.beating_owners import BeatingOwners
 from memory.adapters.sql.database import CALL_SECONDS_MAX, Job
-from memory.adapters.sql.job_writer import OF_ONE_JOB, Batch, JobWriter, bounded
+from memory.adapters.sql.job_writer import OF_ONE_JOB, Batch, JobWriter, WritesJobs, bounded
 from memory.adapters.sql.postgres_errors import MET_ANOTHER, is_gone, translated
 from memory.adapters.sql.postgres_pool import PostgresAddress, PostgresConnection, PostgresPool
 from memory.adapters.sql.postgres_schema import prepare_tables
@@ -37,7 +37,7 @@ READING = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 Result = TypeVar("Result")
 
 
-class PostgresDatabase:
+class PostgresDatabase(WritesJobs):
     """`memory.adapters.sql.database.SqlDatabase`. Open with `async with`.
 
     Opening creates the tables in an empty database. Raises `BadSetting` for one that cannot be used, `Unavailable`.
@@ -49,7 +49,6 @@ class PostgresDatabase:
         self._pool = PostgresPool(address)
         self.owners = BeatingOwners(self._pool, introduction=introduction)
         self._readers: ThreadPoolExecutor | None = None
-        self._writer: JobWriter | None = None
         self._reading = 0
 
     async def __aenter__(self) -> Self:
@@ -70,17 +69,6 @@ class PostgresDatabase:
         await writer.close(self.owners.leave)
         await asyncio.to_thread(readers.shutdown)
         self._pool.close()
-
-    async def write(self, job: Job[Result]) -> Result:
-        if self._writer is None:
-            raise Unavailable("turn_log", "it is closed")
-        return await self._writer.write(job)
-
-    def post(self, job: Job[object], *, then: Callable[[], None] | None = None) -> None:
-        if self._writer is not None:
-            self._writer.post(job, then)
-        elif then is not None:
-            then()
 
     async def read(self, job: Job[Result]) -> Result:
         return await self._submit(self._read, job)

@@ -1,6 +1,6 @@
-"""Profiles on SQLite, in the database of the ledger, whose revisions say when a profile is out of date.
+"""Profiles in SQL, in the database of the ledger, whose revisions say when a profile is out of date.
 
-A trigger queues the user at the end of each write (`schema.py`), whoever wrote; so a crash between a write and the
+The end of each write queues the user (`ledger`), whoever wrote; so a crash between a write and the
 building of a profile loses nothing. Where no profiles are built it queues nobody, and the revision that was built says
 who is out of date when that is switched on again. Pinned lines and lines from memories are JSON in one row per project.
 """

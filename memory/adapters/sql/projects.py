@@ -1,7 +1,7 @@
-"""Shared projects on SQLite, in the turn log's database.
+"""Shared projects in SQL, in the turn log's database.
 
-What a chat asks is read by key on the event loop: a thread switch takes longer than the read. What a user is in a
-project is looked for among their memberships: a microsecond each, and others make none of them.
+What a chat asks is read by key, on SQLite on the event loop: a thread switch takes longer than the read. What a user
+is in a project is looked for among their memberships: a microsecond each, and others make none of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Receipts on SQLite, in the turn log's database: every process can read those of all filters.
+"""Receipts in SQL, in the turn log's database: every process can read those of all filters.
 
 Limited in age, in number per user, and in total bytes (`position` grows by the bytes of each receipt). Erasing a user's
 receipts, or those of a project, leaves one marker row with the time, which has no body, so that receipts on their way

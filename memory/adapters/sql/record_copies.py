@@ -1,4 +1,4 @@
-"""Copies of the conversation record on SQLite, out of the turn log's database and into it."""
+"""Copies of the conversation record in SQL, out of the turn log's database and into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages of the conversation record on SQLite: implements the port with jobs on the turn log's database.
+"""The messages of the conversation record in SQL: implements the port with jobs on the turn log's database.
 
 This module only turns calls into jobs. Changes of a whole conversation are split into short transactions, so that the
 writers of other processes get their turn.

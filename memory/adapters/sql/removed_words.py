@@ -1,4 +1,4 @@
-"""Turns whose words left the record, in the turn log's database. Triggers write the rows (`recording_schema`)."""
+"""Turns whose words left the record, in the turn log's database. `turn_effects` writes the rows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Summaries of sessions on SQLite, in the database of the turn log, whose triggers withdraw them (`schema.py`).
+"""Summaries of sessions in SQL, in the database of the turn log. `turn_effects` withdraws them when turns change.
 
-So no code that deletes or changes a turn has to know about summaries. A token per session changes with each of these
+A token per session changes with each of these
 changes, and a summary is stored only if its session's token is still the one that was read.
 """
 

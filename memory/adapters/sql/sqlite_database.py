@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from memory.adapters.sql.database import Job
-from memory.adapters.sql.job_writer import OF_ONE_JOB, Batch, Entry, JobWriter, bounded
+from memory.adapters.sql.job_writer import OF_ONE_JOB, Batch, Entry, JobWriter, WritesJobs, bounded
 from memory.adapters.sql.locked_owners import LockedOwners, setting_up
 from memory.adapters.sql.sqlite_compacting import copy_of
 from memory.adapters.sql.sqlite_schema import SQLITE_OLDEST, prepare_tables
@@ -61,7 +61,7 @@ class SqliteConnection:
         self.raw.executemany(statement.sqlite, rows)
 
 
-class SqliteDatabase:
+class SqliteDatabase(WritesJobs):
     """Open with `async with`; the file is created with mode 0600.
 
     `synchronous`: NORMAL survives `kill -9` of any process; FULL also a power failure, with one disk flush per
@@ -82,7 +82,6 @@ class SqliteDatabase:
         self.commits = 0  # transactions so far; jobs divided by commits shows the effect of grouping
         self._synchronous = synchronous
         self._rewrite_bytes_max = rewrite_bytes_max
-        self._writer: JobWriter | None = None
         self._reader: ThreadPoolExecutor | None = None
         self._write_connection: sqlite3.Connection
         self._read_connection: sqlite3.Connection
@@ -112,19 +111,6 @@ class SqliteDatabase:
         await writer.close(self._write_connection.close)
         self.owners.leave()
         reader.shutdown(wait=False)
-
-    async def write(self, job: Job[Result]) -> Result:
-        """Run `job` in a transaction, committed on return. Raises `Unavailable`, and what the job raises."""
-        if self._writer is None:
-            raise Unavailable("turn_log", "it is closed")
-        return await self._writer.write(job)
-
-    def post(self, job: Job[object], *, then: Callable[[], None] | None = None) -> None:
-        """As `memory.adapters.sql.database.SqlDatabase` says."""
-        if self._writer is not None:
-            self._writer.post(job, then)
-        elif then is not None:
-            then()
 
     async def read_now(self, job: Job[Result]) -> Result:
         """Run `job`, some statements by key, on the event loop. Raises `Unavailable`.

@@ -1,4 +1,4 @@
-"""The turn log on SQLite: implements the port with jobs on one database (`database`, `turns_queue`).
+"""The turn log in SQL: implements the port with jobs on one database (`database`, `turns_queue`).
 
 This module only turns calls into jobs: no SQL beyond one row, no rules of the queue, no threads. A turn counts from its
 arrival (the clock at the call), not from its own time, which may be years ago.

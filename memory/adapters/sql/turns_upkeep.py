@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 from memory.adapters.sql import turn_effects
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, Value, statements
 from memory.adapters.sql.turns_queue import end_window, make_ready, recount_session, turn_ids_of
 from memory.adapters.turn_rules import window_id_of
 from memory.ports import Backlog, DeadLetter, QueueDepth
@@ -75,16 +75,19 @@ def withdraw(
     spare: Collection[str],
 ) -> int:
     """Includes open turns: they are completed for the record, but not learnt."""
-    rows = SQL.unlearnt_turns(
-        connection,
-        user_id=user_id,
-        opened_before=opened_before,
-        project_id=project_id,
-        only=json.dumps(list(only)),
-        spare=json.dumps(list(spare)),
-    ).fetchall()
+    chosen: dict[str, Value] = {
+        "user_id": user_id,
+        "project_id": project_id,
+        "opened_before": opened_before,
+        "only": json.dumps(list(only)),
+        "spare": json.dumps(list(spare)),
+    }
+    rows = SQL.unlearnt_turns(connection, **chosen).fetchall()
     take_out(connection, user_id, rows, stage="withdrawn")
-    return len(rows) + _withdraw_abandoned(connection, user_id, project_id, opened_before, only=only, spare=spare)
+    # Turns of abandoned branches that were never learnt must not be learnt if the client resumes the branch.
+    abandoned = SQL.withdraw_abandoned(connection, **chosen).fetchall()
+    turn_effects.sessions_changed(connection, user_id, {session_id for (session_id,) in abandoned})
+    return len(rows) + len(abandoned)
 
 
 QueuedTurn: TypeAlias = tuple[int, str, str, str | None, int]
@@ -103,28 +106,6 @@ def take_out(connection: Connection, user_id: str, rows: Sequence[QueuedTurn], *
         recount_session(connection, user_id, session_id, turns=len(sizes), size=sum(sizes))
     for window_id in sorted({window_id for _, _, was, window_id, _ in rows if was == "window" and window_id}):
         _renew_window(connection, window_id)
-
-
-def _withdraw_abandoned(
-    connection: Connection,
-    user_id: str,
-    project_id: str,
-    opened_before: float,
-    *,
-    only: Collection[str],
-    spare: Collection[str],
-) -> int:
-    """Turns of abandoned branches that were never learnt must not be learnt if the client resumes the branch."""
-    withdrawn = SQL.withdraw_abandoned(
-        connection,
-        opened_before=opened_before,
-        project_id=project_id,
-        user_id=user_id,
-        only=json.dumps(list(only)),
-        spare=json.dumps(list(spare)),
-    ).fetchall()
-    turn_effects.sessions_changed(connection, user_id, {session_id for (session_id,) in withdrawn})
-    return len(withdrawn)
 
 
 def _renew_window(connection: Connection, window_id: str) -> None:

@@ -1,4 +1,4 @@
-"""The upkeep schedule on SQLite: the users known to the ledger, and the time of their last rounds.
+"""The upkeep schedule in SQL: the users known to the ledger, and the time of their last rounds.
 
 One transaction assigns a user to one process, and no other user while that one is in progress: upkeep reads many rows,
 and concurrent rounds would only delay each other.

@@ -1,4 +1,4 @@
-"""Access counts on SQLite, in the turn log's database: gathered in memory, written in batches, added up for the store.
+"""Access counts in SQL, in the turn log's database: gathered in memory, written in batches, added up for the store.
 
 A row holds what was counted and is not in the store yet, and, once somebody set out to bring it there, the sum that the
 store has to show: so a repeat after a crash writes the same sum. It must never make a request wait, nor a reader fail.
