@@ -18,10 +18,8 @@ from memory.secrets.values import is_made_up, is_masked
 from memory.secrets.vocabulary import LabelMatches, Vocabulary
 
 RULES = str(Path(__file__).with_name("betterleaks.toml"))  # the library takes a path; loaded once
-PIECE_CHARACTERS = 4_000  # searched at once: the library's time grows quadratically with its findings
 KEY_BEGINS = "-----BEGIN "
 HEAD_CHARACTERS = 80  # of a private key's first line
-OVERLAP_CHARACTERS = 400  # so that a key and its name are not separated at a cut
 
 _TOKEN_RULES = ("token", "jwt", "auth", "session", "cookie", "oauth", "bearer", "secret")
 _GENERIC = "generic"
@@ -52,36 +50,26 @@ def private_key_spans(text: str) -> Iterator[Span]:
 
 
 def vendor_token_spans(plain: PlainText, labels: LabelMatches, vocabulary: Vocabulary) -> Iterator[Span]:
-    """Unordered; may overlap. What is only an example of a password is not returned."""
+    """Unordered; may overlap. What is only an example of a password is not returned.
+
+    The library's time grows quadratically with its findings: callers hand over a few thousand characters.
+    """
+    yield from _found_in(plain, labels, vocabulary)
+    for match in _ADDRESS_PASSWORD.finditer(plain.text):
+        if match[1].lower() not in vocabulary.example_words and match[1][0] not in "<{$[":
+            yield (*match.span(1), SecretClass.PASSWORD)
+
+
+def _found_in(plain: PlainText, labels: LabelMatches, vocabulary: Vocabulary) -> Iterator[Span]:
     text = plain.text
-    for start, end in _pieces(text):
-        yield from _found_in(plain, start, end, labels, vocabulary)
-        for match in _ADDRESS_PASSWORD.finditer(text, start, end):
-            if match[1].lower() not in vocabulary.example_words and match[1][0] not in "<{$[":
-                yield (*match.span(1), SecretClass.PASSWORD)
-
-
-def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    while len(text) - start > PIECE_CHARACTERS:
-        limit = start + PIECE_CHARACTERS
-        cut = max(text.rfind("\n", start + OVERLAP_CHARACTERS * 2, limit), 0) or text.rfind(" ", start, limit)
-        end = cut if cut > start + OVERLAP_CHARACTERS * 2 else limit
-        yield start, end
-        start = end - OVERLAP_CHARACTERS
-    yield start, len(text)
-
-
-def _found_in(plain: PlainText, begin: int, stop: int, labels: LabelMatches, vocabulary: Vocabulary) -> Iterator[Span]:
-    text = plain.text
-    piece = _PROSE_MARK.sub(" ", text[begin:stop]).replace("leaks:allow", "leaks allow")
+    piece = _PROSE_MARK.sub(" ", text).replace("leaks:allow", "leaks allow")
     position: dict[str, int] = {}  # where to continue the search for values found several times
     for finding in betterleaks.scan_string(piece.encode("utf-8", "replace").decode(), RULES):
         kind, secret, found = _class_of(finding.rule_id), finding.secret, finding.match.full
         start = piece.find(found, position.get(found, 0)) if secret.lower() not in vocabulary.example_words else -1
         if kind and secret and start >= 0:
             position[found] = start + 1
-            named, start = begin + start, begin + start + max(0, found.rfind(secret))
+            named, start = start, start + max(0, found.rfind(secret))
             end = _run_end(text, start + len(secret))
             is_by_name = _GENERIC in finding.rule_id  # a rule of no vendor: then it has to look like a secret as well
             is_example = is_by_name and (secret.lower() in vocabulary.prose or is_masked(secret) or is_made_up(secret))

@@ -11,8 +11,8 @@ import pytest
 from memory.secrets.id_numbers import forms, is_phone_number
 from memory.secrets.redaction import redact
 from memory.secrets.secret_classes import SecretClass
-from memory.secrets.secret_spans import secret_spans
-from memory.secrets.vendor_tokens import OVERLAP_CHARACTERS, PIECE_CHARACTERS, private_key_spans
+from memory.secrets.secret_spans import SLICE_CHARACTERS, secret_spans
+from memory.secrets.vendor_tokens import private_key_spans
 
 _DRAW = random.Random(11)
 _ALPHANUMERIC = string.ascii_letters + string.digits
@@ -61,10 +61,10 @@ def test_no_mark_in_a_text_keeps_a_token_from_being_found(mark: str) -> None:
 
 
 @pytest.mark.parametrize("filler", ["I like cats. ", "one\n", "x" * 50 + " ", "猫"])
-def test_a_token_is_found_on_every_border_between_pieces_of_a_long_text(filler: str) -> None:
+def test_a_token_is_found_on_every_border_between_slices_of_a_long_text(filler: str) -> None:
     token = TOKENS["github"]
-    for shift in range(0, OVERLAP_CHARACTERS, 37):
-        lead = (filler * PIECE_CHARACTERS)[: PIECE_CHARACTERS - shift]
+    for shift in range(0, 400, 37):
+        lead = (filler * SLICE_CHARACTERS)[: SLICE_CHARACTERS - shift]
         text = f"{lead} {token} {filler * 200}"
         assert token[-8:] not in redact(text)
 
