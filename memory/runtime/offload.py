@@ -84,6 +84,7 @@ def _pieces(texts: Sequence[str]) -> list[list[str]]:
 __all__ = [
     "HEAVY_BODY_BYTES",
     "HEAVY_CHARACTERS",
+    "LONG_CHARACTERS",
     "pause",
     "run_by_size",
     "run_each_offloaded",

@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 import structlog
 
-from memory.runtime.offload import HEAVY_CHARACTERS, run_each_offloaded, run_offloaded
+from memory.runtime.offload import HEAVY_CHARACTERS, LONG_CHARACTERS, run_each_offloaded, run_offloaded
 from memory.runtime.task_groups import started_again, unwrapped
 
 SCRIPT = """
@@ -66,6 +66,21 @@ async def test_only_a_long_text_goes_to_a_thread(length: int, *, is_here: bool) 
 
     assert await run_offloaded(upper, "a" * length) == "A" * length
     assert (places == [threading.get_ident()]) is is_here
+
+
+async def test_a_usual_text_does_not_wait_for_a_long_one() -> None:
+    may_end = threading.Event()
+
+    def upper(text: str) -> str:
+        assert len(text) <= LONG_CHARACTERS or may_end.wait(60)
+        return text.upper()
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        long = tasks.create_task(run_offloaded(upper, "l" * (LONG_CHARACTERS + 1)))
+        await asyncio.sleep(0)
+        assert (await run_offloaded(upper, "u" * LONG_CHARACTERS)).startswith("U")
+        assert not long.done()
+        may_end.set()
 
 
 async def test_many_texts_are_worked_on_one_at_a_time_and_let_others_in_between() -> None:
