@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from report import Bar, Report, Sheet, bench_parser, ratio
 
-from memory.adapters.models.embedding_model import PACKAGED_MODEL, prepared
+from memory.adapters.models.embedding_model import prepared
 from memory.adapters.models.onnx_embedder import OnnxModel
 from memory.evaluation.signals import SignalCase, decided, read_signals, score_signals
 from memory.recall.query import build_query
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.phrases import training_phrases
+from memory.settings import EmbeddingSettings
 from memory.settings.loader import from_process
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
@@ -47,14 +48,14 @@ def main() -> int:
 
 
 def measure(cases: Sequence[SignalCase]) -> dict[str, Any]:
-    model = OnnxModel(prepared(PACKAGED_MODEL, from_process(None, {}).models_path))
+    model = OnnxModel(prepared(EmbeddingSettings().model, from_process(None, {}).models_path))
     phrases = training_phrases()
     started = time.perf_counter()
-    embedded = np.stack([model.vector(phrase.text) for phrase in phrases])
+    embedded = np.stack([model.vector(model.prefixes.query + phrase.text) for phrase in phrases])
     fitting = time.perf_counter()
     classifier = SignalClassifier.fit(phrases, embedded)
     fitted = time.perf_counter()
-    vectors = [model.vector(build_query(case.conversation).text) for case in cases]
+    vectors = [model.vector(model.prefixes.query + build_query(case.conversation).text) for case in cases]
     words_alone = SignalClassifier.fit(phrases, None)
     with_embedding = [decided(case, vector, classifier) for case, vector in zip(cases, vectors, strict=True)]
     return {

@@ -33,7 +33,7 @@ def main() -> None:
     model = OnnxModel(prepared(name, from_process(None, {}).models_path))
     signals, past_talk = training_phrases(), past_talk_phrases()
     texts = dict.fromkeys(phrase.text for phrase in (*signals, *past_talk))
-    known = {text: model.vector(text) for text in track(texts, description="embedding phrases")}
+    known = {text: model.vector(model.prefixes.query + text) for text in track(texts, description="embedding phrases")}
     fitted = SignalClassifier.fit(signals, np.stack([known[phrase.text] for phrase in signals]))
     _write(classifier_file.SHIPPED, fitted, classifier_file.fingerprint(name), len(signals))
     vectors = np.stack([known[phrase.text] for phrase in past_talk])

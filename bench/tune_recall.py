@@ -22,7 +22,7 @@ from report import Bar, Report, Sheet, bench_parser
 from rich.console import Console
 from rich.progress import track
 
-from memory.adapters.models.embedding_model import PACKAGED_MODEL, prepared
+from memory.adapters.models.embedding_model import prepared
 from memory.adapters.models.onnx_embedder import OnnxModel
 from memory.evaluation.dataset import USER, Talk, read_talks
 from memory.evaluation.recall import characters
@@ -32,6 +32,7 @@ from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import ranking_features
 from memory.recall.ranking.ranking import Budget, rank, select
 from memory.recall.ranking.weights import RankingSettings, Weights
+from memory.settings import EmbeddingSettings
 from memory.settings.loader import from_process
 
 FITTED = (
@@ -110,15 +111,16 @@ def fitted(talks: list[TalkEvidence]) -> Weights:
 
 
 def embedded(talks: list[Talk], cache: Path | None) -> dict[str, Vector]:
-    texts = [m.content for talk in talks for m in talk.memories] + [q.text for talk in talks for q in talk.questions]
-    different = sorted(set(texts))
+    questions = {question.text for talk in talks for question in talk.questions}
+    different = sorted(questions | {memory.content for talk in talks for memory in talk.memories})
     if cache and cache.exists():
         stored = np.load(cache)
         known = dict(zip(stored["texts"].tolist(), stored["vectors"], strict=True))
         if known.keys() >= set(different):
             return known
-    model = OnnxModel(prepared(PACKAGED_MODEL, from_process(None, {}).models_path))
-    vectors = np.stack([model.vector(text) for text in track(different, description="embedding", console=CONSOLE)])
+    model = OnnxModel(prepared(EmbeddingSettings().model, from_process(None, {}).models_path))
+    wanted = [model.prefixes.of(as_query=text in questions) + text for text in different]
+    vectors = np.stack([model.vector(text) for text in track(wanted, description="embedding", console=CONSOLE)])
     if cache:
         np.savez(cache, texts=np.array(different), vectors=vectors)
     return dict(zip(different, vectors, strict=True))

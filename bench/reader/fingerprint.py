@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "texts"
+LANGUAGES_FOLDER = Path(__file__).parent / "languages"  # texts in nine more languages, and more in Chinese
 PAIRS_FOLDER = Path(__file__).parent / "pairs"  # what only the pair head learns from, after the encoder
 
 

@@ -57,7 +57,9 @@ def near_statements(seed: int, models: Path) -> list[Pair]:
     """
     units = stated_units(corpus.messages())
     model = OnnxModel(embedding_model.prepared(EmbeddingSettings().model, models))
-    vectors = np.stack([model.vector(unit.text) for unit in track(units, description="embedding statements")])
+    vectors = np.stack(
+        [model.vector(model.prefixes.document + unit.text) for unit in track(units, description="embedding statements")]
+    )
     rng, found = random.Random(seed), dict[tuple[str, str], None]()
     for row, unit in enumerate(units):
         likeness = vectors @ vectors[row]

@@ -13,10 +13,10 @@ import numpy as np
 from memory.language import content_words
 from memory.language.phrases import is_han
 from memory.model import Scope, SessionSummary, StoredSummary, Vector
-from memory.recall.ranking.lexical import fold, unspaced_share
+from memory.recall.ranking.lexical import fold
 from memory.recall.ranking.temporal import Span, time_question
 
-WORD, UNSPACED_WORD = 0.2, 0.3  # for a content word that question and summary share, by script
+WORD = 0.2  # for a content word that question and summary share
 WORDS_MAX = 2
 TOPICAL_MIN = 0.3  # likeness from which a summary is about what the question names; of others it rarely passes 0.2
 TOPICAL_BELOW_BEST = 0.12  # how far below the best one that still counts
@@ -62,12 +62,9 @@ def _overlaps(summary: SessionSummary, span: Span) -> bool:
 
 
 def _likeness(question: PastTalkQuestion, stored: Sequence[StoredSummary]) -> list[float]:
-    """By embedding and words; the embedding knows no scripts without spaces, and finds all texts in one alike."""
-    words, unspaced = content_words(question.text), unspaced_share(question.text)
-    word = UNSPACED_WORD if unspaced else WORD
-    return [
-        (1.0 - unspaced) * _cosine(question.vector, one.vector) + word * _shared(words, one.summary) for one in stored
-    ]
+    """By embedding and words."""
+    words = content_words(question.text)
+    return [_cosine(question.vector, one.vector) + WORD * _shared(words, one.summary) for one in stored]
 
 
 def _cosine(first: Vector, second: Vector | None) -> float:

@@ -25,69 +25,69 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
 
     # The memory itself
     dense: Annotated[
-        _Weight, Meta(description="Per 0.1 of cosine between question and memory; fitted 0.24 to 0.33.")
+        _Weight, Meta(description="Per step of cosine (0.06) between question and memory; fitted 0.29 to 0.36.")
     ] = 0.3
     lexical: Annotated[
         _Weight,
         Meta(
-            description="Words of the question in the memory itself; fitted 0.20 to 0.26, small because "
+            description="Words of the question in the memory itself; fitted 0.08 to 0.10, small because "
             "`window_lexical` holds the same words."
         ),
     ] = 0.2
     concept: Annotated[
         _Weight,
         Meta(
-            description="Shared concepts (family, work, ...), by their rarity; fitted 0.10 to 0.17 on English, "
+            description="Shared concepts (family, work, ...), by their rarity; fitted 0.07 to 0.16 on English, "
             "but other languages have few other features, and 0.5 to 2 perform equally."
         ),
     ] = 1.0
     aspect: Annotated[
         _Weight,
         Meta(
-            description="Answers the question word (who, when, ...); fitted 0.88 to 1.30. It is not a topic "
+            description="Answers the question word (who, when, ...); fitted 0.84 to 1.20. It is not a topic "
             "and does not "
             "count for relevance."
         ),
     ] = 1.0
-    speaker: Annotated[_Weight, Meta(description="The question names the speaker; fitted 2.26 to 2.46.")] = 2.2
+    speaker: Annotated[_Weight, Meta(description="The question names the speaker; fitted 2.00 to 2.35.")] = 2.2
     # Its neighbours; for a memory without neighbours this repeats its own features
     window_dense: Annotated[
         _Weight,
         Meta(
-            description="Per 0.1 of cosine of the memory with its neighbours; fitted 0.42 to 0.52: a turn is often "
+            description="Per step of cosine of the memory with its neighbours; fitted 0.35 to 0.42: a turn is often "
             "understood only with its neighbours."
         ),
     ] = 0.45
     window_lexical: Annotated[
-        _Weight, Meta(description="Words of the question in the memory and its neighbours; fitted 0.96 to 1.19.")
+        _Weight, Meta(description="Words of the question in the memory and its neighbours; fitted 0.92 to 1.09.")
     ] = 1.0
     session_dense: Annotated[
-        _Weight, Meta(description="Per 0.1 of cosine of the best turn of its session; fitted 0.21 to 0.25.")
+        _Weight, Meta(description="Per step of cosine of the best turn of its session; fitted 0.29 to 0.39.")
     ] = 0.25
     session_lexical: Annotated[
-        _Weight, Meta(description="Words of the question in its session as a whole; fitted 0.58 to 0.60.")
+        _Weight, Meta(description="Words of the question in its session as a whole; fitted 0.50 to 0.54.")
     ] = 0.6
     answer: Annotated[
         _Weight,
-        Meta(description="Follows a question that resembles the one asked, per 0.1 of cosine; fitted 0.31 to 0.35."),
+        Meta(description="Follows a question that resembles the one asked, per step of cosine; fitted 0.20 to 0.26."),
     ] = 0.3
     # Time
     time: Annotated[
         _Weight,
-        Meta(description="Said in the time that the question names, or within days after; fitted 3.55 to 3.93."),
+        Meta(description="Said in the time that the question names, or within days after; fitted 3.47 to 3.85."),
     ] = 3.8
-    when: Annotated[_Weight, Meta(description="Names a time, and the question asks for one; fitted 1.55 to 1.75.")] = (
+    when: Annotated[_Weight, Meta(description="Names a time, and the question asks for one; fitted 1.53 to 1.73.")] = (
         1.7
     )
     dated: Annotated[
         _Weight,
-        Meta(description="Names a time at all; fitted 0.46 to 0.64: questions are more often about events."),
+        Meta(description="Names a time at all; fitted 0.47 to 0.68: questions are more often about events."),
     ] = 0.5
     # Form
     question: Annotated[
-        _Weight, Meta(description="Ends with a question mark, so it states little; fitted -0.33 to -0.59.")
-    ] = -0.4
-    first_person: Annotated[_Weight, Meta(description="Speaks of oneself; fitted 0.57 to 0.78.")] = 0.6
+        _Weight, Meta(description="Ends with a question mark, so it states little; fitted -0.51 to -0.79.")
+    ] = -0.5
+    first_person: Annotated[_Weight, Meta(description="Speaks of oneself; fitted 0.40 to 0.60.")] = 0.6
     manner: Annotated[
         _Weight,
         Meta(
@@ -118,25 +118,26 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
 class Bar(msgspec.Struct, frozen=True, kw_only=True):
     """The topical evidence, in the unit of the weights, at which a memory is as likely relevant as not.
 
-    Fitted by logistic regression on questions with and without an answer among the memories. In 0.93 of all pairs of
-    one of each, left out of the fit, the question with an answer has more evidence. Further features (the lead over the
-    next memory, the share of words found, the features apart) did not help.
+    Fitted by logistic regression on questions with and without an answer among the memories
+    (`bench/calibrate_recall.py`). Further features (the lead over the next memory, the share of words found, the
+    features apart) did not help.
     """
 
     even: Annotated[
         _Weight,
         Meta(
-            description="Evidence at which a memory is as likely relevant as not, in the unit of the weights; fitted. "
-            "More: fewer notes, and fewer wrong ones."
+            description="Evidence from which the best memory counts as relevant, in the unit of the weights. Where "
+            "answers and questions without one weigh the same, 4.2 is fitted; lower, since a missing memory costs "
+            "more than one too many. More: fewer notes, and fewer wrong ones."
         ),
-    ] = 1.7
+    ] = 2.8
     slope: Annotated[
         Annotated[float, Meta(ge=0.01, le=20)],
         Meta(
             description="Log odds of relevance per unit of evidence; fitted. It affects the probability, not "
             "the decision."
         ),
-    ] = 1.6
+    ] = 0.7
     personal: Annotated[
         _Weight,
         Meta(description='Added to the threshold if the question says "my" or "we": it is about the user.'),
@@ -153,18 +154,10 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
         _Weight,
         Meta(description="Added to the threshold if it is only thanks or a greeting: almost nothing is relevant."),
     ] = 3.0
-    unspaced: Annotated[
-        _Weight,
-        Meta(
-            description="Added to the threshold for Chinese and other scripts without spaces: cosines hardly "
-            "count there, "
-            "so that evidence is lower."
-        ),
-    ] = -0.2
     each: Annotated[
         _Weight,
         Meta(description="Evidence below which a memory is left out even if others are relevant."),
-    ] = 0.3
+    ] = 0.8
     margin: Annotated[
         Annotated[float, Meta(ge=0, le=100)],
         Meta(description="Distance from the best memory beyond which one is left out; four units are odds of 1 to 50."),
@@ -226,15 +219,8 @@ class NeighbourWeights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unspaced(msgspec.Struct, frozen=True, kw_only=True):
-    """Texts in scripts without spaces, which the packaged embedding model does not know."""
+    """Texts in scripts without spaces, whose words are not known."""
 
-    cosine: Annotated[
-        _Share,
-        Meta(
-            description="Share of the cosine that counts there; by reason: to the packaged model all such texts look "
-            "alike. With a multilingual model: 1."
-        ),
-    ] = 0.1
     character: Annotated[
         _Share,
         Meta(

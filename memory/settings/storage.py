@@ -60,10 +60,10 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True):
     model: Annotated[
         str,
         Meta(
-            description="all-MiniLM-L6-v2 (comes with the package), a folder or a hub name of a model for "
+            description="multilingual-e5-small (comes with the package), a folder or a hub name of a model for "
             "sentence-transformers, which `memproxy prepare` converts, or the name at `endpoint`."
         ),
-    ] = "all-MiniLM-L6-v2"
+    ] = "multilingual-e5-small"
     dimension: Annotated[Annotated[int, Meta(ge=1, le=32768)], Meta(description="Length of its vectors.")] = 384
     endpoint: Annotated[
         str,

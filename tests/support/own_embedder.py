@@ -6,9 +6,10 @@ from functools import cache
 
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.models.embedding_model import PACKAGED_MODEL, prepared
+from memory.adapters.models.embedding_model import prepared
 from memory.adapters.models.onnx_embedder import EmbeddingLimits, OnnxEmbedder, OnnxModel
 from memory.runtime.metrics import Metrics
+from memory.settings import EmbeddingSettings
 from memory.settings.loader import from_process
 
 PATIENT_SECONDS = 20.0  # of a question: what its tests measure is not speed
@@ -16,7 +17,7 @@ PATIENT_SECONDS = 20.0  # of a question: what its tests measure is not speed
 
 @cache
 def embedding_model() -> OnnxModel:
-    return OnnxModel(prepared(PACKAGED_MODEL, from_process(None, {}).models_path))
+    return OnnxModel(prepared(EmbeddingSettings().model, from_process(None, {}).models_path))
 
 
 def own_embedder(*, cache_texts: int = 64) -> OnnxEmbedder:

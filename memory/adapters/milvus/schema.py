@@ -13,7 +13,6 @@ import msgspec
 
 from memory.adapters import row_codec
 from memory.adapters.milvus.capabilities import Capabilities
-from memory.adapters.models.embedding_model import PACKAGED_ORIGIN
 from memory.errors import BadSetting
 from memory.model import VectorOrigin
 
@@ -21,6 +20,9 @@ EXACT_ROWS_MAX = 1_000_000  # some 60,000 rows in each partition, whose owners a
 EXACT, GRAPH = "FLAT", "HNSW"  # kinds of a vector index, as Milvus names them
 SEARCH_WIDTH_MIN = 64  # candidates that a search in a graph looks at, at least
 SCHEMA_VERSION = 2
+EARLY_ORIGIN = VectorOrigin(  # of collections that do not say: early releases had this model only
+    "all-MiniLM-L6-v2", 384, "1009370bf5c35b70db0aeabf0ff92b661832aee74509501cc5ace0989bb4feea"
+)
 ORIGIN_PROPERTY = "memproxy.vector_origin"  # JSON of the vectors' origin, and of the schema's version
 
 Library: TypeAlias = Any
@@ -117,7 +119,7 @@ def check_version(description: dict[str, Any], *, collection: str, can: Capabili
 
 
 def origin_of(description: dict[str, Any]) -> VectorOrigin:
-    """The origin of its vectors. Collections without one have vectors of the packaged model."""
+    """The origin of its vectors. Collections without one have vectors of the model that early releases had."""
     recorded = _recorded(description)
     if recorded and '"dimension"' in recorded:
         try:
@@ -125,7 +127,7 @@ def origin_of(description: dict[str, Any]) -> VectorOrigin:
         except msgspec.DecodeError:
             return VectorOrigin("", dimension_of(description))  # of a later release: agrees with nothing we know
     dimension = dimension_of(description)
-    return PACKAGED_ORIGIN if dimension == PACKAGED_ORIGIN.dimension else VectorOrigin("", dimension)
+    return EARLY_ORIGIN if dimension == EARLY_ORIGIN.dimension else VectorOrigin("", dimension)
 
 
 def _recorded(description: dict[str, Any]) -> str:

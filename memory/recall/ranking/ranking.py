@@ -127,7 +127,7 @@ def rank(
         return Ranked()
     if reading is None or reading.layout is not layout:
         reading = text_features(corpus, layout, asked, ranking=ranking)
-    evidence = add_vector_features(corpus, reading, query_vector, ranking=ranking)
+    evidence = add_vector_features(corpus, reading, query_vector)
     is_open = _is_open(reading, asked, asks_about_past=evidence.question.asks_about_past)
     weighed = np.stack([evidence.arrays[name] for name in NAMES])
     weighed *= _column(ranking.weights)

@@ -55,6 +55,5 @@ def bar_for(text: str, bar: Bar, *, is_unspaced: bool) -> float:
         + bar.task * is_task
         + bar.personal * is_personal
         + bar.general * is_general
-        + bar.unspaced * is_unspaced
         + bar.courtesy * is_courtesy
     )

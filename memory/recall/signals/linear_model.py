@@ -1,8 +1,8 @@
 """A linear model over the words of a text and its embedding: what the classifiers of stage 6 have in common.
 
-The embedding is computed for the search anyway, so using it costs a few microseconds. The embedding model knows English
-only; for scripts without spaces it is left out and words and characters decide. Training is closed-form (ridge
-regression in its dual form): deterministic, and done in about a second. No IO.
+The embedding is computed for the search anyway, so using it costs a few microseconds; in languages without training
+phrases it decides alone. Training is closed-form (ridge regression in its dual form): deterministic, and done in about
+a second. No IO.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from memory.recall.signals.topics import topics
 
 CHARACTERS_MAX = 240  # people open with what they want; the rest of a long message decides nothing and costs time
 RIDGE = 0.5  # of penalty; the same within a factor of two
-VECTOR_WEIGHT = 1.4  # of the embedding against the words, which have length 1
+VECTOR_WEIGHT = 1.0  # of the embedding against the words, which have length 1
 BIAS = 0.5
 TAG_WEIGHT = 1.5  # weight of a word class or shape ("#world", "#question") relative to a word
 
@@ -60,9 +60,8 @@ class LinearModel:
         )
         rows = [np.array([vocabulary[term] for term in terms]) for terms in found]
         values = [rarity[row] / np.linalg.norm(rarity[row]) for row in rows]
-        meaning = np.array([_meaning_weight(text) for text in texts], dtype=np.float32)
         known = np.zeros((len(texts), 0), dtype=np.float32) if vectors is None else vectors
-        weighted = known * (VECTOR_WEIGHT * meaning)[:, None]
+        weighted = known * VECTOR_WEIGHT
         kernel = _word_kernel(rows, values, len(vocabulary)) + weighted @ weighted.T + BIAS * BIAS
         dual = _ridge(kernel, targets)
         term_weights = np.zeros((len(vocabulary), targets.shape[1]), dtype=np.float32)
@@ -72,7 +71,7 @@ class LinearModel:
             vocabulary=vocabulary,
             rarity=rarity,
             term_weights=term_weights,
-            vector_weights=(weighted.T @ dual) * VECTOR_WEIGHT,
+            vector_weights=np.asarray(weighted.T @ dual * VECTOR_WEIGHT, dtype=np.float32),
             bias=BIAS * BIAS * dual.sum(axis=0),
         )
 
@@ -84,7 +83,7 @@ class LinearModel:
             weights = self.rarity[found]
             total += (weights @ self.term_weights[found]) / float(np.linalg.norm(weights))
         if vector is not None and len(self.vector_weights):
-            total += _meaning_weight(text) * (vector @ self.vector_weights)
+            total += vector @ self.vector_weights
         return total
 
 
@@ -113,10 +112,6 @@ def _ridge(kernel: Floats, targets: npt.NDArray[np.float64]) -> Floats:
     penalised = kernel.astype(np.float64)
     penalised[np.diag_indices_from(penalised)] += RIDGE
     return np.asarray(np.linalg.solve(penalised, targets), dtype=np.float32)
-
-
-def _meaning_weight(text: str) -> float:
-    return 1.0 - unspaced_share(text[:CHARACTERS_MAX])
 
 
 def features(text: str) -> Iterator[str]:

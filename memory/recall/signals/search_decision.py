@@ -20,7 +20,7 @@ from memory.recall.signals.upstream import NO_SIGNALS, SEARCH, SKIP, UpstreamSig
 
 # Threshold of the classifier's score, 0..1. A missed search counts twice, which puts the ideal threshold at a third; in
 # five-fold cross-validation on the phrases, this value had the lowest weighted error.
-SEARCH_SCORE_MIN = 0.38
+SEARCH_SCORE_MIN = 0.42
 AFTER_FACT_SCORE_MIN = 0.55  # the threshold right after a question about general knowledge
 JUDGED_CHARACTERS_MAX = 400  # longer messages are always searched: classifying them would cost more than it could save
 QUESTIONS_BEFORE_MAX = 2  # earlier user messages that a follow-up may refer to

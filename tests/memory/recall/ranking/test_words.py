@@ -42,7 +42,7 @@ def test_chinese_gives_single_characters_and_pairs_but_no_sentence_builders() ->
     assert not {"的", "是", "用户"} & set(found)
 
 
-def test_the_share_of_unspaced_script_tells_what_the_embedding_model_cannot_read() -> None:
+def test_the_share_of_unspaced_script_is_that_of_its_letters() -> None:
     assert unspaced_share("只有中文") == 1.0
     assert unspaced_share("English only") == 0.0
     assert unspaced_share("1234 !?") == 0.0
