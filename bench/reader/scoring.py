@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from examples import IGNORED, Example, PairExample
+from examples import BEGIN, IGNORED, INSIDE, Example, PairExample
 from model import Reader
 
 from memory.learn.reading.labels import ACTS, PAIR_RELATIONS
@@ -33,6 +33,8 @@ def scored(model: Reader, examples: Sequence[Example], pairs: Sequence[PairExamp
             share = 1.0 - sum(float(shares[row, act]) for act in LEFT_OUT)
             kept[language].append((unit.labels[0] not in LEFT_OUT, share > BAR))
             acts[unit.labels[0], int(shares[row].argmax())] += 1
+            leans = int(model.heads["leans"](units[row]).argmax())
+            right["leans"] += [leans == unit.labels[4]] if unit.labels[4] != IGNORED else []
             for column, (head, guess) in enumerate(guesses.items(), 1):
                 if unit.labels[column] != IGNORED:
                     right[head].append(int(guess[row]) == unit.labels[column])
@@ -42,7 +44,43 @@ def scored(model: Reader, examples: Sequence[Example], pairs: Sequence[PairExamp
         print(f"  {language}: {len(rows)} units, facts kept {_mean(facts):.3f}, others kept {_mean(others):.3f}")
     print("  " + ", ".join(f"{head} {_mean(rows):.3f}" for head, rows in right.items()))
     print(f"  acts (rows: true): {', '.join(ACTS)}\n{acts}")
+    _score_clauses(model, examples)
     _score_pairs(model, pairs)
+
+
+def _score_clauses(model: Reader, examples: Sequence[Example]) -> None:
+    """How many clauses are found with more than half of their tokens, how many found ones are clauses, and how many
+    windows with two or more are cut exactly into as many.
+    """
+    found, true, several = [], [], []
+    for start in range(0, len(examples), BATCH):
+        batch = examples[start : start + BATCH]
+        guesses = model.heads["clause"](model.hidden([example.window for example in batch])).argmax(-1).tolist()
+        for row, example in enumerate(batch):
+            wanted = _clauses(example.marks)
+            got = _clauses(
+                [guess if mark >= 0 else mark for guess, mark in zip(guesses[row], example.marks, strict=False)]
+            )
+            true += [any(_alike(one, other) for other in got) for one in wanted]
+            found += [any(_alike(one, other) for other in wanted) for one in got]
+            several += [len(got) == len(wanted)] if len(wanted) > 1 else []
+    print(
+        f"  clauses: found {_mean(true):.3f}, right {_mean(found):.3f}, several cut into as many {_mean(several):.3f}"
+    )
+
+
+def _clauses(marks: Sequence[int]) -> list[frozenset[int]]:
+    found: list[set[int]] = []
+    for token, mark in enumerate(marks):
+        if mark == BEGIN or (mark == INSIDE and (token == 0 or marks[token - 1] not in (BEGIN, INSIDE))):
+            found.append({token})
+        elif mark == INSIDE:
+            found[-1].add(token)
+    return [frozenset(one) for one in found]
+
+
+def _alike(one: frozenset[int], other: frozenset[int]) -> bool:
+    return 2 * len(one & other) > max(len(one), len(other))
 
 
 def _score_pairs(model: Reader, pairs: Sequence[PairExample]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fingerprint import FOLDER
+from fingerprint import FOLDER, LANGUAGES_FOLDER
 
 from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, CATEGORY_NAMES, PAIR_RELATIONS, RELATION_NAMES
 
@@ -124,14 +124,47 @@ def pairs(folder: Path = FOLDER) -> Iterator[Pair]:
                 yield Pair(cells[0], cells[1], cells[2], cells[3])
 
 
+def all_messages() -> Iterator[Marked]:
+    """What the encoder is trained on."""
+    yield from messages(FOLDER)
+    yield from messages(LANGUAGES_FOLDER)
+
+
+def all_pairs() -> Iterator[Pair]:
+    yield from pairs(FOLDER)
+    yield from pairs(LANGUAGES_FOLDER)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaning:
+    """Whether `clause`, said after `before` (of the author) or in reply to `answer`, cannot be understood alone."""
+
+    leans: bool
+    before: str
+    answer: str
+    clause: str
+
+
+def leanings(path: Path = FOLDER / "leaning.tsv") -> Iterator[Leaning]:
+    """Raises `ValueError`."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) != 4 or cells[0] not in ("leans", "stands") or cells[2][:3] not in ("", "A: ", "U: "):
+            raise ValueError(f"{path.name}, line {number}: expected leans or stands, language, words before, clause")
+        said = cells[2][3:]
+        answer, before = (said, "") if cells[2].startswith("A: ") else ("", said)
+        yield Leaning(cells[0] == "leans", before, answer, cells[3])
+
+
 def main() -> None:
     try:
-        read, related = list(messages()), list(pairs())
+        read, related, leaning = list(all_messages()), list(all_pairs()), list(leanings())
     except ValueError as error:
         sys.exit(str(error))
     acts = Counter(span.act for marked in read for span in marked.spans)
     languages = Counter(pair.language for pair in related)
     print(f"{len(read)} messages, {sum(bool(m.spans) for m in read)} with a span; {dict(acts.most_common())}")
+    print(f"{len(leaning)} clauses, {sum(one.leans for one in leaning)} of which lean on what was said before")
     print(f"{len(related)} pairs: {dict(languages)}, {dict(Counter(pair.relation for pair in related))}")
 
 

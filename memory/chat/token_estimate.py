@@ -1,8 +1,8 @@
 """Estimates how many tokens the prompt of a request has, and how many its answer may take.
 
-An exact count needs the model's own tokenizer, and WordPiece takes 0.3 ms per KB, which a request with a long history
-has no time for. So bytes are weighed by class, in about 0.01 ms per KB, and the estimate is meant to be too high: prose
-in English comes out a fifth above Llama's and Qwen's tokenizers, German about right, digits count one each.
+An exact count needs the model's own tokenizer, which this process does not have. So bytes are weighed by class, in
+about 0.01 ms per KB, and the estimate is meant to be too high: prose in English comes out a fifth above Llama's and
+Qwen's tokenizers, German about right, digits count one each.
 """
 
 from __future__ import annotations

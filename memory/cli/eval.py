@@ -216,12 +216,14 @@ def history(
     types: Annotated[str, Option(metavar="A,B", help="Only questions of these types.")] = "",
 ) -> None:
     """Long histories of chats, learnt, and a question about each: LongMemEval's JSON."""
-    from memory.adapters.models.wordpiece import WordPieceTokens
+    from memory.adapters.models.packaged_encoder import sentence_pieces
+    from memory.adapters.models.sentence_pieces import SentencePieceTokens
     from memory.evaluation.history import evaluate_history, read_history
 
     named = {name for one in types.split(",") if (name := one.strip())}
     read = partial(read_history, limit=limit, types=named)
-    evaluation = partial(_learning, read, partial(evaluate_history, tokens=WordPieceTokens()))
+    tokens = SentencePieceTokens(sentence_pieces(from_process(options.config, {}).models_path))
+    evaluation = partial(_learning, read, partial(evaluate_history, tokens=tokens))
     _learnt("history", evaluation, file, options, learning)
 
 

@@ -1,6 +1,6 @@
 """The values passed between the stages: frozen, validated on construction, without IO.
 
-Times are Unix seconds (UTC, float). Token counts are estimates in WordPiece tokens of the embedding model. An empty
+Times are Unix seconds (UTC, float). Token counts are estimates in tokens of the packaged encoder. An empty
 `project_id`, `session_id` or `agent_id` means "not given"; an empty `user_id` is refused.
 """
 

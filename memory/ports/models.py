@@ -57,6 +57,6 @@ class ChatModel(Protocol):
 
 
 class Tokens(Protocol):
-    """Counts tokens as the embedding model's WordPiece does, with truncation off: an estimate for other models."""
+    """Counts tokens as the packaged encoder's tokenizer does, without a limit: an estimate for other models."""
 
     def __call__(self, text: str) -> int: ...

@@ -27,9 +27,10 @@ from memory.adapters.models.embedder_on_demand import EmbedderOnDemand
 from memory.adapters.models.embedding_model import card_of, prepared
 from memory.adapters.models.onnx_embedder import OnnxEmbedder, OnnxModel
 from memory.adapters.models.openai_embeddings import OpenAiEmbedder
+from memory.adapters.models.packaged_encoder import sentence_pieces
+from memory.adapters.models.sentence_pieces import SentencePieceTokens
 from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.models.window_probe import WindowProbe
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.errors import BadSetting
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
@@ -281,7 +282,8 @@ async def open_parts_on(
 ) -> Parts:
     """The parts with this store and this embedder; the stack closes them."""
     settings, clock = process.settings, process.instruments.clock
-    state, tokens = await open_state(process, stack, origin=origin), WordPieceTokens()
+    pieces = await asyncio.to_thread(sentence_pieces, settings.models_path)
+    state, tokens = await open_state(process, stack, origin=origin), SentencePieceTokens(pieces)
     sets, ledger = await opened_sets(process, stack, store=store, state=state, origin=origin, tokens=tokens)
     return Parts(
         store=store,

@@ -10,7 +10,8 @@ from memory.chat.completions import ChatRequest
 from memory.chat.token_estimate import answer_limit, estimated_prompt
 from memory.model import CompactedState, ModelWindow
 
-# Notes are counted in WordPiece; a tokenizer that splits dates and numbers into digits counts up to a quarter more.
+# Notes are counted in the packaged encoder's tokens; a tokenizer that splits dates and numbers into digits counts up
+# to a quarter more.
 NOTE_TOKENS_MARGIN = 1.25
 ROOM_MAX = 4_000  # more than all notes ever take: beyond it there is nothing to compute
 

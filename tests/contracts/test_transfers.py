@@ -12,8 +12,8 @@ from typing import Any, cast
 import pytest
 from hashing_embedder import HashingEmbedder
 from memory_rows import DIMENSION
+from token_counts import counted_tokens
 
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.notes import SqlNoteBook
 from memory.adapters.sql.opt_outs import SqlOptOuts
@@ -98,11 +98,11 @@ async def bank(store: MemoryStore, tmp_path: Path) -> AsyncIterator[System]:
             SqlUsageCounts(database),
             SqlProfiles(database),
         )
-        profiles = ProfileService(memories=memories, traces=traces, clock=lambda: NOW, tokens=WordPieceTokens())
+        profiles = ProfileService(memories=memories, traces=traces, clock=lambda: NOW, tokens=counted_tokens())
         opt_outs = OptOutService(opt_outs=SqlOptOuts(database), ledger=ledger, clock=lambda: NOW)
         record = SqlRecordCopies(database, clock=lambda: NOW)
         writes = UserWrites(ledger, opt_outs)
-        intake = Intake(lambda: NOW, lambda: "new", str, WordPieceTokens())
+        intake = Intake(lambda: NOW, lambda: "new", str, counted_tokens())
         projects = SharedProjects(memories, traces, erasure=cast(Erasure, None), writes=writes, intake=intake)
         transfers = MemoryTransfers(memories, profiles, writes=writes, record=record, projects=projects)
         yield System(store, ledger, HashingEmbedder(dimension=DIMENSION), profiles, transfers)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 from hashing_embedder import HashingEmbedder
+from token_counts import counted_tokens
 
 from memory.adapters.evaluation_reports import FolderOfReports
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sql.compacted_states import SqlCompactedStates
 from memory.adapters.sql.erasures import SqlErasures
 from memory.adapters.sql.idempotency_keys import SqlIdempotencyKeys
@@ -151,7 +151,7 @@ async def library_parts(folder: Path, *, intake_redact: Callable[[str], str] = w
             searcher=searcher,
             sources=OperatorSources(reports),
             intake=Intake(
-                *(clock, lambda: next(ids), intake_redact, WordPieceTokens()),
+                *(clock, lambda: next(ids), intake_redact, counted_tokens()),
                 flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=0.5, retry=0.1),
             ),
         )

@@ -18,9 +18,9 @@ import pytest
 from api_parts import SECRET, claims
 from hashing_embedder import HashingEmbedder
 from prometheus_client import CollectorRegistry
+from token_counts import counted_tokens
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sql.chains import SqlResponseChains
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.model_capabilities import SqlModelCapabilities
@@ -122,7 +122,7 @@ def expiring_roles(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 @asynccontextmanager
 async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIterator[ProjectWorld]:
     embedder, metrics, store = HashingEmbedder(dimension=384), Metrics(CollectorRegistry()), InMemoryStore()
-    tokens, tenancy, clock = WordPieceTokens(), Tenancy(has_tenants), Ticking()
+    tokens, tenancy, clock = counted_tokens(), Tenancy(has_tenants), Ticking()
     ids = (f"id{number:06}" for number in itertools.count())
     async with SqliteDatabase(folder / "turns.sqlite") as database:
         ledger, projects = SqlUserLedger(database, clock=clock), SqlProjects(database)

@@ -18,9 +18,9 @@ import numpy as np
 from api_shapes import ASKED_COMPLETIONS, AskedShape
 from hashing_embedder import HashingEmbedder
 from prometheus_client import CollectorRegistry
+from token_counts import counted_tokens
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sql.chains import SqlResponseChains
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.model_capabilities import SqlModelCapabilities
@@ -151,7 +151,7 @@ async def rigged(
     rewriter: Rewriter | None = None,
 ) -> AsyncIterator[Rig]:
     embedder, metrics, store = HangingEmbedder(), Metrics(CollectorRegistry()), InMemoryStore()
-    tokens = WordPieceTokens()
+    tokens = counted_tokens()
     vectors = await HashingEmbedder(dimension=384).embed([KAYAK], is_urgent=False)
     await store.apply("u", [Change(ChangeKind.CREATE, Memory("m1", "u", KAYAK, NOW, NOW, NOW))], np.asarray(vectors))
     ids = (f"r{number}" for number in itertools.count())

@@ -16,13 +16,13 @@ import msgspec
 
 from memory.adapters.models import packaged_encoder
 from memory.adapters.models.onnx_export import export_in_8_bits
-from memory.adapters.models.packaged_encoder import PACKAGED_MODEL, TOKENIZER
+from memory.adapters.models.packaged_encoder import PACKAGED_MODEL
 from memory.adapters.models.prepared_models import made_once
 from memory.errors import BadSetting
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-ENCODER, CARD = "encoder.onnx", "card.json"
-FORMAT = 4  # of the folder: increase it when its content changes
+ENCODER, CARD, TOKENIZER = "encoder.onnx", "card.json", "tokenizer.json"
+FORMAT = 5  # of the folder: increase it when its content changes
 VERSION_CHARACTERS = 12
 TOKENS_MAX = 512  # per text, if the model has no limit or a higher one: a memory is a sentence or two
 HUB_OWNER = "sentence-transformers/"  # may be left out of a name on the hub
@@ -103,9 +103,7 @@ def _make_packaged(base: str, folder: Path) -> None:
             counted = mask[..., None].to(hidden.dtype)
             left = normalized((hidden * counted).sum(1) / counted.sum(1), dim=-1) - self.get_buffer("mean")
             directions = self.get_buffer("directions")
-            along = (left[:, None] * directions).sum(
-                -1
-            )  # written out, since the quantiser would round a matrix product
+            along = (left[:, None] * directions).sum(-1)  # the quantiser would round a matrix product
             return normalized(left - (along[..., None] * directions).sum(1), dim=-1)
 
     width = archive.shape.width
@@ -119,7 +117,7 @@ def _make_packaged(base: str, folder: Path) -> None:
         inputs=inputs,
         output="vector",
         axes=axes,
-        in_blocks=lambda name: "/output/dense/" in name and "/attention/" not in name,
+        in_blocks=packaged_encoder.is_coarsened,
     )
     card = Card(
         model=PACKAGED_MODEL,

@@ -25,8 +25,9 @@ from tokenizers import Tokenizer
 
 from memory.adapters.models.embedding_model import ENCODER, TOKENIZER, Card, card_of
 from memory.adapters.models.onnx_session import cpu_session
-from memory.adapters.models.packaged_encoder import EMBEDDINGS, TOKEN_TABLE, TokenTable
+from memory.adapters.models.packaged_encoder import EMBEDDINGS, SENTENCE_PIECES, TOKEN_TABLE, TokenTable
 from memory.adapters.models.recent_vectors import Prefixes, RecentVectors
+from memory.adapters.models.sentence_pieces import SentencePieces
 from memory.adapters.well_formed import well_formed
 from memory.errors import Busy, Unavailable
 from memory.model import Vector
@@ -46,10 +47,14 @@ class OnnxModel:
         """`folder`: from `embedding_model.prepared`."""
         self.card: Card = card_of(folder)
         self._session = cpu_session(folder / ENCODER)
-        base = folder.with_name(self.card.base) if self.card.base else folder
-        self._table = TokenTable(base / TOKEN_TABLE, width=self.card.dimension) if self.card.base else None
-        self._tokenizer = Tokenizer.from_file(str(base / TOKENIZER))
-        self._tokenizer.enable_truncation(self.card.tokens_max)
+        self._table, self._pieces, self._tokenizer = None, None, None
+        if self.card.base:
+            base = folder.with_name(self.card.base)
+            self._table = TokenTable(base / TOKEN_TABLE, width=self.card.dimension)
+            self._pieces = SentencePieces.of(base / SENTENCE_PIECES)
+        else:
+            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+            self._tokenizer.enable_truncation(self.card.tokens_max)
 
     @property
     def prefixes(self) -> Prefixes:
@@ -58,13 +63,20 @@ class OnnxModel:
 
     def vector(self, text: str) -> Vector:
         """A unit vector, shape `(dimension,)`; text beyond the model's input is cut off."""
-        ids = np.array([self._tokenizer.encode(text).ids], dtype=np.int64)
+        ids = np.array([self._ids(text)], dtype=np.int64)
         given: dict[str, npt.NDArray[Any]] = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
         if self._table is not None:
             given[EMBEDDINGS] = self._table(ids)
         inputs = {name: given[name] if name in given else np.zeros_like(ids) for name in self.card.inputs}
         (vectors,) = self._session.run(None, inputs)
         return np.asarray(vectors[0], dtype=np.float32)
+
+    def _ids(self, text: str) -> list[int]:
+        if self._pieces is not None:
+            return [self._pieces.start, *self._pieces.ids(text)[: self.card.tokens_max - 2], self._pieces.end]
+        assert self._tokenizer is not None
+        ids: list[int] = self._tokenizer.encode(text).ids
+        return ids
 
 
 @dataclass(frozen=True, slots=True)

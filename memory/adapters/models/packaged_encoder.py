@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from memory.adapters.models.prepared_models import made_once
+from memory.adapters.models.sentence_pieces import SentencePieces
 from memory.errors import BadSetting
 
 PACKAGED_MODEL = "multilingual-e5-small"
@@ -32,9 +32,9 @@ ZERO = 8  # of 4 bits, the value that means 0
 PROMPTS = {"query": "query: ", "document": "passage: "}  # which the model was trained with
 TOKENS_MAX = 512
 CENTRE = "centre.npz"
-TOKEN_TABLE, TOKENIZER = "tokens.q4", "tokenizer.json"
+TOKEN_TABLE, SENTENCE_PIECES = "tokens.q4", "sentence_pieces.model"
 EMBEDDINGS = "embeddings"  # the input of an encoder that takes rows of the table and not numbers of tokens
-FORMAT = 1  # of the folder: increase it when its content changes
+FORMAT = 2  # of the folder: increase it when its content changes
 VERSION_CHARACTERS = 12
 
 Floats = npt.NDArray[np.float32]
@@ -101,23 +101,26 @@ class Archive:
         start, length = self._tensors["emb.word"]
         return self._bytes[start : start + length]
 
-    def tokenizer(self) -> Tokenizer:
-        """XLM-R's: NFKC, spaces as part of words, the likeliest pieces."""
-        tokenizer = Tokenizer(models.Unigram(self._pieces, unk_id=self._unknown, byte_fallback=False))
-        tokenizer.normalizer = normalizers.Sequence(
-            [
-                normalizers.NFKC(),
-                normalizers.Replace(Regex(r"[\x00-\x08\x0b\x0e-\x1f\x7f\u200b-\u200f\ufeff]"), ""),
-                normalizers.Replace(Regex(r"\s"), " "),
-                normalizers.Replace(Regex(" {2,}"), " "),
-            ]
-        )
-        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=False)
-        tokenizer.decoder = decoders.Metaspace()
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="<s> $A </s>", special_tokens=[("<s>", self._start), ("</s>", self._end)]
-        )
-        return tokenizer
+    def sentence_pieces(self) -> bytes:
+        """XLM-R's tokenizer for `SentencePieces`: NFKC, spaces as part of words, the likeliest pieces."""
+        import sentencepiece
+        from sentencepiece import sentencepiece_model_pb2 as messages
+
+        kinds = messages.ModelProto.SentencePiece
+        made = messages.ModelProto()
+        made.ParseFromString(sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc").serialized_model_proto())
+        spec = made.trainer_spec
+        spec.model_type = messages.TrainerSpec.UNIGRAM
+        spec.bos_id, spec.eos_id, spec.pad_id, spec.unk_id = self._start, self._end, self._pad, self._unknown
+        rules = made.normalizer_spec
+        rules.add_dummy_prefix = rules.remove_extra_whitespaces = rules.escape_whitespaces = True
+        marks = {self._start, self._end, self._pad, len(self._pieces) - 1}  # the last one is <mask>
+        del made.pieces[:]
+        for number, (piece, score) in enumerate(self._pieces):
+            kind = kinds.CONTROL if number in marks else kinds.UNKNOWN if number == self._unknown else kinds.NORMAL
+            made.pieces.add(piece=piece, score=score, type=kind)
+        serialised: bytes = made.SerializeToString()
+        return serialised
 
     def bert(self, attention: str = "eager") -> Any:  # noqa: ANN401 - a BertModel; its import takes 10 s
         """The model for torch, in single precision. "eager" is the `attention` that can be exported."""
@@ -195,6 +198,11 @@ class Centre:
         return np.asarray(left / np.linalg.norm(left, axis=-1, keepdims=True), dtype=np.float32)
 
 
+def is_coarsened(product: str) -> bool:
+    """Whether 8 bits coarsen the activations of the product of this name: those inside a feed-forward layer."""
+    return "/output/dense/" in product and "/attention/" not in product
+
+
 def centre() -> Centre:
     with as_file(files("memory.adapters.models") / CENTRE) as path, np.load(path, allow_pickle=False) as arrays:
         return Centre(arrays["mean"], arrays["directions"])
@@ -232,10 +240,15 @@ def prepared(models_dir: Path) -> Path:
     return made_once(folder_of(models_dir), _make)
 
 
+def sentence_pieces(models_dir: Path) -> SentencePieces:
+    """This process's tokenizer. Raises `BadSetting`."""
+    return SentencePieces.of(prepared(models_dir) / SENTENCE_PIECES)
+
+
 def _make(folder: Path) -> None:
     archive = Archive()
     (folder / TOKEN_TABLE).write_bytes(archive.token_blocks())
-    archive.tokenizer().save(str(folder / TOKENIZER), pretty=False)
+    (folder / SENTENCE_PIECES).write_bytes(archive.sentence_pieces())
 
 
 def _installed() -> Path:
@@ -271,8 +284,8 @@ __all__ = [
     "EMBEDDINGS",
     "PACKAGED_MODEL",
     "PROMPTS",
+    "SENTENCE_PIECES",
     "SHA256",
-    "TOKENIZER",
     "TOKENS_MAX",
     "TOKEN_TABLE",
     "Archive",
@@ -281,6 +294,8 @@ __all__ = [
     "centre",
     "fingerprint",
     "folder_of",
+    "is_coarsened",
     "prepared",
+    "sentence_pieces",
     "unpacked",
 ]

@@ -1,6 +1,6 @@
 """The statement encoder on ONNX Runtime: token windows in, outputs of its heads per unit out.
 
-The encoder is the packaged MiniLM with our low-rank factors merged into it, in 8 bits; see `reader_weights`. The heads
+The encoder is the packaged one with our low-rank factors merged into it, in 8 bits; see `reader_weights`. The heads
 are small matrices, applied here. Loading takes half a second and 60 MB, so that only the worker, evaluations and a
 filter that compacts a conversation do it. Does not use torch, and keeps no text.
 
@@ -15,15 +15,24 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import Tokenizer
 
 from memory.adapters.models.onnx_session import cpu_session
-from memory.learn.reading.encoding import Encoded, SpecialTokens, TokenWindow, pair_window, windows_of
-from memory.learn.reading.judgements import Judgement, RequestSpan
-from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, CATEGORY_NAMES, RELATION_NAMES, TOKEN_KINDS
+from memory.adapters.models.packaged_encoder import EMBEDDINGS, SENTENCE_PIECES, TOKEN_TABLE, TokenTable
+from memory.adapters.models.sentence_pieces import SentencePieces
+from memory.learn.reading.encoding import SpecialTokens, TokenWindow, pair_window, windows_of
+from memory.learn.reading.judgements import JudgedClause, Judgement, RequestSpan
+from memory.learn.reading.labels import (
+    ACTS,
+    ATTRIBUTE_NAMES,
+    CATEGORY_NAMES,
+    CLAUSE_MARKS,
+    RELATION_NAMES,
+    TOKEN_KINDS,
+)
 from memory.model import Vector
 
 STRETCH_MIN = 0.5  # probability of a token's label
@@ -56,19 +65,21 @@ class OnnxStatementEncoder:
     def __init__(self, folder: Path, *, threads: int = 1) -> None:
         """`folder`: from `reader_weights.prepared`."""
         self._session = cpu_session(folder / "encoder.onnx", threads=threads)
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        self._special = SpecialTokens(self._tokenizer.token_to_id("[CLS]"), self._tokenizer.token_to_id("[SEP]"))
+        card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+        self.version: str = card["version"]
+        base = folder.with_name(card["base"])
+        pieces = SentencePieces.of(base / SENTENCE_PIECES)
+        self._encode = pieces.placed
+        self._special = SpecialTokens(pieces.start, pieces.end)
         with np.load(folder / "heads.npz", allow_pickle=False) as arrays:
             self._heads: Mapping[str, Head] = {
                 name: Head(arrays[f"{name}/weight"].astype(np.float32), arrays[f"{name}/bias"].astype(np.float32))
-                for name in ("act", "attribute", "relation", "category", "sides", "pair", "token")
+                for name in ("act", "attribute", "relation", "category", "sides", "pair", "token", "clause", "leans")
             }
-        self.version: str = json.loads((folder / "card.json").read_text(encoding="utf-8"))["version"]
+        self._table = TokenTable(base / TOKEN_TABLE, width=self._heads["token"].weight.shape[1])
 
     def judge(self, texts: Sequence[str], before: str) -> list[Judgement]:
-        windows = windows_of(list(map(_readable, texts)), _readable(before), encode=self._encode, special=self._special)
+        windows = windows_of(texts, before, encode=self._encode, special=self._special)
         found: dict[int, Judgement] = {}
         for window in windows:
             found |= self._judged(window, self._hidden(window))
@@ -81,42 +92,56 @@ class OnnxStatementEncoder:
 
     def sides(self, older: str, newer: str) -> Floats:
         """What a pair is judged by: `sides_of` its hidden states, shape `(5 * width,)`. Training sees it as well."""
-        window = pair_window(_readable(older), _readable(newer), encode=self._encode, special=self._special)
+        window = pair_window(older, newer, encode=self._encode, special=self._special)
         return sides_of(self._hidden(window), window.segments)
 
     def _related(self, older: str, newer: str) -> Floats:
         sides = self._heads["sides"].raw(self.sides(older, newer))
         return self._heads["pair"](np.maximum(sides, 0.0))
 
-    def _encode(self, text: str) -> Encoded:
-        encoded = self._tokenizer.encode(text, add_special_tokens=False)
-        return encoded.ids, encoded.offsets
-
     def _hidden(self, window: TokenWindow) -> Floats:
         """Shape `(tokens, width)`."""
         ids = np.array([window.ids], dtype=np.int64)
         segments = np.array([window.segments], dtype=np.int64)
-        given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": segments}
+        given = {EMBEDDINGS: self._table(ids), "attention_mask": np.ones_like(ids), "token_type_ids": segments}
         (hidden,) = self._session.run(None, given)
         return np.asarray(hidden[0], dtype=np.float32)
 
     def _judged(self, window: TokenWindow, hidden: Floats) -> dict[int, Judgement]:
         judged = [placed for placed in window.units if not placed.is_context]
-        pooled = np.stack([np.concatenate([hidden[p.first : p.stop].mean(axis=0), hidden[0]]) for p in judged])
+        kinds, marks = self._heads["token"](hidden), self._heads["clause"].raw(hidden).argmax(axis=-1)
+        found: dict[int, Judgement] = {}
+        for placed in judged:
+            clauses = _clauses(marks[placed.first : placed.stop])
+            spans = [(0, placed.stop - placed.first), *clauses]
+            labels = self._labels(hidden, [(placed.first + first, placed.first + stop) for first, stop in spans])
+            found[placed.index] = Judgement(
+                **labels[0],
+                stretches=tuple(_stretches(placed.offsets, kinds[placed.first : placed.stop])),
+                clauses=tuple(
+                    JudgedClause(placed.offsets[first][0], placed.offsets[stop - 1][1], **labels[number])
+                    for number, (first, stop) in enumerate(clauses, 1)
+                ),
+            )
+        return found
+
+    def _labels(self, hidden: Floats, spans: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+        """What the heads say of these tokens, by the names of a judgement's fields."""
+        pooled = np.stack([np.concatenate([_mean(hidden[first:stop]), hidden[0]]) for first, stop in spans])
         acts, attributes = self._heads["act"](pooled), self._heads["attribute"](pooled)
         relations, categories = self._heads["relation"](pooled), self._heads["category"](pooled)
-        kinds = self._heads["token"](hidden)
-        return {
-            placed.index: Judgement(
-                acts=dict(zip(ACTS, map(float, acts[row]), strict=True)),
-                attribute=ATTRIBUTE_NAMES[int(attributes[row].argmax())],
-                attribute_share=float(attributes[row].max()),
-                relation=RELATION_NAMES[int(relations[row].argmax())],
-                category=CATEGORY_NAMES[int(categories[row].argmax())],
-                stretches=tuple(_stretches(placed.offsets, kinds[placed.first : placed.stop])),
-            )
-            for row, placed in enumerate(judged)
-        }
+        leaning = self._heads["leans"](pooled)[:, 1]
+        return [
+            {
+                "acts": dict(zip(ACTS, map(float, acts[row]), strict=True)),
+                "attribute": ATTRIBUTE_NAMES[int(attributes[row].argmax())],
+                "attribute_share": float(attributes[row].max()),
+                "relation": RELATION_NAMES[int(relations[row].argmax())],
+                "category": CATEGORY_NAMES[int(categories[row].argmax())],
+                "leaning_share": float(leaning[row]),
+            }
+            for row in range(len(spans))
+        ]
 
 
 def sides_of(hidden: Floats, segments: Sequence[int]) -> Floats:
@@ -133,6 +158,18 @@ def _mean(tokens: Floats) -> Floats:
     return np.asarray(tokens.mean(axis=0) if len(tokens) else np.zeros(tokens.shape[1:], dtype=np.float32))
 
 
+def _clauses(marks: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """First and stop of each run of tokens that belong to one clause."""
+    found: list[tuple[int, int]] = []
+    for token, mark in enumerate(marks):
+        name = CLAUSE_MARKS[mark]
+        if name == "begin" or (name == "inside" and not (found and found[-1][1] == token)):
+            found.append((token, token + 1))
+        elif name == "inside":
+            found[-1] = (found[-1][0], token + 1)
+    return found
+
+
 def _stretches(offsets: Sequence[tuple[int, int]], kinds: Floats) -> list[RequestSpan]:
     """Spans of tokens with one label, in characters of the unit."""
     found: list[RequestSpan] = []
@@ -146,7 +183,3 @@ def _stretches(offsets: Sequence[tuple[int, int]], kinds: Floats) -> list[Reques
         else:
             found.append(RequestSpan(name, start, end))
     return found
-
-
-def _readable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()  # a lone surrogate counts as a question mark

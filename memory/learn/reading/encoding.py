@@ -1,6 +1,6 @@
 """Packs the units of a message into token windows for the statement encoder, and maps tokens back to units.
 
-A window is `[CLS] units [SEP]`, followed by `before [SEP]` if there was an answer before the message. A message that
+A window is `<s> units </s>`, followed by `before </s>` if there was an answer before the message. A message that
 does not fit is split into several windows, each of which repeats the last units of the previous one as context.
 Training and production use the same function. Pure.
 """
@@ -67,7 +67,7 @@ def windows_of(
 
 
 def pair_window(older: str, newer: str, *, encode: Callable[[str], Encoded], special: SpecialTokens) -> TokenWindow:
-    """`[CLS] older [SEP] newer [SEP]`, each truncated to `UNIT_TOKENS_MAX`, without final punctuation.
+    """`<s> older </s> newer </s>`, each truncated to `UNIT_TOKENS_MAX`, without final punctuation.
 
     The training pairs have no full stop and statements from messages do, which would otherwise be a spurious feature.
     """

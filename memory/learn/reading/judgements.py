@@ -18,8 +18,25 @@ class RequestSpan:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedClause:
+    """Characters `start` to `end` of the unit: the words that say one fact, and its labels.
+
+    `leaning_share`: how likely it cannot be understood alone, 0..1.
+    """
+
+    start: int
+    end: int
+    acts: Mapping[str, float]
+    attribute: str
+    attribute_share: float
+    relation: str
+    category: str
+    leaning_share: float
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
-    """`acts`: probabilities by act, including "none"; they sum to 1."""
+    """`acts`: probabilities by act, including "none"; they sum to 1. `clauses`: in order, without overlap."""
 
     acts: Mapping[str, float]
     attribute: str
@@ -27,3 +44,5 @@ class Judgement:
     relation: str
     category: str
     stretches: tuple[RequestSpan, ...]
+    clauses: tuple[JudgedClause, ...] = ()
+    leaning_share: float = 0.0

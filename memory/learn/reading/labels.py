@@ -15,6 +15,7 @@ RELATION_NAMES = tuple(relation.value for relation in Relation)
 CATEGORY_NAMES = CATEGORIES
 PAIR_RELATIONS = ("same", "replaces", "unrelated")
 TOKEN_KINDS: tuple[TokenKind, ...] = get_args(TokenKind)
+CLAUSE_MARKS = ("outside", "begin", "inside")  # of each token: does it belong to the clause that says a fact?
 
 IMPORTANCE = {
     "constraint": 0.8,

@@ -1,4 +1,4 @@
-"""`StatementReader` without a chat model: our own encoder, fine-tuned from the packaged MiniLM, one pass per message.
+"""`StatementReader` without a chat model: our own encoder, fine-tuned from the packaged one, one pass per message.
 
 It keeps what users say about themselves, in whole sentences, verbatim. English, Chinese, Spanish and German; the
 accuracy per language is in docs/operations.md. Deterministic.

@@ -34,7 +34,7 @@ from memory.recall.notes.injection import NOTE_FRAME, line_tokens, note_label, r
 from memory.recall.notes.profile_notes import opened_by
 
 # Per conversation, so that a long chat does not become a list of memories. The promised limit is 2,000; we count in
-# WordPiece, and a tokenizer that splits dates and numbers into digits counts up to a quarter more.
+# the packaged encoder's tokens, and a tokenizer that splits dates and numbers into digits counts up to a quarter more.
 ALL_NOTES_TOKENS_MAX = 1_600
 LATE_NOTE_TOKENS_MIN = 160  # the frame and two or three memories: a smaller note is not worth placing
 KEY_BYTES = 16

@@ -16,10 +16,10 @@ from hashing_embedder import HashingEmbedder
 from long_chats import FIRST
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
+from token_counts import counted_tokens
 from written_settings import named_model, written_settings
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.chat.completions import read_chat_request
 from memory.evaluation.sandbox import SettableClock
 from memory.learn.readers import Readers
@@ -161,7 +161,7 @@ async def test_the_model_that_reads_messages_writes_summaries_and_only_once_it_m
             Instruments(here.clock, parts.metrics),
             traces=parts.traces,
             summaries=state.summaries,
-            embedding=(here.embedder, WordPieceTokens()),
+            embedding=(here.embedder, counted_tokens()),
         ) as summarizer:
             assert await summarizer.work() == 1
         found = await state.summaries.of_session("ann", "s1")

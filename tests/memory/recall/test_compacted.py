@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from long_chats import FIRST
 from recall_rig import Rig, request_with, rigged
+from token_counts import counted_tokens
 
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sql.compacted_states import SqlCompactedStates
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat import history
@@ -54,7 +54,7 @@ class CompactingRig:
         parts = CompactorParts(
             states=states,
             reader=self._load,
-            tokens=WordPieceTokens(),
+            tokens=counted_tokens(),
             sentences=own_sentences,
             plain=on_one_line,
             redact=lambda text: BLOCK.sub("[redacted]", text.replace("7,400", "[redacted]")),

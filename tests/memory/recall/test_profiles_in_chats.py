@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from recall_rig import KAYAK, NOW, SETTINGS, Rig, request_with, rigged
+from token_counts import counted_tokens
 
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
 from memory.chat.responses import RESPONSES
 from memory.model import ChainLink, Memory, Note, Placement, RecallStatus, Scope
@@ -28,7 +28,7 @@ UNKNOWN = "Which boat did my cousin Zora charter in Bergen?"
 VEGAN = Memory("m2", "u", "I am vegan", NOW, NOW, NOW, attribute="diet")
 LEEDS = Memory("m3", "u", "I live in Leeds", NOW, NOW, NOW, attribute="home")
 USER = Scope("u")
-TOKENS = WordPieceTokens()
+TOKENS = counted_tokens()
 
 
 def request_to(*messages: dict[str, str], **config: Any) -> ChatRequest:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recall_rig import request_with, rigged
+from token_counts import counted_tokens
 
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.chat.completions import read_chat_request
 from memory.chat.responses import RESPONSES
 from memory.chat.token_estimate import IMAGE_TOKENS, answer_limit, estimated_prompt, estimated_tokens
@@ -32,7 +32,7 @@ from memory.recall.window_room import NOTE_TOKENS_MARGIN, room_for_notes
 
 SETTINGS = RecallSettings(deadline_seconds=30.0, answer_reserve_tokens=500)
 ASKED = {"role": "user", "content": "Where is my kayak stored?"}
-count = WordPieceTokens()
+count = counted_tokens()
 
 PROSE = {
     "en": "We spent the afternoon comparing three quotes for the roof, and in the end the second one looked fairest.",
@@ -44,7 +44,7 @@ PROSE = {
 
 @pytest.mark.parametrize("kind", sorted(PROSE))
 def test_the_estimate_of_a_text_is_rather_too_high_than_too_low(kind: str) -> None:
-    """Against WordPiece, which splits English about as finely as the tokenizers of chat models, others more finely."""
+    """Against the packaged tokenizer, which splits text about as finely as the tokenizers of chat models."""
     floor = {"en": 1.0, "de": 0.75, "code": 0.85, "numbers": 0.9}[kind]
     assert floor * count(PROSE[kind]) <= estimated_tokens(PROSE[kind]) <= 1.6 * count(PROSE[kind])
 

@@ -15,9 +15,9 @@ from random import Random
 import pytest
 from learning_parts import Bench
 from plain_reader import PlainReader
+from token_counts import counted_tokens
 from turn_logs import Process, lease_at, sqlite_deployment
 
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.errors import NotFound
 from memory.learn.hidden_text import hides_text
 from memory.model import PastNote, Turn, TurnStatus
@@ -207,7 +207,7 @@ async def living(folder: Path, seed: int) -> AsyncIterator[Life]:
             summaries=process.summaries,
             reader=PlainReader(),
             embedder=bench.embedder,
-            tokens=WordPieceTokens(),
+            tokens=counted_tokens(),
             sentences=own_sentences,
             hides_text=hides_text,
         )

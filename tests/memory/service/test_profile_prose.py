@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from library_parts import Parts
 from prometheus_client import CollectorRegistry
+from token_counts import counted_tokens
 
 from memory.adapters.models.chat_writer import ChatWriter
 from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.errors import Late, Unavailable
 from memory.language.specific_words import specific_words
 from memory.model import Profile, ProfileLine, ProfileProse, ProfileSentence, Scope
@@ -34,7 +34,7 @@ from memory.service.prose_writing import (
 )
 from memory.service.requests import NewMemory
 
-TOKENS = WordPieceTokens()
+TOKENS = counted_tokens()
 
 
 def line(said: str, memory_id: str, month: str = "2025-06") -> ProfileLine:
@@ -182,7 +182,7 @@ class Written:
         self.task = ProfileProseWriting(
             profiles=parts.profiles,
             writer=ChatWriter(model, name="m", seconds=seconds, answer_tokens_max=400),
-            tokens=WordPieceTokens(),
+            tokens=counted_tokens(),
             instruments=Instruments(lambda: parts.now, self.metrics),
             opt_outs=parts.opt_outs,
         )

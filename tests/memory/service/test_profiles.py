@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from library_parts import NOW, Parts
 from prometheus_client import CollectorRegistry
+from token_counts import counted_tokens
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.errors import BadInput, NotFound, Unavailable
 from memory.model import Evidence, Memory, MemoryStatus, PastNote, Profile, ProfileLine, Scope, Trust
 from memory.ports import MemoryBank, MemoryFilter, MemoryLookup, Page
@@ -35,7 +35,7 @@ from memory.service.profiles import ProfileBuilder
 from memory.service.requests import MemoryEdit, NewMemory
 
 DAY = 86_400.0
-TOKENS = WordPieceTokens()
+TOKENS = counted_tokens()
 
 
 def statement(content: str, attribute: str = "none", **fields: Any) -> Memory:
@@ -179,7 +179,7 @@ def refresher(parts: Parts, metrics: Metrics | None = None) -> ProfileRefresher:
     return ProfileRefresher(
         memories=MemoryBank(parts.store, parts.ledger, parts.embedder),
         profiles=parts.profiles,
-        tokens=WordPieceTokens(),
+        tokens=counted_tokens(),
         instruments=Instruments(lambda: NOW, metrics or Metrics(CollectorRegistry())),
     )
 
@@ -203,7 +203,7 @@ async def test_it_is_built_from_memories_of_this_revision_that_the_process_holds
 
     await parts.library.add(Scope("ann"), [TEA])
     bank = MemoryBank(Unreadable(), parts.ledger, parts.embedder, Held())
-    builder = ProfileBuilder(memories=bank, profiles=parts.profiles, clock=lambda: NOW, tokens=WordPieceTokens())
+    builder = ProfileBuilder(memories=bank, profiles=parts.profiles, clock=lambda: NOW, tokens=counted_tokens())
     assert await builder.build("ann")
     assert asked == [("ann", (await parts.ledger.revision("ann")).number)]
     found = await parts.profiles.get("ann", [""])
@@ -359,7 +359,7 @@ async def test_what_was_read_before_somebody_forgot_it_is_not_put(
 ) -> None:
     (memory_id,) = await parts.library.add(Scope("ann"), [TEA])
     bank = MemoryBank(parts.store, parts.ledger, parts.embedder)
-    builder = ProfileBuilder(memories=bank, profiles=parts.profiles, clock=lambda: NOW, tokens=WordPieceTokens())
+    builder = ProfileBuilder(memories=bank, profiles=parts.profiles, clock=lambda: NOW, tokens=counted_tokens())
     page = parts.store.page
 
     async def forgotten_after(*args: object, **kwargs: object) -> object:

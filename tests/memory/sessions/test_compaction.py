@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from long_chats import FIRST
+from token_counts import counted_tokens
 
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.chat.exchanges import exchanges_of
 from memory.model import Act, Claim, Conversation, Evidence, Message, Scope, StateItem, StateItemKind, Stretch
 from memory.processes.compaction_parts import own_sentences
@@ -23,7 +23,7 @@ from memory.sessions.compaction.cuts import NO_CUT, CompactionLimits, Cut, due_c
 from memory.sessions.compaction.sentences import specifics_of, stretch_of
 from memory.sessions.compaction.state_text import made_plain, next_state, rendered
 
-count = WordPieceTokens()
+count = counted_tokens()
 LIMITS = CompactionLimits()
 
 

@@ -13,10 +13,10 @@ from chat_server import FakeModelServer, running_chat_server
 from hashing_embedder import HashingEmbedder
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
+from token_counts import counted_tokens
 from turn_logs import DEPLOYMENTS, START, Deployment, Process, a_turn, lease_at
 
 from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.learn.hidden_text import hides_text
 from memory.model import Claim, SessionSummary, Turn, TurnStatus
 from memory.processes.compaction_parts import own_sentences
@@ -95,7 +95,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
             summaries=process.summaries,
             reader=BreakingReader(ValueError("a test")),
             embedder=HashingEmbedder(),
-            tokens=WordPieceTokens(),
+            tokens=counted_tokens(),
             sentences=own_sentences,
             hides_text=hides_text,
         )

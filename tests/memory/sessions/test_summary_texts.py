@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 from plain_reader import claim_of
+from token_counts import counted_tokens
 
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.learn.hidden_text import hides_text
 from memory.learn.reading.units import own_messages, units_of
 from memory.model import Claim, Message, Role, Scope, Turn
@@ -23,7 +23,7 @@ from memory.sessions.summaries.telling import (
     wanted_turns,
 )
 
-TOKENS = WordPieceTokens()
+TOKENS = counted_tokens()
 SCOPE = Scope("ann", session_id="s1")
 
 

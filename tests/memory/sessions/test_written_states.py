@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from long_chats import FIRST
 from prometheus_client import CollectorRegistry
+from token_counts import counted_tokens
 
 from memory.adapters.models.chat_writer import ChatWriter
 from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.adapters.sql.compacted_states import SqlCompactedStates
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat.exchanges import exchanges_of
@@ -190,7 +190,7 @@ async def compacting(
         parts = CompactorParts(
             states=states,
             reader=load,
-            tokens=WordPieceTokens(),
+            tokens=counted_tokens(),
             sentences=own_sentences,
             plain=on_one_line,
             redact=lambda text: text.replace("Vollmer", "[redacted]"),

@@ -16,14 +16,15 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from own_embedder import embedding_model, own_embedder
 from prometheus_client import CollectorRegistry
+from token_counts import counted_tokens
 
 from memory.adapters.models.embedding_model import Card
 from memory.adapters.models.onnx_embedder import QUEUED_TEXTS_MAX, EmbeddingLimits, OnnxEmbedder
 from memory.adapters.models.onnx_session import cpu_session
 from memory.adapters.models.recent_vectors import Prefixes
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.errors import Busy, Unavailable
 from memory.model import Vector
+from memory.ports import Tokens
 from memory.runtime.metrics import Metrics
 
 DIMENSION = 4
@@ -224,17 +225,17 @@ def test_the_largest_products_do_not_overflow_on_any_processor(tmp_path: Path) -
 
 
 @pytest.fixture(scope="module")
-def tokens() -> WordPieceTokens:
-    return WordPieceTokens()
+def tokens() -> Tokens:
+    return counted_tokens()
 
 
 @pytest.mark.parametrize(
     ("text", "count"),
     [("", 0), ("My cat is called Miso.", 7), ("unaffable", 3), ("我喜欢猫", 4), ("\ud83d", 1), ("\x00", 0)],
 )
-def test_words_are_cut_into_the_pieces_of_the_vocabulary(tokens: WordPieceTokens, text: str, count: int) -> None:
+def test_words_are_cut_into_the_pieces_of_the_vocabulary(tokens: Tokens, text: str, count: int) -> None:
     assert tokens(text) == tokens(text) == count
 
 
-def test_a_long_text_is_counted_to_its_end(tokens: WordPieceTokens) -> None:
+def test_a_long_text_is_counted_to_its_end(tokens: Tokens) -> None:
     assert tokens("word " * 5_000) == 5_000

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from token_counts import counted_tokens
 
-from memory.adapters.models.wordpiece import WordPieceTokens
 from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
 from memory.chat.plain_lines import LINE_CHARACTERS_MAX, on_one_line
 from memory.model import CHAT_BYTES_MAX, Candidate, Memory, Note, PastNote, Placement, ProfileText, Scope
@@ -109,7 +109,7 @@ U3 = {"role": "user", "content": "Thanks. How old is she?"}
 CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}
 RESULT = {"role": "tool", "tool_call_id": "c", "content": "7"}
 
-count = WordPieceTokens()
+count = counted_tokens()
 
 
 def chat(*messages: dict[str, Any], **fields: Any) -> ChatRequest:
