@@ -25,7 +25,7 @@ from memory.learn.reading.units import Unit, units_of
 
 IGNORED = -100  # no label: left out of the loss
 OVERLAP_CHARACTERS_MIN = 6  # letters and digits of a span that a unit has to hold, or half of it
-PAIRED_UNITS_MAX = 3  # of one message
+PAIRED_FACTS_MAX = 3  # of one message
 EASY_EVERY = 4  # messages that are paired with another author's
 OUTSIDE, BEGIN, INSIDE = range(len(CLAUSE_MARKS))
 LENGTH_STEP = 24  # tokens; windows of like length share a batch
@@ -52,8 +52,10 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class StatedUnit:
-    """A unit that states something about its author; `message`: the number of the message it stands in."""
+class StatedFact:
+    """A clause, or a sentence with only one, that states something about its author; `message`: the number of the
+    message that it stands in.
+    """
 
     message: int
     text: str
@@ -108,14 +110,16 @@ class Texts:
         ]
 
 
-def stated_units(messages: Iterable[Marked]) -> list[StatedUnit]:
+def stated_facts(messages: Iterable[Marked]) -> list[StatedFact]:
     """What the authors of the messages state about themselves, in order."""
-    found: list[StatedUnit] = []
+    found: list[StatedFact] = []
     for number, marked in enumerate(messages):
         for unit in units_of(marked.text):
-            span = _span_of(unit, marked)
-            if span is not None and span.act == "state":
-                found.append(StatedUnit(number, unit.text, span))
+            spans = [span for span in marked.spans if span.start < unit.end and unit.start < span.end]
+            for span in spans:
+                text = marked.text[max(span.start, unit.start) : min(span.end, unit.end)].strip()
+                if span.act == "state" and _letters(text):
+                    found.append(StatedFact(number, text if len(spans) > 1 else unit.text, span))
     return found
 
 
@@ -126,9 +130,9 @@ def standing_together(messages: Iterable[Marked]) -> list[Pair]:
     """
     found: list[Pair] = []
     previous = ""
-    for number, units in groupby(stated_units(messages), key=lambda unit: unit.message):
-        stated = [unit.text for unit in units]
-        found += [Pair("unrelated", "", older, newer) for older, newer in pairwise(stated[:PAIRED_UNITS_MAX])]
+    for number, facts in groupby(stated_facts(messages), key=lambda fact: fact.message):
+        stated = [fact.text for fact in facts]
+        found += [Pair("unrelated", "", older, newer) for older, newer in pairwise(stated[:PAIRED_FACTS_MAX])]
         found += [Pair("unrelated", "", previous, stated[0])] if previous and number % EASY_EVERY == 0 else []
         previous = stated[-1]
     return found

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import texts as corpus
 import torch
-from examples import standing_together, stated_units
+from examples import standing_together, stated_facts
 from fingerprint import PAIRS_FOLDER, fingerprint
 from rich.progress import track
 from texts import Pair
@@ -55,7 +55,7 @@ def near_statements(seed: int, models: Path) -> list[Pair]:
 
     Two of one attribute that has one value at a time are left out: of one person, one would replace the other.
     """
-    units = stated_units(corpus.messages())
+    units = stated_facts(corpus.all_messages())
     model = OnnxModel(embedding_model.prepared(EmbeddingSettings().model, models))
     vectors = np.stack(
         [model.vector(model.prefixes.document + unit.text) for unit in track(units, description="embedding statements")]
@@ -140,8 +140,8 @@ def main() -> None:
     chats, rng = list(corpus.pairs(PAIRS_FOLDER)), random.Random(given.seed)
     olders = sorted({pair.older for pair in chats})
     held = frozenset(rng.sample(olders, int(len(olders) * given.holdout)))
-    standing = [*standing_together(corpus.messages()), *near_statements(given.seed, models)]
-    seen = [(pair, 1.0) for pair in corpus.pairs()]
+    standing = [*standing_together(corpus.all_messages()), *near_statements(given.seed, models)]
+    seen = [(pair, 1.0) for pair in corpus.all_pairs()]
     seen += [(pair, STANDING_WEIGHT) for pair in standing]
     seen += [(pair, CHAT_WEIGHT) for pair in chats if pair.older not in held]
     encoder = OnnxStatementEncoder(reader_weights.prepared(models, given.weights))

@@ -176,7 +176,7 @@ def new_claim_indexes(claims: Sequence[Claim], memories: Sequence[Memory], turns
     kept: list[int] = []
     for index, claim in enumerate(claims):
         of_project = [one for one in known if one.project_id == claim.scope.project_id]
-        line, asked = confirmed_line(claim, turns), _asked(claim)
+        line, asked = confirmed_line(claim, turns), claim.question
         if line and any(is_restated(one, line) for one in of_project):
             continue
         if asked and any(is_restated(one, asked, words_min=RESTATED_WORDS_MIN) for one in of_project):
@@ -184,11 +184,6 @@ def new_claim_indexes(claims: Sequence[Claim], memories: Sequence[Memory], turns
         kept.append(index)
         known.append(_as_memory(claim))
     return kept
-
-
-def _asked(claim: Claim) -> str:
-    """The assistant's question that a reply is stored with, or ""."""
-    return "" if claim.evidence.role == Role.ASSISTANT else claim.text.replace(claim.evidence.quote, "").strip()
 
 
 def confirmed_line(claim: Claim, turns: Sequence[Turn]) -> str:

@@ -25,7 +25,7 @@ class Question:
     """One question to memory: what to look for, for whom, and when it is asked (Unix seconds).
 
     `memory_types`: only these, if not empty. `in_notes`: ids in earlier notes of the conversation, oldest first.
-    `claim`: only memories whose claim has these fields.
+    `claim`: only memories whose claim has these fields. `kind`: of message, as the signals name it; "" if unknown.
     """
 
     query: Query
@@ -34,6 +34,7 @@ class Question:
     memory_types: tuple[str, ...] = ()
     in_notes: Sequence[str] = ()
     claim: ClaimFilter = ANY_CLAIM
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

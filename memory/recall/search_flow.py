@@ -142,7 +142,7 @@ class SearchFlow:
                 return trace.plain
         with trace.timed("retrieve", self._metrics):
             ranked = await self._retrieval.ranked(
-                replace(asked, in_notes=trace.carried.held_earlier()),
+                replace(asked, in_notes=trace.carried.held_earlier(), kind=trace.decision.label or ""),
                 vector,
                 expected=expected,
                 reading=None if reading.cancelled() else reading.result(),

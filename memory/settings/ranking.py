@@ -126,18 +126,25 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     even: Annotated[
         _Weight,
         Meta(
-            description="Evidence from which the best memory counts as relevant, in the unit of the weights. Where "
-            "answers and questions without one weigh the same, 4.2 is fitted; lower, since a missing memory costs "
-            "more than one too many. More: fewer notes, and fewer wrong ones."
+            description="Evidence from which a user's only memory counts as relevant, in the unit of the weights. "
+            "Where answers and questions without one weigh the same, 2.23 is fitted; lower, since a missing memory "
+            "costs two and a half times one too many. More: fewer notes, and fewer wrong ones."
         ),
-    ] = 2.8
+    ] = 1.4
+    doubling: Annotated[
+        _Weight,
+        Meta(
+            description="Added to it each time the number of the user's memories doubles, up to 16: the more there "
+            "are, the likelier that one of them resembles any question; fitted."
+        ),
+    ] = 0.37
     slope: Annotated[
         Annotated[float, Meta(ge=0.01, le=20)],
         Meta(
             description="Log odds of relevance per unit of evidence; fitted. It affects the probability, not "
             "the decision."
         ),
-    ] = 0.7
+    ] = 1.07
     personal: Annotated[
         _Weight,
         Meta(description='Added to the threshold if the question says "my" or "we": it is about the user.'),

@@ -159,14 +159,18 @@ def _mean(tokens: Floats) -> Floats:
 
 
 def _clauses(marks: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """First and stop of each run of tokens that belong to one clause."""
+    """First and stop of each run of tokens that belong to one clause. No clause is a single token long that another
+    one follows directly: "I" and "am allergic" begin twice what begins once.
+    """
     found: list[tuple[int, int]] = []
     for token, mark in enumerate(marks):
-        name = CLAUSE_MARKS[mark]
-        if name == "begin" or (name == "inside" and not (found and found[-1][1] == token)):
+        if CLAUSE_MARKS[mark] == "outside":
+            continue
+        first, stop = found[-1] if found else (-1, -1)
+        if stop == token and (CLAUSE_MARKS[mark] == "inside" or stop - first == 1):
+            found[-1] = (first, token + 1)
+        else:
             found.append((token, token + 1))
-        elif name == "inside":
-            found[-1] = (found[-1][0], token + 1)
     return found
 
 

@@ -1,7 +1,7 @@
-"""Assembles claims from units and the encoder's output: self-contained text, labels, values and dates.
+"""Assembles claims from units and the encoder's output: one for each fact, with text that can be understood alone.
 
-The encoder decides what a unit means; this module only combines. A unit that depends on the one before it ("He is
-three.") is joined to it. Pure.
+The encoder decides what a unit means, where its clauses begin, and which lean on what was said before ("He is three.");
+this module only combines. Pure.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, log2
 
-from memory.language import asks_to_erase, is_asked, is_denied, is_leaning, mentions_erasing
+from memory.language import asks_to_erase, is_asked, is_denied, mentions_erasing
 from memory.language.dates import period
-from memory.learn.reading.judgements import Judgement
+from memory.learn.reading.judgements import JudgedClause, Judgement
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
 from memory.learn.reading.replies import answered, question_of
 from memory.learn.reading.units import Unit
@@ -28,10 +28,10 @@ from memory.model import (
     is_single_valued,
 )
 
-KEPT_SHARE_MIN = 0.55  # sum over the acts that leave a memory, in a message of one sentence
-KEPT_SHARE_STEP = 0.1  # added each time the length of the message doubles: each sentence is one more chance of an error
-KEPT_SHARE_MAX = 0.9  # these three balance precision and coverage on development data
-QUESTION_SHARE_MIN = 0.75  # of a question that states something: "what did I say about my guitar?" names its topic
+KEPT_SHARE_MIN = 0.7  # sum over the acts that leave a memory, in a message of one sentence
+KEPT_SHARE_STEP = 0.05  # added each time the length of the message doubles: each sentence is one more chance of an error
+KEPT_SHARE_MAX = 0.95  # these three balance precision and coverage on development data
+QUESTION_SHARE_MIN = 0.8  # of a question that states something: "what did I say about my guitar?" names its topic
 ASKED_SHARE_MIN = 0.5  # of an act that changes memories
 FORGET_SHARE_MIN = 0.95  # deleting cannot be undone: without confirming words, the encoder has to be almost certain
 INSTRUCT_SHARE_MIN = 0.12  # low on purpose: even a small share of an instruction injection taints the message
@@ -39,6 +39,8 @@ CONFIDENCE_AT_LEAST = 0.7  # of a claim at its threshold; equals the gate's mini
 PROPOSED_SHARE_MIN = 0.25  # below it a unit is not proposed at all, so that refusals can be counted
 SINGLE_VALUED_SHARE_MIN = 0.8  # of an attribute that has one value at a time
 LETTERS_MIN = 2  # letters, digits or characters that a unit needs to have content
+LEANING_SHARE_MIN = 0.5  # from which a fact takes along what was said before it
+ELLIPSIS = "…"
 TEXT_CHARACTERS_MAX = 600  # of a claim with the units joined to it
 UNDATED = frozenset({"birthday", "age"})  # attributes whose dates do not say when a claim holds
 
@@ -55,45 +57,107 @@ class JudgedMessage:
     made_by: str
 
 
-@dataclass(slots=True)
-class _ClaimSpan:
-    """Characters `start` to `end` of the message, with the claim that they make."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Characters `start` to `end` of unit `index`, which say one fact, and what the encoder makes of them."""
 
+    index: int
     start: int
     end: int
-    claim: Claim
-    last: int  # index of its last unit
+    labels: Judgement | JudgedClause
+    most: float = 1.0  # its share cannot exceed that of its unit
+
+    @property
+    def leans(self) -> bool:
+        return self.labels.leaning_share >= LEANING_SHARE_MIN
 
 
 def claims_of(reading: JudgedMessage) -> list[Claim]:
     """In the order said."""
-    parts: list[_ClaimSpan] = []
+    found: list[Claim] = []
     kept_bar = _kept_bar(sum(unit.is_own for unit in reading.units))
-    for index, (unit, judgement) in enumerate(zip(reading.units, reading.judgements, strict=True)):
-        act, share, bar = _act_of(judgement, unit.text, kept_bar)
+    for index, unit in enumerate(reading.units):
         is_word = sum(character.isalnum() for character in unit.text) >= LETTERS_MIN
-        if not (unit.is_own and is_word) or share < min(bar, PROPOSED_SHARE_MIN):
-            continue
-        claim = _claim(reading, index, act, _confidence(share, bar))
-        _add(parts, reading, index, claim)
-    return [_placed(reading, part) for part in parts]
+        parts = _parts(reading, index) if unit.is_own and is_word else []
+        for number, part in enumerate(parts):
+            act, share, bar = _act_of(part.labels, unit.text, kept_bar)
+            share = min(share, part.most)
+            if share >= min(bar, PROPOSED_SHARE_MIN):
+                claim = _claim(reading, part, act, _confidence(share, bar))
+                found.append(_understandable(reading, parts, number, claim))
+    return found
+
+
+def _parts(reading: JudgedMessage, index: int) -> list[_Part]:
+    """The clauses of a unit that says several facts; otherwise the unit."""
+    unit, judgement = reading.units[index], reading.judgements[index]
+    whole = _Part(index, 0, len(unit.text), judgement)
+    if len(judgement.clauses) < 2 or judgement.acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
+        return [whole]
+    most = 1.0 - judgement.acts["none"]
+    return [_Part(index, clause.start, clause.end, clause, most) for clause in judgement.clauses]
+
+
+def _understandable(reading: JudgedMessage, parts: Sequence[_Part], number: int, claim: Claim) -> Claim:
+    """The claim with the words that it leans on, if it leans: of its own sentence, of the one before it, or the
+    question that the message replies to.
+    """
+    part = parts[number]
+    is_whole_reply = len(reading.units) == 1 and len(parts) == 1 and reading.previous is not None
+    if is_whole_reply and reading.previous is not None:
+        return answered(claim, question_of(reading.previous.answer), reading.previous.id, leans=part.leans)
+    if not part.leans or claim.act not in STORED_ACTS:
+        return claim
+    if number:
+        told = _without_values(reading, parts[_standing(parts, number)].start, part)
+    else:
+        told = _sentence_before(reading, part.index)
+    text = f"{told} {claim.text}" if told else claim.text
+    return replace(claim, text=text) if len(text) <= TEXT_CHARACTERS_MAX else claim
+
+
+def _standing(parts: Sequence[_Part], number: int) -> int:
+    """The nearest clause before it that does not lean, or the first one: it names whom they are about."""
+    return next((earlier for earlier in range(number - 1, -1, -1) if not parts[earlier].leans), 0)
+
+
+def _without_values(reading: JudgedMessage, start: int, part: _Part) -> str:
+    """What stands from `start` to the clause, without the values of facts of their own: "My sister Ana lives in …"."""
+    unit, told, position = reading.units[part.index], "", start
+    for stretch in reading.judgements[part.index].stretches:
+        if stretch.kind == "value" and start <= stretch.start and stretch.end <= part.start:
+            told += unit.text[position : stretch.start] + ELLIPSIS
+            position = stretch.end
+    return (told + unit.text[position : part.start]).strip()
+
+
+def _sentence_before(reading: JudgedMessage, index: int) -> str:
+    """The nearest sentence of the author before this one that does not lean itself, in the same paragraph; or ""."""
+    for earlier in range(index - 1, -1, -1):
+        unit, judgement = reading.units[earlier], reading.judgements[earlier]
+        gap = reading.message[unit.end : reading.units[earlier + 1].start]
+        if not unit.is_own or gap.count("\n") > 1:
+            return ""
+        if judgement.leaning_share < LEANING_SHARE_MIN:
+            return unit.text
+    return ""
 
 
 def _kept_bar(own_units: int) -> float:
     return min(KEPT_SHARE_MAX, KEPT_SHARE_MIN + KEPT_SHARE_STEP * log2(max(1, own_units)))
 
 
-def _act_of(judgement: Judgement, text: str, kept_bar: float) -> tuple[Act, float, float]:
+def _act_of(labels: Judgement | JudgedClause, sentence: str, kept_bar: float) -> tuple[Act, float, float]:
     """The most likely act other than none, its share, and the share that it needs."""
-    acts = judgement.acts
+    acts = labels.acts
     if acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
         return Act.INSTRUCT, acts[Act.INSTRUCT.value], INSTRUCT_SHARE_MIN
     act = max(Act, key=lambda one: acts[one.value])
     if act in STORED_ACTS:
         # "Can you remember that …?" is a request, not a question.
-        bar = max(kept_bar, QUESTION_SHARE_MIN) if act is Act.STATE and is_asked(text) else kept_bar
+        bar = max(kept_bar, QUESTION_SHARE_MIN) if act is Act.STATE and is_asked(sentence) else kept_bar
         return act, sum(acts[one.value] for one in STORED_ACTS), bar
-    return act, acts[act.value], _forget_bar(text) if act is Act.FORGET else ASKED_SHARE_MIN
+    return act, acts[act.value], _forget_bar(sentence) if act is Act.FORGET else ASKED_SHARE_MIN
 
 
 def _forget_bar(text: str) -> float:
@@ -112,26 +176,31 @@ def _confidence(share: float, bar: float) -> float:
     return CONFIDENCE_AT_LEAST * share / bar
 
 
-def _claim(reading: JudgedMessage, index: int, act: Act, confidence: float) -> Claim:
-    unit, judgement, turn = reading.units[index], reading.judgements[index], reading.turn
+def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> Claim:
+    unit, labels, turn = reading.units[part.index], part.labels, reading.turn
+    text = unit.text[part.start : part.end]
+    within = [
+        stretch
+        for stretch in reading.judgements[part.index].stretches
+        if part.start <= stretch.start and stretch.end <= part.end
+    ]
     of_kind = {
-        kind: tuple(unit.text[s.start : s.end] for s in judgement.stretches if s.kind == kind)
-        for kind in ("value", "name")
+        kind: tuple(unit.text[one.start : one.end] for one in within if one.kind == kind) for kind in ("value", "name")
     }
-    holds_from, holds_until = (None, None) if judgement.attribute in UNDATED else period(unit.text, turn.at)
-    attribute = _attribute_of(judgement)
-    category = "correction" if act is Act.CORRECT else judgement.category
+    holds_from, holds_until = (None, None) if labels.attribute in UNDATED else period(text, turn.at)
+    attribute = _attribute_of(labels)
+    category = "correction" if act is Act.CORRECT else labels.category
     return Claim(
         act=act,
-        text=unit.text,
-        evidence=Evidence(unit.text, turn.id),
+        text=text,
+        evidence=Evidence(text, turn.id),
         scope=turn.scope,
         said_at=turn.at,
-        relation=Relation(judgement.relation),
+        relation=Relation(labels.relation),
         name=of_kind["name"][0] if of_kind["name"] else "",
         attribute=attribute,
         values=of_kind["value"],
-        is_affirmed=not is_denied(unit.text),
+        is_affirmed=not is_denied(text),
         holds_from=holds_from,
         holds_until=holds_until,
         memory_type=type_of(act, attribute, category),
@@ -142,43 +211,7 @@ def _claim(reading: JudgedMessage, index: int, act: Act, confidence: float) -> C
     )
 
 
-def _attribute_of(judgement: Judgement) -> str:
+def _attribute_of(labels: Judgement | JudgedClause) -> str:
     """None if a single-valued attribute is uncertain: a new value would supersede a memory."""
-    is_sure = judgement.attribute_share >= SINGLE_VALUED_SHARE_MIN or not is_single_valued(judgement.attribute)
-    return judgement.attribute if is_sure else NO_ATTRIBUTE
-
-
-def _add(parts: list[_ClaimSpan], reading: JudgedMessage, index: int, claim: Claim) -> None:
-    """As a claim of its own, or joined to the previous one if it depends on that."""
-    unit = reading.units[index]
-    before = parts[-1] if parts else None
-    leans = claim.act in STORED_ACTS and index > 0 and _leans(reading, index)
-    if leans and before is not None and _may_join(before, index, unit, claim):
-        before.end, before.last = unit.end, index
-        before.claim = replace(before.claim, values=(*before.claim.values, *claim.values))
-        return
-    start = unit.start
-    if leans and not (before is not None and before.last == index - 1):
-        earlier = reading.units[index - 1]
-        if earlier.is_own and unit.end - earlier.start <= TEXT_CHARACTERS_MAX:
-            start = earlier.start
-    parts.append(_ClaimSpan(start, unit.end, claim, index))
-
-
-def _may_join(before: _ClaimSpan, index: int, unit: Unit, claim: Claim) -> bool:
-    is_kept = min(before.claim.confidence, claim.confidence) >= CONFIDENCE_AT_LEAST
-    is_next = before.last == index - 1 and before.claim.act in STORED_ACTS
-    return is_kept and is_next and unit.end - before.start <= TEXT_CHARACTERS_MAX
-
-
-def _leans(reading: JudgedMessage, index: int) -> bool:
-    gap = reading.message[reading.units[index - 1].end : reading.units[index].start]
-    return gap.count("\n") < 2 and is_leaning(reading.units[index].text)
-
-
-def _placed(reading: JudgedMessage, part: _ClaimSpan) -> Claim:
-    text = reading.message[part.start : part.end]
-    claim = replace(part.claim, text=text, evidence=replace(part.claim.evidence, quote=text))
-    if len(reading.units) > 1 or reading.previous is None:
-        return claim
-    return answered(claim, question_of(reading.previous.answer), reading.previous.id)
+    is_sure = labels.attribute_share >= SINGLE_VALUED_SHARE_MIN or not is_single_valued(labels.attribute)
+    return labels.attribute if is_sure else NO_ATTRIBUTE

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from memory.language import bare_reply, is_denied, names_erasing
+from memory.language import bare_reply, is_denied, names_erasing, stands_alone
 from memory.language.calendar_items import holds_time
 from memory.language.dates import period
 from memory.language.word_boundaries import continues_word, whole_word_positions
@@ -328,7 +328,10 @@ def _follows(numbers: Sequence[int], span: tuple[float, float], quote: str, said
 
 def _answered(claim: Claim, said: AuthorMessage) -> Claim:
     is_whole = [unit.text for unit in said.units] == [claim.text] and len(claim.text) <= REPLY_CHARACTERS_MAX
-    return answered(claim, said.question, said.asked_in) if is_whole else claim
+    if not is_whole:
+        return claim
+    leans = not stands_alone(claim.text) and len(claim.text) <= len(said.question)
+    return answered(claim, said.question, said.asked_in, leans=leans)
 
 
 __all__ = ["CheckedAnswer", "LocatedClaim", "as_typed", "check_answer", "distinct_claims", "merge_second_answer"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memory.language import bare_reply, stands_alone
+from memory.language import bare_reply
 from memory.learn.reading.units import units_of
 from memory.model import STORED_ACTS, Act, Claim, Evidence, Role
 
@@ -20,12 +20,12 @@ def question_of(answer: str) -> str:
     return units[-1].text if is_question else ""
 
 
-def answered(claim: Claim, question: str, asked_in: str) -> Claim:
+def answered(claim: Claim, question: str, asked_in: str, *, leans: bool) -> Claim:
     """The claim of a whole message that replies to `question`, which the assistant asked in turn `asked_in`.
 
     For a bare yes or no the question becomes the evidence, since the reply alone proves nothing; a no negates it. Any
-    other reply is stored with the question only if it cannot be understood alone: the assistant's words are not a
-    statement of the author.
+    other reply is stored with the question only if it leans on it: the assistant's words are not a statement of the
+    author.
     """
     if not question or claim.act not in STORED_ACTS | {Act.CONFIRM}:
         return claim
@@ -35,9 +35,10 @@ def answered(claim: Claim, question: str, asked_in: str) -> Claim:
         act = Act.STATE if claim.act is Act.CONFIRM else claim.act
         evidence, is_affirmed = Evidence(question, asked_in, Role.ASSISTANT), claim.is_affirmed and reply == "yes"
         return replace(claim, act=act, text=f"{question} {claim.text}", evidence=evidence, is_affirmed=is_affirmed)
-    if stands_alone(claim.text) or len(claim.text) > len(question):
+    if not leans:
         return claim
-    return replace(claim, text=f"{_asking_clause(question)} {claim.text}")
+    asked = _asking_clause(question)
+    return replace(claim, text=f"{asked} {claim.text}", question=asked)
 
 
 def _asking_clause(question: str) -> str:

@@ -144,7 +144,7 @@ def rank(
     topic = weighed[_PLACES_OF_TOPICAL].sum(axis=0)
     best_topic = topic[:best_count].max()
     bar = ranking.bar
-    even = bar_for(text, bar, is_unspaced=evidence.is_unspaced)
+    even = bar_for(text, bar, is_unspaced=evidence.is_unspaced, memories=layout.size, kind=asked.kind)
     passes = (topic >= bar.each) & (topic >= best_topic - bar.margin) & (best_topic >= even)
     passes |= evidence.arrays["manner"][rows] > 0
     asks_several = wants_several(text)

@@ -8,9 +8,12 @@ budget, which are filled.
 from __future__ import annotations
 
 import re
+from math import log2
 
 from memory.recall.ranking.lexical import fold
 from memory.recall.ranking.weights import Bar
+
+CROWD_MAX = 16  # as many memories as the fit has seen
 
 _PERSONAL = re.compile(
     r"\b(?:i|i'[dm]|i've|my|me|mine|we|our|ours|us|ich|mein\w*|mir|mich|wir|uns|unser\w*|yo|mi|mis|nos|nuestr\w*"
@@ -42,16 +45,24 @@ _COURTESY = re.compile(
 _ANYTHING = re.compile(r"\w")
 
 
-def bar_for(text: str, bar: Bar, *, is_unspaced: bool) -> float:
-    """The topical evidence at which the probability of relevance is one half for this question."""
+def doublings(memories: int) -> float:
+    """How often their number doubles from one, as far as that matters: the more memories, the likelier that one of
+    them resembles any question.
+    """
+    return log2(max(1, min(memories, CROWD_MAX)))
+
+
+def bar_for(text: str, bar: Bar, *, is_unspaced: bool, memories: int, kind: str = "") -> float:
+    """The topical evidence at which the probability of relevance is one half for this question, of so many memories."""
     folded = fold(text)
-    is_task = bool(_TASK.search(folded))
-    is_personal = bool(_PERSONAL.search(folded))
+    is_task = kind == "task" or bool(_TASK.search(folded))
+    is_personal = kind == "personal" or bool(_PERSONAL.search(folded))
     is_general = bool(_GENERAL.search(folded)) and not is_personal and not is_task
     is_personal = is_personal or (is_unspaced and not is_general)  # Chinese and Japanese omit "I" and "my"
     is_courtesy = not _ANYTHING.search(_COURTESY.sub("", folded))
     return (
         bar.even
+        + bar.doubling * doublings(memories)
         + bar.task * is_task
         + bar.personal * is_personal
         + bar.general * is_general

@@ -8,7 +8,7 @@ from importlib.resources import files
 from memory.recall.signals.classifier import Phrase, SignalLabel
 from memory.recall.signals.past_talk import PastTalkPhrase
 
-LANGUAGES = ("en", "zh", "es", "de")
+LANGUAGES = ("en", "zh", "es", "de", "fr", "it", "pt", "nl", "pl", "ru", "ja", "ko", "ar")
 PAST_TALK, OTHER = "past_talk", "other"
 
 

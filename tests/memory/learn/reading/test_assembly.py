@@ -15,7 +15,7 @@ from memory.learn.reading.assembly import (
     JudgedMessage,
     claims_of,
 )
-from memory.learn.reading.judgements import Judgement, RequestSpan
+from memory.learn.reading.judgements import JudgedClause, Judgement, RequestSpan
 from memory.learn.reading.labels import ACTS
 from memory.learn.reading.units import units_of
 from memory.model import Act, Claim, Relation, Turn
@@ -30,6 +30,7 @@ def judgement(acts: dict[str, float], **fields: Any) -> Judgement:
 
 
 STATED = judgement({"state": 0.95})
+LEANING = judgement({"state": 0.95}, leaning_share=0.9)
 
 
 def read(message: str, *judgements: Judgement, previous: Turn | None = None) -> list[Claim]:
@@ -117,14 +118,82 @@ def test_a_sentence_that_asks_has_to_state_something_very_surely() -> None:
     assert sure.confidence > CONFIDENCE_AT_LEAST
 
 
-def test_a_sentence_that_leans_on_a_kept_one_joins_it() -> None:
-    (claim,) = read("I have a goat called Mo. He is three.", STATED, STATED)
-    assert claim.text == claim.evidence.quote == "I have a goat called Mo. He is three."
+def test_a_sentence_that_leans_takes_the_one_before_it_along() -> None:
+    claims = read("I have a goat called Mo. He is three. He loves figs.", STATED, LEANING, LEANING)
+    assert [claim.text for claim in claims] == [
+        "I have a goat called Mo.",
+        "I have a goat called Mo. He is three.",
+        "I have a goat called Mo. He loves figs.",
+    ]
+    assert [claim.evidence.quote for claim in claims] == ["I have a goat called Mo.", "He is three.", "He loves figs."]
 
 
 def test_a_sentence_that_leans_on_one_that_is_not_kept_takes_it_along() -> None:
-    (claim,) = read("How about my new bike? It cost me 300.", judgement(NOTHING), STATED)
-    assert claim.text == "How about my new bike? It cost me 300."
+    (claim,) = read("How about my new bike? It cost me 300.", judgement(NOTHING), LEANING)
+    assert (claim.text, claim.evidence.quote) == ("How about my new bike? It cost me 300.", "It cost me 300.")
+
+
+def test_nothing_is_taken_along_from_another_paragraph_or_from_what_is_quoted() -> None:
+    assert read("Fix my bike.\n\nIt cost me 300.", judgement(NOTHING), LEANING)[0].text == "It cost me 300."
+    quoted = "> I have a bike.\n\nIt cost me 300."
+    assert read(quoted, judgement(NOTHING), LEANING)[0].text == "It cost me 300."
+
+
+def clause(text: str, words: str, acts: dict[str, float], **fields: Any) -> JudgedClause:
+    labels = judgement(acts, **fields)
+    start = text.index(words)
+    return JudgedClause(
+        *(start, start + len(words), labels.acts, labels.attribute, labels.attribute_share, labels.relation),
+        *(labels.category, labels.leaning_share),
+    )
+
+
+def test_each_fact_of_a_sentence_is_a_claim_with_its_own_labels() -> None:
+    text = "I'm Ada, I live in Lisbon and work as a baker."
+    said = {"state": 0.95}
+    clauses = (
+        clause(text, "I'm Ada", said, attribute="name"),
+        clause(text, "I live in Lisbon", said, attribute="home"),
+        clause(text, "work as a baker", said, attribute="occupation"),
+    )
+    value = RequestSpan("value", text.index("Lisbon"), text.index("Lisbon") + 6)
+    claims = read(text, judgement(said, clauses=clauses, stretches=(value,)))
+    assert [claim.text for claim in claims] == ["I'm Ada", "I live in Lisbon", "work as a baker"]
+    assert [claim.evidence.quote for claim in claims] == [claim.text for claim in claims]
+    assert [claim.attribute for claim in claims] == ["name", "home", "occupation"]
+    assert [claim.values for claim in claims] == [(), ("Lisbon",), ()]
+
+
+def test_a_clause_that_leans_takes_along_who_it_is_about_but_no_other_fact() -> None:
+    text = "My sister Ana lives in Rome and works as a baker."
+    said = {"state": 0.95}
+    clauses = (
+        clause(text, "My sister Ana lives in Rome", said),
+        clause(text, "works as a baker", said, leaning_share=0.9),
+    )
+    value = RequestSpan("value", text.index("Rome"), text.index("Rome") + 4)
+    first, second = read(text, judgement(said, clauses=clauses, stretches=(value,)))
+    assert first.text == "My sister Ana lives in Rome"
+    assert (second.text, second.evidence.quote) == ("My sister Ana lives in … and works as a baker", "works as a baker")
+
+
+def test_an_order_and_a_fact_of_one_sentence_are_two_claims() -> None:
+    text = "Forget my old number, the new one is 0172 5550199."
+    clauses = (
+        clause(text, "Forget my old number", {"forget": 0.97}),
+        clause(text, "the new one is 0172 5550199", {"state": 0.9}),
+    )
+    claims = read(text, judgement({"forget": 0.6, "state": 0.35}, clauses=clauses))
+    assert [(claim.act, claim.text) for claim in claims] == [
+        (Act.FORGET, "Forget my old number"),
+        (Act.STATE, "the new one is 0172 5550199"),
+    ]
+
+
+def test_clauses_of_a_sentence_that_states_nothing_are_not_kept() -> None:
+    text = "Suppose I lived in Rome and worked as a baker."
+    clauses = (clause(text, "I lived in Rome", {"state": 0.9}), clause(text, "worked as a baker", {"state": 0.9}))
+    assert read(text, judgement(NOTHING, clauses=clauses)) == []
 
 
 def test_a_sentence_that_stands_alone_stays_alone() -> None:
@@ -150,13 +219,13 @@ def test_a_bare_yes_takes_the_question_for_its_evidence() -> None:
 
 def test_a_short_answer_stands_behind_its_question_and_quotes_the_author_alone() -> None:
     asked = replace(turn("hi", turn_id="t0"), answer="What is your cat called?")
-    (claim,) = read("Miso", judgement({"state": 0.9}, attribute="pet"), previous=asked)
+    (claim,) = read("Miso", judgement({"state": 0.9}, attribute="pet", leaning_share=0.9), previous=asked)
     assert (claim.text, claim.evidence.quote, claim.evidence.role) == ("What is your cat called? Miso", "Miso", "user")
 
 
 def test_an_answer_that_asks_nothing_explains_nothing() -> None:
     told = replace(turn("hi", turn_id="t0"), answer="Here you are.")
-    (claim,) = read("I like it", judgement({"state": 0.9}), previous=told)
+    (claim,) = read("I like it", LEANING, previous=told)
     assert claim.text == "I like it"
 
 
