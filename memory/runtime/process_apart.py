@@ -8,13 +8,13 @@ goes nowhere: an error message could hold a text.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from multiprocessing.reduction import ForkingPickler
 from pickle import PicklingError
+from subprocess import DEVNULL, Popen
 from threading import Timer
 from typing import TypeVar
 
@@ -33,7 +33,7 @@ class ProcessApart:
 
     def __init__(self, seconds_max: float = SECONDS_MAX) -> None:
         self._seconds_max = seconds_max
-        self._started: tuple[subprocess.Popen[bytes], Connection] | None = None
+        self._started: tuple[Popen[bytes], Connection] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -67,18 +67,12 @@ class ProcessApart:
             process.wait()
 
 
-def _start() -> tuple[subprocess.Popen[bytes], Connection]:
+def _start() -> tuple[Popen[bytes], Connection]:
     ours, theirs = Pipe()
     with theirs:
-        command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())]
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
-            process_group=0,  # a Ctrl-C in the terminal is for the parent
-        )
+        command, passed = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())], [theirs.fileno()]
+        # In a group of its own: a Ctrl-C in the terminal is for the parent.
+        process = Popen(command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, pass_fds=passed, process_group=0)
     return process, ours
 
 
