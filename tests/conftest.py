@@ -21,6 +21,8 @@ from product import OFF_ROUTE, TRUSTED_PAGE, Product, running_product
 from trace_collector import TraceCollector, running_collector
 from upstream import RecordingUpstream, running_upstream
 
+from memory.runtime import offload
+
 pytest_plugins = ("tiers", "left_behind")
 settings.register_profile("suite", deadline=None, derandomize=True)  # no clock, and each run draws the same
 settings.load_profile("suite")
@@ -28,6 +30,13 @@ COLLECTIONS = itertools.count()
 ROOT = Path(__file__).resolve().parents[1]
 # Fixtures that are a product in one configuration. What uses one of them runs in one process: it starts once.
 PRODUCTS = ("shared_product", "edge_product")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ended_with_the_tests() -> Iterator[None]:
+    """The process that looks through long texts, which otherwise ends with the interpreter."""
+    yield
+    offload._process().close()
 
 
 @pytest.hookimpl(tryfirst=True)  # before tiers select

@@ -1,19 +1,23 @@
-"""Runs work on long texts in a thread, off the event loop, and keeps that thread from holding the loop up.
+"""Runs work on long texts off the event loop, and keeps it from holding the loop up.
 
-Secrets are looked for in threads of their own, text by text, one for usual texts and one for long ones: however many
-arrive, the loop shares the interpreter with two of them. Must not be used for work that holds a lock or touches shared
-state.
+Secrets are looked for text by text, in usual texts in a thread, and in long ones in a process: however many arrive, the
+loop shares the interpreter with one of them. Must not be used for work that holds a lock or touches shared state.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar
+
+import structlog
+
+from memory.runtime.process_apart import ProcessApart, ProcessLost
 
 HEAVY_CHARACTERS = 1_024  # finding secrets in so many takes up to 10 ms
 HEAVY_BODY_BYTES = 256 << 10  # hashing or parsing its messages takes a millisecond, during which no other stream runs
@@ -24,6 +28,7 @@ PAUSE_SECONDS = 0.0002  # between two slices of a long text
 LONG_CHARACTERS = 8_192  # such texts wait for one another; what people type does not wait for them
 
 T = TypeVar("T")
+log = structlog.get_logger(__name__)
 
 
 def switch_often() -> None:
@@ -43,14 +48,16 @@ async def run_offloaded(rewrite: Callable[[str], str], text: str) -> str:
 
 
 async def run_each_offloaded(rewrite: Callable[[str], str], texts: Sequence[str]) -> list[str]:
-    """`rewrite` of each text, in order; of many or long texts computed in a thread, in pieces that others' texts may
-    come between.
+    """`rewrite` of each text, in order; of many or long texts computed elsewhere, in pieces that others' texts may come
+    between.
     """
-    if sum(map(len, texts)) <= HEAVY_CHARACTERS:
-        return [rewrite(text) for text in texts]
+    characters = sum(map(len, texts))
+    if characters <= HEAVY_CHARACTERS:
+        return _each(rewrite, texts)
     loop, found = asyncio.get_running_loop(), list[str]()
+    are_long = characters > LONG_CHARACTERS
     for piece in _pieces(texts):
-        found += await loop.run_in_executor(_scanner(len(piece[0]) > LONG_CHARACTERS), _each, rewrite, piece)
+        found += await loop.run_in_executor(_scanner(are_long), _each_apart if are_long else _each, rewrite, piece)
     return found
 
 
@@ -62,6 +69,22 @@ async def run_by_size(work: Callable[[], T], *, size: int) -> T:
 @cache
 def _scanner(are_long: bool) -> ThreadPoolExecutor:  # noqa: FBT001 - a key of the cache
     return ThreadPoolExecutor(1, "scanner of long texts" if are_long else "scanner")
+
+
+@cache
+def _process() -> ProcessApart:
+    """Used by the scanner of long texts only."""
+    process = ProcessApart()
+    atexit.register(process.close)
+    return process
+
+
+def _each_apart(rewrite: Callable[[str], str], texts: Sequence[str]) -> list[str]:
+    try:
+        return _process().run(partial(_each, rewrite, texts))
+    except ProcessLost as error:
+        log.warning("long_text_scanned_here", error=str(error))
+        return _each(rewrite, texts)
 
 
 def _each(rewrite: Callable[[str], str], texts: Iterable[str]) -> list[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 
 from memory.secrets.plain_text import SENTENCE_END, PlainText
 from memory.secrets.secret_classes import Span
@@ -22,22 +23,27 @@ LINK_CHARACTERS = 16  # of the longest link between a value and the label after 
 BEFORE_CHARACTERS = 120  # in which a value may precede its label
 LABELS_CROSSED_MAX = 4  # labels between a label and its value: "the PIN of my card is …"
 LIST_MAX = 24  # values after one label
+_WITHOUT_VALUE = (ValueKind.CONTEXT, ValueKind.NOTHING)
 IDENTIFIER_CHARACTERS = 24  # of the rest of an identifier after its label: "_TOKEN_2", "KeyId"
 
 
 class _Matches:
     """The matches of a pattern in a text, computed once, since neighbouring labels share the text after them.
 
+    `windows`: start and end of each range in which matches may begin; in order, and not overlapping.
     Equivalent to `finditer` from any position, except that it does not look past the end.
     """
 
     __slots__ = ("_found", "_starts")
 
-    def __init__(self, pattern: re.Pattern[str], text: str, begin: int) -> None:
+    def __init__(self, pattern: re.Pattern[str], text: str, windows: Iterable[tuple[int, int]]) -> None:
         self._found: list[re.Match[str]] = []
-        while found := pattern.search(text, begin):
-            self._found.append(found)
-            begin = found.start() + 1
+        for begin, stop in windows:
+            while begin < stop and (inside := pattern.search(text, begin, stop)):
+                begin = inside.start() + 1
+                found = inside if stop == len(text) else pattern.match(text, inside.start())
+                if found:  # not forbidden by what stands behind the window
+                    self._found.append(found)
         self._starts = [found.start() for found in self._found]
 
     def first_from(self, place: int, otherwise: int) -> int:
@@ -67,23 +73,35 @@ def spoken_spans(plain: PlainText, labels: LabelMatches, vocabulary: Vocabulary)
     found = labels.all
     if not found:
         return
-    links, owners = _Matches(vocabulary.link, plain.lower, found[0].end), _Matches(vocabulary.owner, plain.lower, 0)
-    values_of, ends = Values(plain, vocabulary), _Matches(SENTENCE_END, plain.text, 0)
-    for index, label in enumerate(found):
-        if label.words.kind in (ValueKind.CONTEXT, ValueKind.NOTHING):
-            continue
-        stop = found[index + LABELS_CROSSED_MAX].start if index + LABELS_CROSSED_MAX < len(found) else len(plain.text)
-        begin = found[index - LABELS_CROSSED_MAX].start if index >= LABELS_CROSSED_MAX else 0
-        values = list(_behind(values_of, label, _reach(label, stop, ends), links)) or list(
-            _before(values_of, label, begin, owners, ends)
-        )
+    values_of, whole = Values(plain, vocabulary), [(0, len(plain.text))]
+    ends = _Matches(SENTENCE_END, plain.text, whole)
+    announcing = [index for index, label in enumerate(found) if label.words.kind not in _WITHOUT_VALUE]
+    reaches = [_reach(plain, found, index, ends) for index in announcing]
+    windows = _merged([(found[index].end, stop) for index, stop in zip(announcing, reaches, strict=True)])
+    links = _Matches(vocabulary.link, plain.lower, windows)
+    owners = cache(lambda: _Matches(vocabulary.owner, plain.lower, whole))
+    for index, stop in zip(announcing, reaches, strict=True):
+        label, begin = found[index], found[index - LABELS_CROSSED_MAX].start if index >= LABELS_CROSSED_MAX else 0
+        values = list(_behind(values_of, label, stop, links)) or list(_before(values_of, label, begin, owners, ends))
         for start, end in values:
             yield start, end, label.words.secret_class
 
 
-def _reach(label: LabelMatch, stop: int, ends: _Matches) -> int:
+def _reach(plain: PlainText, found: Sequence[LabelMatch], index: int, ends: _Matches) -> int:
     """Up to where the value of a label is searched: within its sentence."""
-    return ends.first_from(label.end + 2, min(stop, label.end + REACH_CHARACTERS))
+    end, crossed = found[index].end, index + LABELS_CROSSED_MAX
+    stop = found[crossed].start if crossed < len(found) else len(plain.text)
+    return ends.first_from(end + 2, min(stop, end + REACH_CHARACTERS))
+
+
+def _merged(windows: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for begin, stop in sorted(windows):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(stop, merged[-1][1])
+        elif begin < stop:
+            merged.append((begin, stop))
+    return merged
 
 
 def _behind(values: Values, label: LabelMatch, stop: int, links: _Matches) -> Iterator[tuple[int, int]]:
@@ -139,11 +157,14 @@ def _listed(values: Values, value: tuple[int, int], label: LabelMatch) -> Iterat
 
 
 def _before(
-    values: Values, label: LabelMatch, begin: int, owners: _Matches, ends: _Matches
+    values: Values, label: LabelMatch, begin: int, owners: Callable[[], _Matches], ends: _Matches
 ) -> Iterator[tuple[int, int]]:
     """A value before its label: "hunter2 is my password", "that's Kuckuck77, our wifi password"."""
     plain, vocabulary = values.plain, values.vocabulary
-    owner = owners.last_before(label.start) if label.words.kind in CHOSEN_KINDS else None
+    made = values.first_made(max(0, label.start - BEFORE_CHARACTERS)) if label.words.kind in CHOSEN_KINDS else None
+    if made is None or (made >= label.start and plain.text.find(" ", label.start, made) >= 0):
+        return  # none that certain is without digits
+    owner = owners().last_before(label.start)
     sentence_end = ends.last_before(label.start)
     begin = max(begin, sentence_end.end() if sentence_end else 0, label.start - BEFORE_CHARACTERS)
     if owner is None or owner.start() < begin or plain.lower.count(" ", owner.end(), label.start) > 4:

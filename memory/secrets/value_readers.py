@@ -7,8 +7,10 @@ nor white space around it.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from enum import IntEnum, auto
+from itertools import chain
 
 from memory.secrets.id_numbers import NUMBER
 from memory.secrets.plain_text import OPAQUE, PlainText
@@ -16,6 +18,7 @@ from memory.secrets.values import is_expression, is_made, is_made_up, is_masked,
 from memory.secrets.vocabulary import LabelSet, ValueKind, Vocabulary
 
 VALUE_CHARACTERS_MAX = 512
+LEAD_CHARACTERS_MAX = 9  # before a value: blanks and a quotation mark
 QUOTED_CHARACTERS_MAX = 128
 PHRASE_WORDS_MIN = 4
 PHRASE_WORDS_MAX = 25
@@ -41,6 +44,8 @@ class Certainty(IntEnum):
 
 _SURE = (Certainty.SIGN, Certainty.LINK)
 _BLANKS = re.compile(r"[\s*\\]{0,8}")
+_DIGIT = re.compile(r"\d")
+_QUOTATION_MARKS = frozenset("\"'`")
 _RUN = re.compile(rf"[^\s{OPAQUE}、-鿿！-？]{{1,{VALUE_CHARACTERS_MAX}}}")
 _DIGITS = re.compile(r"[#*]?\d(?:[ -]{0,3}\d){0,23}")
 _GOES_ON = re.compile(r"[^\W⺀-鿿]|[%/:@]|[.,+-]\w")
@@ -55,19 +60,44 @@ _TRAILING = ".,;:'\"`*>"
 class Values:
     """The values of one text. Each is parsed once, however many labels refer to it."""
 
-    __slots__ = ("_known", "plain", "vocabulary")
+    __slots__ = ("_known", "_made_of", "plain", "vocabulary")
 
     def __init__(self, plain: PlainText, vocabulary: Vocabulary) -> None:
         self.plain = plain
         self.vocabulary = vocabulary
         self._known: dict[tuple[int, ValueKind, int, Certainty], tuple[int, int] | None] = {}
+        spoken = chain.from_iterable(range(*one.span()) for one in vocabulary.digits_spoken.finditer(plain.lower))
+        self._made_of = sorted([*spoken, *_digits_of(plain.text)])
 
     def read_value(self, position: int, words: LabelSet, certainty: Certainty) -> tuple[int, int] | None:
         """Start and end of the value after `position`, or None."""
+        if certainty not in _SURE and not self._may_be_made(position, words.kind):
+            return None
         key = (position, words.kind, words.digits_min, certainty)
         if key not in self._known:
             self._known[key] = _read_value(self.plain, position, words, certainty, self.vocabulary)
         return self._known[key]
+
+    def first_made(self, position: int) -> int:
+        """Where the first digit from there on stands, or number in words; else the end of the text."""
+        index = bisect_left(self._made_of, position)
+        return self._made_of[index] if index < len(self._made_of) else len(self.plain.text)
+
+    def _may_be_made(self, position: int, kind: ValueKind) -> bool:
+        """Whether digits are near enough for a value that is none without them: in its first word, if it has one."""
+        first, begin = self.first_made(position), position + LEAD_CHARACTERS_MAX
+        if first <= begin or kind is ValueKind.PHRASE:
+            return True
+        if kind not in CHOSEN_KINDS or not _QUOTATION_MARKS.isdisjoint(self.plain.text[position:begin]):
+            return first < len(self.plain.text)
+        return self.plain.text.find(" ", begin, first) < 0
+
+
+def _digits_of(text: str) -> Iterator[int]:
+    """Where they stand, also superscript and circled ones."""
+    if not text.isascii() and any(character.isdigit() and not character.isdecimal() for character in set(text)):
+        return (place for place, character in enumerate(text) if character.isdigit())
+    return (digit.start() for digit in _DIGIT.finditer(text))
 
 
 def _read_value(

@@ -11,8 +11,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,6 +21,7 @@ from memory.secrets.plain_text import PlainText
 from memory.secrets.secret_classes import SecretClass
 
 LANGUAGES = ("en", "de", "es", "zh")
+LABELS_KNOWN_MAX = 4_096  # as they are written
 NUMBERED_CHARACTERS = 40  # before a number, in which it may be called the number of something
 
 
@@ -78,8 +80,7 @@ class Language(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     kept: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LabelMatch:
+class LabelMatch(NamedTuple):
     """A label in a text, from `start` to `end`."""
 
     start: int
@@ -115,11 +116,15 @@ class Vocabulary:
         "tokenizer".
         """
         found: dict[tuple[int, int], LabelMatch] = {}
+        known: dict[tuple[int, int], LabelMatch | None] = {}  # languages share words
         for pattern in self.labels:
             position = 0
             while match := pattern.search(plain.lower, position):
-                label = self._label(plain, *match.span())
-                position = label.end if label else match.start() + 1
+                span = match.span()
+                if span not in known:
+                    known[span] = self._label(plain, *span)
+                label = known[span]
+                position = label.end if label else span[0] + 1
                 if label:
                     found[label.start, label.end] = label
         return list(_outside_of_look_alikes(sorted(found.values(), key=lambda label: (label.start, -label.end))))
@@ -134,10 +139,11 @@ class Vocabulary:
             return None
         if words.is_part and word[-1] < _NO_SPACES and plain.text[end : end + 1].islower():
             return None
+        if not words.is_part and start and _is_in_word(plain.lower[start - 1]):
+            return None
         number_word = self.number_word.match(plain.lower, end)
         end = number_word.end() if number_word else end
-        around = plain.lower[max(0, start - 1) : start] + plain.lower[end : end + 1]
-        is_inside = not words.is_part and any(c.isalnum() and c < _NO_SPACES for c in around)
+        is_inside = not words.is_part and _is_in_word(plain.lower[end : end + 1])
         return None if is_inside else LabelMatch(start, end, words)
 
 
@@ -192,6 +198,11 @@ _LINK_BEGINS = r"""(?=[\\"'`*)\]\s]{0,4}[:.?|=>,→-]|(?<![^\W_])[a-z]|['\u2e80-
 _GAP = "[ _-]?"
 
 
+def _is_in_word(character: str) -> bool:
+    return character.isalnum() and character < _NO_SPACES
+
+
+@lru_cache(LABELS_KNOWN_MAX)
 def _squashed(label: str) -> str:
     return label.replace(" ", "").replace("_", "").replace("-", "")
 

@@ -180,3 +180,18 @@ def test_labels_are_asked_for_by_class_and_place() -> None:
     assert not labels.has(SecretClass.CARD_NUMBER, 8, len(plain.text))
     assert labels.has(SecretClass.NATIONAL_ID, 8, len(plain.text))
     assert not labels.has(SecretClass.BANK_ACCOUNT, 0, len(plain.text))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("use the pin one four seven one one, thanks", "four seven one"),
+        ("use the pin 'ab cd 471', thanks", "471"),
+        ("user anna, password Kuchen⑨⑨x", "Kuchen"),
+        ("hunter2 is my password, and I have no other", "hunter2"),
+        ("my password is lost, so use the password\nhunter2", "hunter2"),
+        (f"{'a word. ' * 100}Now use the password hunter2", "hunter2"),
+    ],
+)
+def test_a_value_that_only_its_digits_betray_is_found_wherever_they_stand(text: str, value: str) -> None:
+    assert value not in redact(text)
