@@ -156,11 +156,11 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     general: Annotated[
         _Weight,
         Meta(description='Added to the threshold if it says "what is the" or "why do": general knowledge.'),
-    ] = 0.4
+    ] = 1.4
     courtesy: Annotated[
         _Weight,
         Meta(description="Added to the threshold if it is only thanks or a greeting: almost nothing is relevant."),
-    ] = 3.0
+    ] = 4.0
     each: Annotated[
         _Weight,
         Meta(description="Evidence below which a memory is left out even if others are relevant."),

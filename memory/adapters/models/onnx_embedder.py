@@ -27,7 +27,7 @@ from memory.adapters.models.embedding_model import ENCODER, TOKENIZER, Card, car
 from memory.adapters.models.onnx_session import cpu_session
 from memory.adapters.models.packaged_encoder import EMBEDDINGS, SENTENCE_PIECES, TOKEN_TABLE, TokenTable
 from memory.adapters.models.recent_vectors import Prefixes, RecentVectors
-from memory.adapters.models.sentence_pieces import SentencePieces
+from memory.adapters.models.sentence_pieces import sentence_pieces_of
 from memory.adapters.well_formed import well_formed
 from memory.errors import Busy, Unavailable
 from memory.model import Vector
@@ -51,7 +51,7 @@ class OnnxModel:
         if self.card.base:
             base = folder.with_name(self.card.base)
             self._table = TokenTable(base / TOKEN_TABLE, width=self.card.dimension)
-            self._pieces = SentencePieces.of(base / SENTENCE_PIECES)
+            self._pieces = sentence_pieces_of(base / SENTENCE_PIECES)
         else:
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
             self._tokenizer.enable_truncation(self.card.tokens_max)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.adapters.models.prepared_models import made_once
-from memory.adapters.models.sentence_pieces import SentencePieces
+from memory.adapters.models.sentence_pieces import SentencePieces, sentence_pieces_of
 from memory.errors import BadSetting
 
 PACKAGED_MODEL = "multilingual-e5-small"
@@ -104,8 +104,9 @@ class Archive:
     def sentence_pieces(self) -> bytes:
         """XLM-R's tokenizer for `SentencePieces`: NFKC, spaces as part of words, the likeliest pieces."""
         import sentencepiece
-        from sentencepiece import sentencepiece_model_pb2 as messages
+        from sentencepiece import sentencepiece_model_pb2
 
+        messages: Any = sentencepiece_model_pb2
         kinds = messages.ModelProto.SentencePiece
         made = messages.ModelProto()
         made.ParseFromString(sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc").serialized_model_proto())
@@ -242,7 +243,7 @@ def prepared(models_dir: Path) -> Path:
 
 def sentence_pieces(models_dir: Path) -> SentencePieces:
     """This process's tokenizer. Raises `BadSetting`."""
-    return SentencePieces.of(prepared(models_dir) / SENTENCE_PIECES)
+    return sentence_pieces_of(prepared(models_dir) / SENTENCE_PIECES)
 
 
 def _make(folder: Path) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sentencepiece import SentencePieceProcessor
@@ -22,11 +22,6 @@ class SentencePieces:
         self._pieces: Any = SentencePieceProcessor(model_proto=model)
         self.start: int = self._pieces.bos_id()
         self.end: int = self._pieces.eos_id()
-
-    @classmethod
-    def of(cls, file: Path) -> Self:
-        """The one of this process for this file."""
-        return _opened(cls, file)
 
     def ids(self, text: str) -> list[int]:
         """Without `start` and `end`."""
@@ -47,8 +42,9 @@ class SentencePieces:
 
 
 @functools.cache
-def _opened(kind: type[SentencePieces], file: Path) -> Any:  # noqa: ANN401 - an instance of `kind`
-    return kind(file.read_bytes())
+def sentence_pieces_of(file: Path) -> SentencePieces:
+    """The one of this process for this file."""
+    return SentencePieces(file.read_bytes())
 
 
 class SentencePieceTokens:
@@ -65,4 +61,4 @@ def _readable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()  # a lone surrogate counts as a question mark
 
 
-__all__ = ["SentencePieceTokens", "SentencePieces"]
+__all__ = ["SentencePieceTokens", "SentencePieces", "sentence_pieces_of"]

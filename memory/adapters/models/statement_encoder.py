@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from memory.adapters.models.onnx_session import cpu_session
 from memory.adapters.models.packaged_encoder import EMBEDDINGS, SENTENCE_PIECES, TOKEN_TABLE, TokenTable
-from memory.adapters.models.sentence_pieces import SentencePieces
+from memory.adapters.models.sentence_pieces import sentence_pieces_of
 from memory.learn.reading.encoding import SpecialTokens, TokenWindow, pair_window, windows_of
 from memory.learn.reading.judgements import JudgedClause, Judgement, RequestSpan
 from memory.learn.reading.labels import (
@@ -68,7 +68,7 @@ class OnnxStatementEncoder:
         card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
         self.version: str = card["version"]
         base = folder.with_name(card["base"])
-        pieces = SentencePieces.of(base / SENTENCE_PIECES)
+        pieces = sentence_pieces_of(base / SENTENCE_PIECES)
         self._encode = pieces.placed
         self._special = SpecialTokens(pieces.start, pieces.end)
         with np.load(folder / "heads.npz", allow_pickle=False) as arrays:

@@ -45,8 +45,8 @@ PROSE = {
 @pytest.mark.parametrize("kind", sorted(PROSE))
 def test_the_estimate_of_a_text_is_rather_too_high_than_too_low(kind: str) -> None:
     """Against the packaged tokenizer, which splits text about as finely as the tokenizers of chat models."""
-    floor = {"en": 1.0, "de": 0.75, "code": 0.85, "numbers": 0.9}[kind]
-    assert floor * count(PROSE[kind]) <= estimated_tokens(PROSE[kind]) <= 1.6 * count(PROSE[kind])
+    floor = {"en": 1.0, "de": 0.75, "code": 0.8, "numbers": 0.9}[kind]
+    assert floor * count(PROSE[kind]) <= estimated_tokens(PROSE[kind]) <= 1.7 * count(PROSE[kind])
 
 
 @given(st.text(max_size=300))
