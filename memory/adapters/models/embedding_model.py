@@ -91,7 +91,7 @@ def _make_packaged(base: str, folder: Path) -> None:
     archive, centre = packaged_encoder.Archive(), packaged_encoder.centre()
     normalized = torch.nn.functional.normalize
 
-    class Whole(torch.nn.Module):
+    class Centred(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.inner = archive.bert()
@@ -108,13 +108,12 @@ def _make_packaged(base: str, folder: Path) -> None:
 
     width = archive.shape.width
     inputs = (packaged_encoder.EMBEDDINGS, "attention_mask")
-    example = (torch.ones(2, 8, width), torch.ones(2, 8, dtype=torch.int64))
+    example = dict(zip(inputs, (torch.ones(2, 8, width), torch.ones(2, 8, dtype=torch.int64)), strict=True))
     axes = {name: {0: "texts", 1: "tokens"} for name in inputs} | {"vector": {0: "texts"}}
     export_in_8_bits(
-        Whole().eval(),
+        Centred().eval(),
         example,
         folder / ENCODER,
-        inputs=inputs,
         output="vector",
         axes=axes,
         in_blocks=packaged_encoder.is_coarsened,
@@ -199,8 +198,8 @@ def _export(transformer: Any, folder: Path) -> tuple[str, ...]:  # noqa: ANN401 
             return torch.nn.functional.normalize(found, dim=-1)
 
     axes = {name: {0: "texts", 1: "tokens"} for name in inputs} | {"vector": {0: "texts"}}
-    example = tuple(torch.ones(2, 8, dtype=torch.int64) for _ in inputs)
-    export_in_8_bits(Whole().eval(), example, folder / ENCODER, inputs=inputs, output="vector", axes=axes)
+    example = {name: torch.ones(2, 8, dtype=torch.int64) for name in inputs}
+    export_in_8_bits(Whole().eval(), example, folder / ENCODER, output="vector", axes=axes)
     return inputs
 
 

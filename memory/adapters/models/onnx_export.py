@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,9 @@ ACTIVATIONS_IN_8_BITS = 4  # as the operator numbers it
 
 def export_in_8_bits(
     model: Any,  # noqa: ANN401 - a torch Module
-    example: tuple[Any, ...],
+    example: Mapping[str, Any],
     file: Path,
     *,
-    inputs: tuple[str, ...],
     output: str,
     axes: dict[str, dict[int, str]],
     in_blocks: Callable[[str], bool] = lambda _: False,
@@ -36,7 +35,8 @@ def export_in_8_bits(
     """Write the model to `file` with 8-bit weights per channel: with one scale per tensor the error is four times as
     large. Weights keep to 7 of the bits: no processor then overflows while it adds their products with activations.
 
-    `in_blocks`: whether the product of that name has weights in blocks of 4 bits.
+    `example`: tensors by the names of the inputs, in order. `in_blocks`: whether
+    the product of that name has weights in blocks of 4 bits.
     """
     import onnx
     import torch
@@ -49,9 +49,9 @@ def export_in_8_bits(
         warnings.simplefilter("ignore")  # the exporter's tracing warnings
         torch.onnx.export(
             model,
-            example,
+            tuple(example.values()),
             str(whole),
-            input_names=list(inputs),
+            input_names=list(example),
             output_names=[output],
             dynamic_axes=axes,
             opset_version=OPSET,

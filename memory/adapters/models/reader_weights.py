@@ -111,11 +111,12 @@ def _export(model: Any, folder: Path) -> None:  # noqa: ANN401 - as above
             return hidden
 
     inputs = (packaged_encoder.EMBEDDINGS, "attention_mask", "token_type_ids")
+    example = {name: torch.ones(2, 8, dtype=torch.int64) for name in inputs}
+    example[packaged_encoder.EMBEDDINGS] = torch.ones(2, 8, model.config.hidden_size)
     export_in_8_bits(
         Hidden(),
-        (torch.ones(2, 8, model.config.hidden_size), *(torch.ones(2, 8, dtype=torch.int64) for _ in inputs[1:])),
+        example,
         folder / "encoder.onnx",
-        inputs=inputs,
         output="hidden",
         axes={name: {0: "windows", 1: "tokens"} for name in (*inputs, "hidden")},
         in_blocks=packaged_encoder.is_coarsened,

@@ -41,6 +41,7 @@ SINGLE_VALUED_SHARE_MIN = 0.8  # of an attribute that has one value at a time
 LETTERS_MIN = 2  # letters, digits or characters that a unit needs to have content
 LEANING_SHARE_MIN = 0.5  # from which a fact takes along what was said before it
 ELLIPSIS = "…"
+_KINDS = ("value", "name")
 TEXT_CHARACTERS_MAX = 600  # of a claim with the units joined to it
 UNDATED = frozenset({"birthday", "age"})  # attributes whose dates do not say when a claim holds
 
@@ -81,8 +82,7 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
         parts = _parts(reading, index) if unit.is_own and is_word else []
         for number, part in enumerate(parts):
             act, share, bar = _act_of(part.labels, unit.text, kept_bar)
-            share = min(share, part.most)
-            if share >= min(bar, PROPOSED_SHARE_MIN):
+            if (share := min(share, part.most)) >= min(bar, PROPOSED_SHARE_MIN):
                 claim = _claim(reading, part, act, _confidence(share, bar))
                 found.append(_understandable(reading, parts, number, claim))
     return found
@@ -99,26 +99,16 @@ def _parts(reading: JudgedMessage, index: int) -> list[_Part]:
 
 
 def _understandable(reading: JudgedMessage, parts: Sequence[_Part], number: int, claim: Claim) -> Claim:
-    """The claim with the words that it leans on, if it leans: of its own sentence, of the one before it, or the
-    question that the message replies to.
-    """
+    """The claim with the words that it leans on, of its sentence, of the one before, or of the question before it."""
     part = parts[number]
-    is_whole_reply = len(reading.units) == 1 and len(parts) == 1 and reading.previous is not None
-    if is_whole_reply and reading.previous is not None:
+    if len(reading.units) == len(parts) == 1 and reading.previous is not None:
         return answered(claim, question_of(reading.previous.answer), reading.previous.id, leans=part.leans)
     if not part.leans or claim.act not in STORED_ACTS:
         return claim
-    if number:
-        told = _without_values(reading, parts[_standing(parts, number)].start, part)
-    else:
-        told = _sentence_before(reading, part.index)
+    standing = next((one for one in reversed(parts[:number]) if not one.leans), parts[0])  # names whom it is about
+    told = _without_values(reading, standing.start, part) if number else _sentence_before(reading, part.index)
     text = f"{told} {claim.text}" if told else claim.text
     return replace(claim, text=text) if len(text) <= TEXT_CHARACTERS_MAX else claim
-
-
-def _standing(parts: Sequence[_Part], number: int) -> int:
-    """The nearest clause before it that does not lean, or the first one: it names whom they are about."""
-    return next((earlier for earlier in range(number - 1, -1, -1) if not parts[earlier].leans), 0)
 
 
 def _without_values(reading: JudgedMessage, start: int, part: _Part) -> str:
@@ -179,14 +169,9 @@ def _confidence(share: float, bar: float) -> float:
 def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> Claim:
     unit, labels, turn = reading.units[part.index], part.labels, reading.turn
     text = unit.text[part.start : part.end]
-    within = [
-        stretch
-        for stretch in reading.judgements[part.index].stretches
-        if part.start <= stretch.start and stretch.end <= part.end
-    ]
-    of_kind = {
-        kind: tuple(unit.text[one.start : one.end] for one in within if one.kind == kind) for kind in ("value", "name")
-    }
+    stretches = reading.judgements[part.index].stretches
+    within = [one for one in stretches if part.start <= one.start and one.end <= part.end]
+    values, names = ([unit.text[one.start : one.end] for one in within if one.kind == kind] for kind in _KINDS)
     holds_from, holds_until = (None, None) if labels.attribute in UNDATED else period(text, turn.at)
     attribute = _attribute_of(labels)
     category = "correction" if act is Act.CORRECT else labels.category
@@ -197,9 +182,9 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
         scope=turn.scope,
         said_at=turn.at,
         relation=Relation(labels.relation),
-        name=of_kind["name"][0] if of_kind["name"] else "",
+        name=names[0] if names else "",
         attribute=attribute,
-        values=of_kind["value"],
+        values=tuple(values),
         is_affirmed=not is_denied(text),
         holds_from=holds_from,
         holds_until=holds_until,

@@ -328,10 +328,8 @@ def _follows(numbers: Sequence[int], span: tuple[float, float], quote: str, said
 
 def _answered(claim: Claim, said: AuthorMessage) -> Claim:
     is_whole = [unit.text for unit in said.units] == [claim.text] and len(claim.text) <= REPLY_CHARACTERS_MAX
-    if not is_whole:
-        return claim
     leans = not stands_alone(claim.text) and len(claim.text) <= len(said.question)
-    return answered(claim, said.question, said.asked_in, leans=leans)
+    return answered(claim, said.question, said.asked_in, leans=leans) if is_whole else claim
 
 
 __all__ = ["CheckedAnswer", "LocatedClaim", "as_typed", "check_answer", "distinct_claims", "merge_second_answer"]
