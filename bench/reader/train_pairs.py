@@ -41,7 +41,8 @@ from memory.settings.loader import from_process
 WEIGHTS = Path(__file__).resolve().parents[2] / "memory" / "learn" / "reading" / "weights.npz"
 NEAR = (0.45, 0.9)  # cosine of two statements that are near each other, and not the same
 NEAREST_MAX = 40
-STANDING_WEIGHT = 0.5  # of a pair that nobody wrote, beside a written one
+IDENTICAL_EVERY = 16  # facts that say the same as themselves, which nobody writes either
+STANDING_WEIGHT = 0.3  # of a pair that nobody wrote, beside a written one
 CHAT_WEIGHT = 2.0  # of a pair in pairs/
 WIDTH, DROPOUT, DROPOUT_INPUT = 128, 0.3, 0.09
 EPOCHS, BATCH, RATE, DECAY, SMOOTHING = 12, 128, 3e-3, 0.02, 0.02
@@ -143,6 +144,8 @@ def main() -> None:
     standing = [*standing_together(corpus.all_messages()), *near_statements(given.seed, models)]
     seen = [(pair, 1.0) for pair in corpus.all_pairs()]
     seen += [(pair, STANDING_WEIGHT) for pair in standing]
+    stated = stated_facts(corpus.all_messages())[::IDENTICAL_EVERY]
+    seen += [(Pair("same", "", fact.text, fact.text), STANDING_WEIGHT) for fact in stated]
     seen += [(pair, CHAT_WEIGHT) for pair in chats if pair.older not in held]
     encoder = OnnxStatementEncoder(reader_weights.prepared(models, given.weights))
 

@@ -126,7 +126,7 @@ def rows_with(product: Product, user_id: str, words: str) -> list[dict[str, obje
 
 def test_what_was_said_is_found_verbatim_and_in_no_note(shared_product: Product, upstream: RecordingUpstream) -> None:
     """Where clients of vLLM Semantic Router look for it."""
-    user, said = "quokka", "Quokka lanterns drift past the viaduct"
+    user, said = "quokka", "Which quokka lanterns drift past the viaduct"
     answer = shared_product.chat(said, user)
     (row,) = eventually(lambda: rows_with(shared_product, user, said))
     answered_at = parsedate_to_datetime(answer.headers["date"]).timestamp()

@@ -218,7 +218,7 @@ def test_a_question_about_a_past_conversation_gets_its_summary_and_a_question_fo
     made = summary(shared_product, "sailor", "boat")
     summary(shared_product, "sailor", "kitchen")
     assert made["title"] == BOAT[0]
-    assert BOAT[1] in made["text"]
+    assert "sail around Rügen" in made["text"]
     assert len(made["turn_ids"]) == 3
 
     _, in_may = asked(shared_product, upstream, "sailor", "What did we talk about in May?")

@@ -29,13 +29,17 @@ from memory.learn.reading.labels import (
     ACTS,
     ATTRIBUTE_NAMES,
     CATEGORY_NAMES,
-    CLAUSE_MARKS,
     RELATION_NAMES,
     TOKEN_KINDS,
 )
 from memory.model import Vector
 
 STRETCH_MIN = 0.5  # probability of a token's label
+CLAUSE_WEIGHTS = np.array([0.5, 2.0, 1.0], dtype=np.float32)  # of `CLAUSE_MARKS` in training, which is undone here
+BEGINS_MIN, BEGINS_AGAIN_MIN = 0.6, 0.1  # share with which a word begins a clause: right behind one, after a gap
+CLAUSE_LETTERS_MIN = 4  # of a clause; a character of a script without spaces counts as two
+FIRST_UNSPACED = "\u2e80"  # from which on scripts are written without spaces, but for Hangul, whose words are short
+IN_WORDS = "'’-_"
 
 Floats = npt.NDArray[np.float32]
 
@@ -82,7 +86,7 @@ class OnnxStatementEncoder:
         windows = windows_of(texts, before, encode=self._encode, special=self._special)
         found: dict[int, Judgement] = {}
         for window in windows:
-            found |= self._judged(window, self._hidden(window))
+            found |= self._judged(window, texts, self._hidden(window))
         return [found[index] for index in range(len(texts))]
 
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
@@ -107,12 +111,13 @@ class OnnxStatementEncoder:
         (hidden,) = self._session.run(None, given)
         return np.asarray(hidden[0], dtype=np.float32)
 
-    def _judged(self, window: TokenWindow, hidden: Floats) -> dict[int, Judgement]:
+    def _judged(self, window: TokenWindow, texts: Sequence[str], hidden: Floats) -> dict[int, Judgement]:
         judged = [placed for placed in window.units if not placed.is_context]
-        kinds, marks = self._heads["token"](hidden), self._heads["clause"].raw(hidden).argmax(axis=-1)
+        kinds, marks = self._heads["token"](hidden), self._heads["clause"](hidden) / CLAUSE_WEIGHTS
+        marks /= marks.sum(axis=-1, keepdims=True)
         found: dict[int, Judgement] = {}
         for placed in judged:
-            clauses = _clauses(marks[placed.first : placed.stop])
+            clauses = _clauses(marks[placed.first : placed.stop], placed.offsets, texts[placed.index])
             spans = [(0, placed.stop - placed.first), *clauses]
             labels = self._labels(hidden, [(placed.first + first, placed.first + stop) for first, stop in spans])
             found[placed.index] = Judgement(
@@ -158,20 +163,45 @@ def _mean(tokens: Floats) -> Floats:
     return np.asarray(tokens.mean(axis=0) if len(tokens) else np.zeros(tokens.shape[1:], dtype=np.float32))
 
 
-def _clauses(marks: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """First and stop of each run of tokens that belong to one clause. No clause is a single token long that another
-    one follows directly: "I" and "am allergic" begin twice what begins once.
+def _clauses(shares: Floats, offsets: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:
+    """First and stop of the tokens of each clause, in whole words. `shares`: of `CLAUSE_MARKS`, shape `(tokens, 3)`.
+
+    Words that begin none continue the one before, with what stands between. One of hardly any letters is no fact.
     """
     found: list[tuple[int, int]] = []
-    for token, mark in enumerate(marks):
-        if CLAUSE_MARKS[mark] == "outside":
+    words = _words(offsets, text)
+    for first, stop in words:
+        outside, begins, inside = shares[first:stop].mean(axis=0)
+        if outside > begins + inside:
             continue
-        first, stop = found[-1] if found else (-1, -1)
-        if stop == token and (CLAUSE_MARKS[mark] == "inside" or stop - first == 1):
-            found[-1] = (first, token + 1)
+        least = BEGINS_MIN if found and found[-1][1] == first else BEGINS_AGAIN_MIN
+        if found and (begins < least or not _says_something(text, offsets, found[-1])):
+            found[-1] = (found[-1][0], stop)
+        else:
+            found.append((first, stop))
+    return [clause for clause in found if _says_something(text, offsets, clause)]
+
+
+def _words(offsets: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:
+    """First and stop of the tokens of each word; of a script without spaces, each token."""
+    found: list[tuple[int, int]] = []
+    for token, (start, _) in enumerate(offsets):
+        is_within = found and 0 < start < len(text) and _is_of_word(text[start - 1]) and _is_of_word(text[start])
+        if is_within:
+            found[-1] = (found[-1][0], token + 1)
         else:
             found.append((token, token + 1))
     return found
+
+
+def _is_of_word(character: str) -> bool:
+    return (character.isalnum() and character < FIRST_UNSPACED) or character in IN_WORDS
+
+
+def _says_something(text: str, offsets: Sequence[tuple[int, int]], clause: tuple[int, int]) -> bool:
+    words = text[offsets[clause[0]][0] : offsets[clause[1] - 1][1]]
+    letters = sum(2 if character >= FIRST_UNSPACED else 1 for character in words if character.isalnum())
+    return letters >= CLAUSE_LETTERS_MIN
 
 
 def _stretches(offsets: Sequence[tuple[int, int]], kinds: Floats) -> list[RequestSpan]:

@@ -11,6 +11,7 @@ import pytest
 from command_worlds import run
 from hashing_embedder import HashingEmbedder
 from milvus_lite_server import MilvusLiteServer
+from own_embedder import embedding_model
 from prometheus_client import CollectorRegistry
 from typer.testing import Result
 
@@ -21,7 +22,9 @@ from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import BadSetting
 from memory.model import Change, ChangeKind, Evidence, Memory
 from memory.ports import MemoryFilter
+from memory.processes.from_settings import vector_origin
 from memory.runtime.metrics import Metrics
+from memory.settings.loader import from_process
 
 NOW = 1_700_000_000.0
 STORED = {
@@ -55,7 +58,9 @@ class Place:
         return {one.id: one.status.value for page in pages for one in page.memories}
 
     def store(self) -> MilvusStore:
-        address = MilvusAddress(self.uri, self.collection, 384)
+        address = MilvusAddress(
+            self.uri, self.collection, 384, origin=vector_origin(from_process(None, {}), embedding_model().card)
+        )
         return MilvusStore(address, metrics=Metrics(CollectorRegistry()))
 
     async def fill(self) -> None:

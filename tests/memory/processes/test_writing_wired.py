@@ -67,6 +67,7 @@ class Opened:
 async def opened(folder: Path, server: FakeModelServer | None = None, **memory: Any) -> AsyncIterator[Opened]:
     (folder / "data").mkdir()
     models = [] if server is None else [named_model(server.url)]
+    memory = {"embedding": {"model": "hashed-words"}, **memory}  # no classifier is shipped for it
     settings = written_settings(folder, memory=memory, data_dir=str(folder / "data"), external_models=models)
     clock, embedder = SettableClock(NOW), HashingEmbedder(dimension=384)
     async with AsyncExitStack() as stack:

@@ -231,18 +231,18 @@ async def test_the_stretch_is_written_checked_and_the_first_state_of_a_question_
 ) -> None:
     server.says = quoting("Zanzibar 9000")
     async with compacting(tmp_path, server) as (compactor, states, metrics):
-        await compactor.compact(history(102))
+        await compactor.compact(history(112))
         key, state = await first_state(states)
         assert '"decisions":[' in state.text
         assert "Zanzibar" not in state.text
         assert "Vollmer" not in json.dumps(server.asked), "secrets are redacted before a model sees them"
         assert metrics.compaction_writings.labels("written")._value.get() == 1
         server.says = None
-        await compactor.compact(history(102))
+        await compactor.compact(history(112))
         assert await first_state(states) == (key, state)
         assert metrics.compactions.labels("known")._value.get() == 1
         await states.drop("u", now=NOW + 1)
-        await compactor.compact(history(102))
+        await compactor.compact(history(112))
         assert await states.find("u", [key]) is None
 
 
@@ -250,7 +250,7 @@ async def plain_state(folder: Path, server: FakeModelServer) -> str:
     """What the sentences alone make of that history."""
     async with compacting(folder, server) as (compactor, states, _):
         compactor._parts = replace(compactor._parts, writer=None)
-        await compactor.compact(history(102))
+        await compactor.compact(history(112))
         return (await first_state(states))[1].text
 
 
@@ -271,7 +271,7 @@ async def test_without_a_usable_text_in_time_the_state_is_that_of_the_sentences(
             server.drips = True
             monkeypatch.setattr(compactor_module, "WRITING_SECONDS_MAX", 0.1)
     async with compacting(tmp_path, server, seconds=0.3) as (compactor, states, metrics):
-        await compactor.compact(history(102))
+        await compactor.compact(history(112))
         assert (await first_state(states))[1].text == expected
         assert metrics.compaction_writings.labels("failed")._value.get() == 1
 
@@ -282,7 +282,7 @@ async def test_only_the_last_stretch_is_put_to_a_model_and_none_while_others_wai
     server.says = quoting("nothing")
     async with compacting(tmp_path, server) as (compactor, states, _):
         compactor.prepare(history(202))
-        await compactor.compact(history(102))
+        await compactor.compact(history(112))
         assert server.asked == []
         await compactor.compact(history(162, await first_state(states)))
         assert server.asked == []

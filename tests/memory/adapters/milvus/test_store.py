@@ -19,7 +19,6 @@ from memory.adapters.milvus import schema
 from memory.adapters.milvus.capabilities import LITE, Capabilities, capabilities_of
 from memory.adapters.milvus.schema import ORIGIN_PROPERTY
 from memory.adapters.milvus.store import BOUNDED, STRONG, MilvusStore
-from memory.adapters.models.embedding_model import PACKAGED_ORIGIN
 from memory.errors import BadSetting, Unavailable
 from memory.model import Change, ChangeKind, VectorOrigin
 from memory.ports import MemoryFilter
@@ -105,14 +104,14 @@ def test_the_record_is_read_from_wherever_a_milvus_keeps_it(kept: str) -> None:
     assert schema.origin_of({"fields": [], **described}) == MINE
 
 
-async def test_a_collection_from_before_the_record_holds_vectors_of_the_packaged_model(
+async def test_a_collection_from_before_the_record_holds_vectors_of_the_first_model(
     milvus: RealMilvus, collection: str
 ) -> None:
     async with opened(milvus, collection, None, 384) as early:
         await put_one(early, 384)
-    async with opened(milvus, collection, PACKAGED_ORIGIN) as packaged:
-        await packaged.prepare()
-        assert len(await packaged.load(ANN, limit=9)) == 1
+    async with opened(milvus, collection, schema.EARLY_ORIGIN) as first:
+        await first.prepare()
+        assert len(await first.load(ANN, limit=9)) == 1
     async with opened(milvus, collection, replace(OTHER, dimension=384)) as other:
         with pytest.raises(BadSetting, match="all-MiniLM-L6-v2"):
             await other.prepare()
