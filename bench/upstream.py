@@ -20,6 +20,9 @@ _MESSAGE = b'{"role":"assistant","content":"Noted."}'
 _JSON = b'{"id":"c","object":"chat.completion","choices":[{"index":0,"message":%s,"finish_reason":"stop"}]}' % _MESSAGE
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
 _PLAIN = _HEAD % (len(_JSON), _JSON)
+_BLOCKS = b'"content":[{"type":"text","text":"Noted."}],"model":"m","stop_reason":"end_turn"'
+_ANTHROPIC_JSON = b'{"id":"m","type":"message","role":"assistant",%s}' % _BLOCKS
+_ANTHROPIC = _HEAD % (len(_ANTHROPIC_JSON), _ANTHROPIC_JSON)
 _TEXT = b'{"type":"output_text","text":"Noted.","annotations":[]}'
 _ITEM = b'{"id":"m","type":"message","role":"assistant","status":"completed","content":[%s]}' % _TEXT
 _OUTPUT = b'"status":"completed","model":"m","output":[%s],"error":null}' % _ITEM
@@ -45,6 +48,8 @@ async def serve_connection(reader: asyncio.StreamReader, writer: asyncio.StreamW
                 await stream(writer)
             elif head.startswith(b"POST /v1/responses"):
                 writer.write(response())
+            elif head.startswith(b"POST /v1/messages"):
+                writer.write(_ANTHROPIC)
             else:
                 writer.write(_PLAIN)
             await writer.drain()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from extproc.messages_reply import MESSAGES_REPLIES
 from extproc.reply import COMPLETION_REPLIES, ReplyShape
 from extproc.responses_reply import RESPONSES_REPLIES
 from memory.chat.api_shape import ApiShape
 from memory.chat.completions import COMPLETIONS
+from memory.chat.messages import MESSAGES
 from memory.chat.responses import RESPONSES
 
 
@@ -19,6 +21,18 @@ class Api:
     replies: ReplyShape
 
 
-APIS = (Api(COMPLETIONS, COMPLETION_REPLIES), Api(RESPONSES, RESPONSES_REPLIES))
+APIS = (
+    Api(COMPLETIONS, COMPLETION_REPLIES),
+    Api(RESPONSES, RESPONSES_REPLIES),
+    Api(MESSAGES, MESSAGES_REPLIES),
+)
 API_BY_PATH = {api.requests.path: api for api in APIS}
-STRIPPED_PATHS = ("/v1/completions", "/v1/messages")  # our fields are stripped; they get no memory
+STRIPPED_PATHS = frozenset(  # our fields are stripped; they get no memory
+    (
+        "/v1/completions",
+        "/v1/embeddings",
+        "/v1/messages/count_tokens",
+        "/v1/responses/compact",
+        "/v1/responses/input_tokens",
+    )
+)

@@ -119,8 +119,7 @@ class ObservedRequest:
     @property
     def may_be_continued(self) -> bool:
         """Whether a later request may refer to this one without sending all of it again."""
-        is_of_chain = bool(self.request.chain.held_under) or not self.request.shape.is_bound_by_templates
-        return is_of_chain or self.conversation.offers_tools
+        return self.request.shape.has_chains or self.conversation.offers_tools
 
     @property
     def brings_results(self) -> bool:

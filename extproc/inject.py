@@ -268,7 +268,7 @@ def finish_of(request: ChatRequest, recalled: Recalled) -> Finish:
     left_out = deletions(request, compacted) if compacted is not None else []
     edited = _changed(request.body, insert_notes(request, notes, left_out))
     placement = request.shape.refusable(request, notes)
-    keys = () if request.shape.is_bound_by_templates else recalled.note_keys
+    keys = recalled.note_keys if request.shape.has_chains else ()
     return Finish(edited, ResponseInfo(recalled.status, recalled.count, recalled.receipt_id, placement, keys))
 
 

@@ -49,6 +49,11 @@ class ApiShape(Protocol):
         """Whether a chat template can refuse a note at its default position, before the last user message."""
         ...
 
+    @property
+    def has_chains(self) -> bool:
+        """Whether servers may store the earlier messages, so that a request continues them by an id."""
+        ...
+
     def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
         """The conversation, or None if the body has none as the API defines it. `last`: members by name."""
         ...

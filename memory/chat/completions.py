@@ -244,6 +244,7 @@ class _Completions:
 
     path = PATH
     is_bound_by_templates = True
+    has_chains = False
 
     def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
         return _conversation(text, last)

@@ -25,7 +25,7 @@ class _Named(msgspec.Struct, gc=False):
 
 
 class _WirePart(msgspec.Struct, gc=False):
-    """What ties a message or item to others, in both APIs."""
+    """What ties a message, an item or a block to others, in all APIs."""
 
     type: str | None = None
     id: str | None = None
@@ -34,8 +34,11 @@ class _WirePart(msgspec.Struct, gc=False):
     call_id: str | None = None
     approval_request_id: str | None = None
     function_call: msgspec.Raw | None = None
+    tool_use_id: str | None = None
+    content: msgspec.Raw = msgspec.Raw(b"null")
 
 
+_PARTS = msgspec.json.Decoder(list[_WirePart])
 _PART = msgspec.json.Decoder(_WirePart)
 
 
@@ -60,10 +63,11 @@ def clean_cuts(request: ChatRequest) -> frozenset[int]:
         message, sent = conversation.messages[index], request.text[start:end]
         if message.role in SYSTEM_ROLES:
             continue
-        part = _part(sent)
-        if part is not None:
+        parts = _parts(sent)
+        for part in parts:
             _tie(pairs, part, index)
-        if part is None or message.role not in _TALK or part.type in _OPAQUE_KINDS or _holds_more(sent):
+        is_opaque = not parts or message.role not in _TALK or parts[0].type in _OPAQUE_KINDS
+        if is_opaque or _holds_more(sent):
             opaque_from = min(opaque_from, index)
     bounds = [(at, pairs.answered.get(name, len(conversation.messages))) for name, at in pairs.made.items()]
     orphans = [at for name, at in pairs.answered.items() if name not in pairs.made]
@@ -104,19 +108,25 @@ def _tie(pairs: _Pairs, part: _WirePart, index: int) -> None:
     kind = part.type or ""
     if part.call_id is not None:
         (pairs.answered if kind.endswith("_output") else pairs.made)[part.call_id] = index
-    if kind == "mcp_approval_request" and part.id is not None:
+    if part.tool_use_id is not None:
+        pairs.answered[part.tool_use_id] = index
+    elif (kind == "mcp_approval_request" or kind.endswith("tool_use")) and part.id is not None:
         pairs.made[part.id] = index
     if part.approval_request_id is not None:
         pairs.answered[part.approval_request_id] = index
 
 
-def _part(sent: bytes) -> _WirePart | None:
+def _parts(sent: bytes) -> list[_WirePart]:
+    """A message or item, and the blocks of a message that have to do with tools; none if it cannot be read."""
     if sent.startswith(b'"'):  # `input` or `instructions` as a string
-        return _WirePart()
+        return [_WirePart()]
     try:
-        return _PART.decode(sent)
+        part = _PART.decode(sent)
+        content = bytes(part.content)
+        has_blocks = content.startswith(b"[") and b"tool_use" in content
+        return [part, *(_PARTS.decode(content) if has_blocks else ())]
     except (msgspec.DecodeError, RecursionError):
-        return None
+        return []
 
 
 def _holds_more(sent: bytes) -> bool:

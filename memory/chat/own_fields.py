@@ -82,8 +82,32 @@ def _named_user(body: bytes, text: bytes, last: Mapping[str, Member]) -> str:
         member = last.get(name)
         found = read_one(text, member)
         if found and member is not None:
-            return found if value_of(body, member) == value_of(text, member) else ""
+            return _without_session(found) if value_of(body, member) == value_of(text, member) else ""
     return ""
+
+
+class _Device(msgspec.Struct):
+    """What Claude Code names in place of a user, in JSON."""
+
+    session_id: str
+    device_id: str
+    account_uuid: str = ""
+
+
+_DEVICE = msgspec.json.Decoder(_Device)
+
+
+def _without_session(user: str) -> str:
+    """The account, else the device: Claude Code's id of a user names its session too, and so would be new in each."""
+    named, _, session = user.partition("_session_")
+    device_id, is_named_so, account = named.removeprefix("user_").partition("_account_")
+    if session and is_named_so and user.startswith("user_"):  # before 2.1
+        return account or device_id
+    try:
+        device = _DEVICE.decode(user) if user.startswith("{") else None
+    except (*_UNREADABLE, UnicodeEncodeError):
+        return user
+    return user if device is None else device.account_uuid or device.device_id
 
 
 def _string(text: bytes, member: Member | None) -> str:

@@ -29,7 +29,8 @@ from memory.chat.completions import (
     string_of,
     text_of,
 )
-from memory.chat.json_spans import Member, NotJson, Splice, items_of, members_of, value_of
+from memory.chat.json_spans import Member, Splice, items_of, value_of
+from memory.chat.notes_in_messages import BLANK_LINE, into_message
 from memory.model import Conversation, Message, Note, Placement, Role
 
 PATH = "/v1/responses"
@@ -41,7 +42,6 @@ _TEXT_PARTS = ("text", "input_text", "output_text")
 _CALLS = ("mcp_list_tools", "mcp_approval_request", "program")  # besides all kinds that end with "_call"
 _OUTPUTS = ("tool_search_output", "mcp_approval_response", "program_output")  # besides all that end with "_call_output"
 _NULL = msgspec.Raw(b"null")
-_BLANK_LINE = "\n\n"
 
 
 class _WireItem(msgspec.Struct, gc=False):
@@ -71,6 +71,7 @@ class _Responses:
 
     path = PATH
     is_bound_by_templates = False
+    has_chains = True
 
     def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
         """`instructions` are its first message, of role `system`."""
@@ -99,10 +100,10 @@ class _Responses:
 
     def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
         places = _places(request)
-        merged = _BLANK_LINE.join(note.text for note in notes if note.before is None)
+        merged = BLANK_LINE.join(note.text for note in notes if note.before is None)
         edits = [_merged(request, places, merged)] if merged else []
         placed = ((places[note.before], note.text) for note in notes if note.before is not None)
-        return [*edits, *(_into_message(request.text, place, note) for place, note in placed)]
+        return [*edits, *(into_message(request.text, place, note, part_type=_PART_TYPE) for place, note in placed)]
 
     def message_bytes(self, request: ChatRequest) -> Sequence[KeyMaterial]:
         """Role and text of messages that are only text, so that a string and its item are equal; others as sent.
@@ -239,55 +240,10 @@ def _merged(request: ChatRequest, places: Sequence[tuple[int, int]], addition: s
         if text[places[0][0]] != ord('"'):
             return appended(text, places[0], addition, part_type=_PART_TYPE)
         end = places[0][1] - 1
-        return Splice(end, end, quoted(_BLANK_LINE + addition)[1:-1])
+        return Splice(end, end, quoted(BLANK_LINE + addition)[1:-1])
     if instructions is not None:  # null, or ""
         return Splice(instructions.value, instructions.end, quoted(addition))
     return Splice(said.start, said.start, b'"instructions":' + quoted(addition) + b",")
-
-
-def _into_message(text: bytes, place: tuple[int, int], note: str) -> Splice:
-    """Inserts the note at the beginning of the text of a user message, whatever its form."""
-    if text[place[0]] == ord('"'):
-        return _prefixed(place[0], note)
-    members = members_of(text, *place)
-    content = _last(members, "content")
-    if content is None:
-        end = members[-1].end
-        return Splice(end, end, b',"content":' + quoted(note))
-    if text[content.value] == ord('"'):
-        return _prefixed(content.value, note)
-    if text[content.value] == ord("["):
-        return _into_parts(text, content, note)
-    return Splice(content.value, content.end, quoted(note))  # null
-
-
-def _into_parts(text: bytes, content: Member, note: str) -> Splice:
-    """Inserts the note into the first part if that is text, so that the prompt equals that of a string."""
-    parts = items_of(text, content.value, content.end)
-    if parts and (said := _text_of_part(text, parts[0])) is not None:
-        return _prefixed(said.value, note)
-    inside = content.value + 1
-    comma = b"," if parts else b""
-    return Splice(inside, inside, b'{"type":"%s","text":' % _PART_TYPE + quoted(note) + b"}" + comma)
-
-
-def _text_of_part(text: bytes, part: tuple[int, int]) -> Member | None:
-    try:
-        members = members_of(text, *part)
-    except NotJson:  # a bare string, or too many members
-        return None
-    said = _last(members, "text")
-    is_text = string_of(text, _last(members, "type")) in _TEXT_PARTS
-    return said if is_text and said is not None and text[said.value] == ord('"') else None
-
-
-def _prefixed(quote: int, note: str) -> Splice:
-    """Inserts the note and a blank line right after the opening quote of a string."""
-    return Splice(quote + 1, quote + 1, quoted(note + _BLANK_LINE)[1:-1])
-
-
-def _last(members: Sequence[Member], name: str) -> Member | None:
-    return next((member for member in reversed(members) if member.name == name), None)
 
 
 __all__ = ["BESIDE", "PATH", "RESPONSES"]

@@ -20,7 +20,13 @@ IMAGE_TOKENS = 1_500.0  # of one image, sound or file, whatever it costs; its by
 _LETTER, _DIGIT, _SPACE, _SIGN, _BEYOND_ASCII = 1 / 3.3, 1.0, 0.05, 0.8, 1 / 2.2
 _ANSWER_LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _DIGITS_MAX = 9  # of a limit; a longer one is no number of tokens
-PARTS_BESIDES_TEXT = (b'"image_url"', b'"input_image"', b'"input_audio"', b'"file"', b'"input_file"')
+PARTS_BESIDES_TEXT = (
+    *(b'"image_url"', b'"input_image"', b'"input_audio"', b'"file"', b'"input_file"'),
+    *(b'"image"', b'"document"'),  # blocks of Anthropic's
+)
+_TOOL_RESULT = b'"tool_result"'  # in Anthropic's API part of a user's message
+_BASE64 = b'"base64"'  # the kind of an image in a tool result
+_WORD_BYTES_MAX = 1_000  # of a text; what is longer and has no space is the data of an image
 
 
 def _weights() -> np.ndarray[tuple[int], np.dtype[np.float32]]:
@@ -56,8 +62,8 @@ def estimated_prompt(request: ChatRequest, *, begin: int = 0) -> float:
             continue
         sent = bytes(material)
         total += MESSAGE_TOKENS
-        if message.is_tool_traffic:
-            total += _weighed(sent)
+        if message.is_tool_traffic or _TOOL_RESULT in sent:
+            total += _weighed(_without_images(sent)) + IMAGE_TOKENS * sent.count(_BASE64)
         else:
             others = sum(sent.count(kind) for kind in PARTS_BESIDES_TEXT)
             total += estimated_tokens(message.content) + IMAGE_TOKENS * others
@@ -70,6 +76,12 @@ def answer_limit(request: ChatRequest) -> int | None:
     found = [bytes(value_of(request.text, one)) for name in _ANSWER_LIMITS if (one := request.member(name))]
     limits = [int(digits) for digits in found if digits.isdigit() and len(digits) <= _DIGITS_MAX]
     return max(limits, default=None)
+
+
+def _without_images(sent: bytes) -> bytes:
+    if _BASE64 not in sent:
+        return sent
+    return b'"'.join(piece for piece in sent.split(b'"') if len(piece) <= _WORD_BYTES_MAX or b" " in piece)
 
 
 def _weighed(sent: bytes) -> float:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from memory.chat.completions import ChatRequest, Content, text_of
-from memory.chat.json_spans import NotJson, items_of
+from memory.chat.json_spans import NotJson
+from memory.chat.messages import TOOL_CALL, TOOL_RESULT
 from memory.model import Role, ToolMessage
 
 ITEMS_MAX = 100  # looked at, from the end; a request brings a few
@@ -33,7 +34,7 @@ class _Call(msgspec.Struct, gc=False):
 
 
 class _Item(msgspec.Struct, gc=False):
-    """A message of chat completions, or an item of Responses."""
+    """A message of chat completions, an item of Responses, or a message of Messages or one of its blocks."""
 
     role: str | None = None
     type: str | None = None
@@ -46,33 +47,33 @@ class _Item(msgspec.Struct, gc=False):
     arguments: msgspec.Raw = _NULL
     input: msgspec.Raw = _NULL
     output: msgspec.Raw = _NULL
+    id: str | None = None
+    tool_use_id: str | None = None
 
 
 _ITEM = msgspec.json.Decoder(_Item)
+_BLOCKS = msgspec.json.Decoder(list[_Item])
 _CONTENT = msgspec.json.Decoder(Content)
 
 
 def tool_messages(request: ChatRequest) -> tuple[ToolMessage, ...]:
     """The last calls, as far as the request has them, and their results, in order; none if it cannot be read."""
-    member = request.member("messages" if request.shape.is_bound_by_templates else "input")
-    if member is None or request.text[member.value] != ord("["):
-        return ()
-    try:
-        spans = items_of(request.text, member.value, member.end)
-        items = [_ITEM.decode(memoryview(request.text)[start:end]) for start, end in spans[-ITEMS_MAX:]]
-    except (*_UNREADABLE, NotJson):
+    if request.conversation is None:
         return ()
     results: list[ToolMessage] = []
     calls: list[ToolMessage] = []
-    for item in reversed(items):
-        called = _calls_of(item)
-        result = _result_of(item)
-        if called:
-            calls = called + calls
-        elif result is not None and not calls:
-            results.insert(0, result)
-        else:
-            break
+    try:
+        for start, end in reversed(request.shape.spans(request)[-ITEMS_MAX:]):
+            item = _ITEM.decode(memoryview(request.text)[start:end])
+            called, brought = _calls_of(item), _results_of(item)
+            if called:
+                calls = called + calls
+            elif brought and not calls:
+                results = brought + results
+            else:
+                break
+    except (*_UNREADABLE, NotJson):
+        return ()
     names = {call.call_id: call.name for call in calls if call.call_id}
     return (*calls, *(_named(result, names.get(result.call_id, "")) for result in results))
 
@@ -81,6 +82,7 @@ def _calls_of(item: _Item) -> list[ToolMessage]:
     if item.role == Role.ASSISTANT:
         named = [(call.id, call.function or call.custom) for call in item.tool_calls or ()]
         named += [("", item.function_call)] if item.function_call else []
+        named += [(b.id or "", _Called(b.name or "", input=b.input)) for b in _blocks(item) if b.type == TOOL_CALL]
         return [_call(call_id, called) for call_id, called in named if called is not None]
     if item.type is not None and item.type.endswith("_call"):
         called = _Called(item.name or item.type.removesuffix("_call"), item.arguments, item.input)
@@ -93,12 +95,23 @@ def _call(call_id: str, called: _Called) -> ToolMessage:
     return ToolMessage(called.name, _text(given), call_id)
 
 
-def _result_of(item: _Item) -> ToolMessage | None:
+def _results_of(item: _Item) -> list[ToolMessage]:
     if item.role in _RESULT_ROLES:
-        return ToolMessage(item.name or "", _text(item.content), item.tool_call_id or "", is_result=True)
+        return [ToolMessage(item.name or "", _text(item.content), item.tool_call_id or "", is_result=True)]
     if item.type is not None and item.type.endswith("_call_output"):
-        return ToolMessage(item.name or "", _text(item.output), item.call_id or "", is_result=True)
-    return None
+        return [ToolMessage(item.name or "", _text(item.output), item.call_id or "", is_result=True)]
+    return [
+        ToolMessage("", _text(block.content), block.tool_use_id or "", is_result=True)
+        for block in _blocks(item)
+        if item.role == Role.USER and block.type == TOOL_RESULT
+    ]
+
+
+def _blocks(item: _Item) -> list[_Item]:
+    """The blocks of a message that has calls or results among them."""
+    content = bytes(item.content)
+    has_any = content.startswith(b"[") and (TOOL_CALL.encode() in content or TOOL_RESULT.encode() in content)
+    return _BLOCKS.decode(content) if has_any else []
 
 
 def _named(result: ToolMessage, name: str) -> ToolMessage:

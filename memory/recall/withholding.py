@@ -42,7 +42,7 @@ def unit_of(scope: Scope, request: ChatRequest) -> str:
     the unit is the user there.
     """
     named = [("session", scope.session_id), ("conversation", request.chain.conversation_id)]
-    if request.conversation is not None and request.shape.is_bound_by_templates:
+    if request.conversation is not None and not request.shape.has_chains:
         said = (message.content for message in request.conversation.messages if message.role == Role.USER)
         named.append(("opening", next(said, "")))
     kind, name = next(((kind, name) for kind, name in named if name), ("user", ""))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from message_objects import message_events, message_object, text_block, tool_block
 from response_objects import call_item, event_stream, response_object, text_item
 
 from extproc.apis import API_BY_PATH, Api
@@ -40,6 +41,12 @@ def responses_body(messages: Sequence[Message]) -> dict[str, Any]:
     return {"model": "m", "input": [{"role": m.role, "content": m.content} for m in messages]}
 
 
+def messages_body(messages: Sequence[Message]) -> dict[str, Any]:
+    said = [{"role": m.role, "content": m.content} for m in messages if m.role != Role.SYSTEM]
+    system = [m.content for m in messages if m.role == Role.SYSTEM]
+    return {"model": "m", "max_tokens": 9, "messages": said, **({"system": system[0]} if system else {})}
+
+
 def completion(message: dict[str, Any]) -> bytes:
     return json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
 
@@ -69,6 +76,13 @@ DIALECTS = {
         lambda text: json.dumps(response_object([text_item(text)])).encode(),
         lambda: json.dumps(response_object([call_item("f")])).encode(),
         responses_stream,
+    ),
+    "/v1/messages": Dialect(
+        API_BY_PATH["/v1/messages"],
+        messages_body,
+        lambda text: json.dumps(message_object([text_block(text)])).encode(),
+        lambda: json.dumps(message_object([tool_block("f")])).encode(),
+        lambda text: message_events(message_object([text_block(text)])),
     ),
 }
 

@@ -116,6 +116,17 @@ def test_the_program_with_the_openai_sdk(shared_product: Product, upstream: Reco
     assert "Boskoop" in shown.text
 
 
+def test_the_program_with_the_anthropic_sdk(
+    shared_product: Product, upstream: RecordingUpstream, tmp_path: Path
+) -> None:
+    text = block("clients.md", "python", holding="import anthropic").replace(
+        "http://127.0.0.1:8080", shared_product.url
+    )
+    [line] = Program(tmp_path, text.replace('"grace"', '"claude-grace"')).run()
+    assert "Noted." in line
+    assert "memory_context" not in upstream.last_chat().json()
+
+
 @pytest.mark.full("starts three programs, each of which imports LangChain")
 def test_the_programs_with_langchain(shared_product: Product, upstream: RecordingUpstream, tmp_path: Path) -> None:
     def program(holding: str) -> Program:

@@ -12,6 +12,7 @@ import pytest
 from filter_stack import EDGE_SECRET, NOTE, FilterStack, running_stack
 from upstream import Received, RecordingUpstream, running_upstream
 
+from extproc.apis import STRIPPED_PATHS
 from memory.model import CHAT_BYTES_MAX, TurnStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # where the shared filter lives
@@ -179,7 +180,7 @@ async def test_other_paths_and_methods_pass_and_open_no_stream(stack: FilterStac
         before = await streams_started(stack)
         for method, path in (
             ("GET", "/v1/models?x=1"),
-            ("POST", "/v1/embeddings"),
+            ("POST", "/v1/rerank"),
             ("GET", "/v1/chat/completions"),
             ("POST", "/v1/chat/completions/"),
             ("POST", "//v1/chat/completions"),
@@ -202,7 +203,7 @@ async def streams_started(stack: FilterStack) -> set[str]:
         return set((await admin.get("/stats", params={"filter": "ext_proc.*streams_started"})).text.splitlines())
 
 
-@pytest.mark.parametrize("path", ["/v1/completions", "/v1/messages"])
+@pytest.mark.parametrize("path", sorted(STRIPPED_PATHS))
 async def test_apis_without_memory_are_stripped_and_otherwise_left_alone(
     stack: FilterStack, upstream: RecordingUpstream, path: str
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from extproc.apis import STRIPPED_PATHS
 from extproc.identity import IdentityMode, RefusalReason
 from extproc.inject import (
     HEAVY_BODY_BYTES,
@@ -155,7 +156,7 @@ def test_a_body_that_is_not_what_it_claims_passes_untouched_and_is_counted(body:
     assert finish == Finish(None, None)
 
 
-@pytest.mark.parametrize("path", [b"/v1/completions", b"/v1/messages"])
+@pytest.mark.parametrize("path", [path.encode() for path in sorted(STRIPPED_PATHS)])
 def test_an_api_without_memory_is_stripped_and_counted_and_otherwise_left_alone(path: bytes) -> None:
     counted, finish = awaiting_body(ALICE, path=path).on(
         RequestBody(b'{"prompt" : "hi", "metadata":{"user_id":"alice"}, "memory_context": {"user_id": "alice"} }')
@@ -222,7 +223,7 @@ def test_a_body_at_the_limit_is_read_whatever_the_query(more: tuple[str, bytes])
     ("method", "path", "is_end"),
     [
         (b"GET", b"/v1/chat/completions", False),
-        (b"POST", b"/v1/embeddings", False),
+        (b"POST", b"/v1/rerank", False),
         (b"POST", b"/v1/chat/complet", False),
         (b"POST", b"/v1/chat/completions", True),  # without a body
     ],

@@ -62,6 +62,7 @@ DOORS = {
 CHATS = {
     "/v1/chat/completions": '{"model": "m", "memory_context": %s, "messages": [{"role": "user", "content": "Hello"}]}',
     "/v1/responses": '{"model": "m", "memory_config": %s, "input": "Hello"}',
+    "/v1/messages": '{"model": "m", "memory_config": %s, "messages": [{"role": "user", "content": "Hello"}]}',
     "/v1/completions": '{"model": "m", "memory_config": %s, "prompt": "Hello"}',
 }
 

@@ -8,7 +8,7 @@ from product import TRUSTED_PAGE, Product, in_time
 from upstream import RecordingUpstream
 
 EVIL = "https://evil.example"
-CHATS = ["/v1/chat/completions", "/v1/responses"]
+CHATS = ["/v1/chat/completions", "/v1/responses", "/v1/messages"]
 BODY = {
     "model": "m",
     "memory_context": {"user_id": "visitor"},

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from memory.chat.api_shape import ApiShape
 from memory.chat.completions import COMPLETIONS
+from memory.chat.messages import MESSAGES
 from memory.chat.responses import RESPONSES
 
 Message = Mapping[str, Any]
@@ -61,6 +62,39 @@ class AskedResponses:
         return "\n".join(filter(None, (body.get("instructions", ""), asked.removesuffix(question))))
 
 
+@dataclass(frozen=True, slots=True)
+class AskedMessages:
+    name: str = "messages"
+    shape: ApiShape = MESSAGES
+
+    def body(self, messages: Sequence[Message], **more: Any) -> dict[str, Any]:
+        instructions = next((message["content"] for message in messages if message["role"] == "system"), None)
+        system = {} if instructions is None else {"system": instructions}
+        said = [_blocks(message) for message in messages if message["role"] != "system"]
+        return {"model": "m", "max_tokens": 500, **system, "messages": said, **more}
+
+    def note(self, received: bytes, question: str) -> str:
+        body = json.loads(received)
+        asked = body["messages"][-1]["content"]
+        assert asked.endswith(question)
+        return "\n".join(filter(None, (body.get("system", ""), asked.removesuffix(question))))
+
+
+def _blocks(message: Message) -> dict[str, Any]:
+    if message["role"] == "tool":
+        result = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": message["content"]}
+        return {"role": "user", "content": [result]}
+    content = message.get("content")
+    if content is not None and not message.get("tool_calls"):
+        return {"role": message["role"], "content": content}
+    text = [] if content is None else [{"type": "text", "text": content}]
+    calls = [
+        {"type": "tool_use", "id": one["id"], "name": one["function"].get("name", "f"), "input": {}}
+        for one in message.get("tool_calls", ())
+    ]
+    return {"role": message["role"], "content": [*text, *calls]}
+
+
 def _items(message: Message) -> Iterator[dict[str, Any]]:
     if message["role"] == "tool":
         yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": message["content"]}
@@ -71,5 +105,5 @@ def _items(message: Message) -> Iterator[dict[str, Any]]:
         yield {"type": "function_call", "call_id": call["id"], **call["function"]}
 
 
-ASKED_COMPLETIONS, ASKED_RESPONSES = AskedCompletions(), AskedResponses()
-SHAPES: tuple[AskedShape, ...] = (ASKED_COMPLETIONS, ASKED_RESPONSES)
+ASKED_COMPLETIONS, ASKED_RESPONSES, ASKED_MESSAGES = AskedCompletions(), AskedResponses(), AskedMessages()
+SHAPES: tuple[AskedShape, ...] = (ASKED_COMPLETIONS, ASKED_RESPONSES, ASKED_MESSAGES)

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from message_objects import PATH as MESSAGES_PATH
+from message_objects import message_events, message_object, text_block
 from response_objects import PATH as RESPONSES_PATH
 from response_objects import Item, event_stream, response_object, text_item
 from served_app import served
@@ -17,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-CHATS = {"/v1/chat/completions": "messages", RESPONSES_PATH: "input"}
+CHATS = {"/v1/chat/completions": "messages", RESPONSES_PATH: "input", MESSAGES_PATH: "messages"}
 """Each path with the member that has the messages."""
 
 
@@ -66,7 +68,7 @@ class RecordingUpstream:
         self.streamed.clear()
 
     def last_chat(self) -> Received:
-        """Of either API."""
+        """Of any API."""
         return next(r for r in reversed(self.received) if r.path in CHATS)
 
     async def _any(self, request: Request) -> Response:
@@ -88,6 +90,8 @@ class RecordingUpstream:
             return JSONResponse({"error": {"message": "bad request"}}, status_code=400)
         if path == RESPONSES_PATH:
             return self._response(chat)
+        if path == MESSAGES_PATH:
+            return self._message(chat)
         if self.later_system != 200 and any(message["role"] == "system" for message in chat["messages"][1:]):
             error = {"message": "System message must be at the beginning.", "type": "server_error"}
             return JSONResponse({"error": error}, status_code=self.later_system)
@@ -106,6 +110,12 @@ class RecordingUpstream:
         if asked.get("stream"):
             return StreamingResponse(iter(event_stream(response)), media_type="text/event-stream")
         return JSONResponse(response, headers=self.more_headers)
+
+    def _message(self, asked: Item) -> Response:
+        message = message_object([text_block(self.answer)])
+        if asked.get("stream"):
+            return StreamingResponse(iter(message_events(message)), media_type="text/event-stream")
+        return JSONResponse(message, headers=self.more_headers)
 
     async def _chunks(self) -> AsyncIterator[bytes]:
         words = self.answer.split(" ") if not self.chunk_count else ["x"] * self.chunk_count

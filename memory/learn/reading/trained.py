@@ -1,6 +1,6 @@
 """`StatementReader` without a chat model: our own encoder, fine-tuned from the packaged one, one pass per message.
 
-It keeps what users say about themselves, in whole sentences, verbatim. English, Chinese, Spanish and German; the
+It keeps what users say about themselves, verbatim, a memory for each fact, in thirteen languages; the
 accuracy per language is in docs/operations.md. Deterministic.
 """
 

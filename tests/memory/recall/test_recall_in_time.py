@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from api_shapes import ASKED_RESPONSES, AskedShape
+from api_shapes import AskedShape
 from hashing_embedder import HashingEmbedder
 from prometheus_client import CollectorRegistry
 from recall_rig import KAYAK, NOW, SETTINGS, Rig, always, pass_time, request_of, request_with, rigged, until
@@ -89,8 +89,8 @@ async def test_what_is_too_much_is_shed_before_it_costs_an_embedding(
 async def test_of_setting_and_lesson_the_more_careful_one_counts(
     tmp_path: Path, asked_shape: AskedShape, wanted: Placement, learnt: Placement | None, placed: str
 ) -> None:
-    """But for the Responses API: there a note stands inside the last user message, and no template refuses that."""
-    if asked_shape is ASKED_RESPONSES and wanted is Placement.BEFORE_LAST_USER:
+    """But for the other APIs: there a note stands inside the last user message, and no template refuses that."""
+    if not asked_shape.shape.is_bound_by_templates and wanted is Placement.BEFORE_LAST_USER:
         placed = "middle"
     async with rigged(tmp_path, RecallSettings(deadline_seconds=30.0, placement=wanted)) as rig:
         if learnt is not None:

@@ -1,0 +1,241 @@
+"""Anthropic Messages: parses the conversation of a `POST /v1/messages` body, and inserts notes.
+
+`system` is a string or a list of blocks, the content of a message likewise. A user's message with nothing but tool
+results is tool traffic; blocks of other kinds (images, documents, thinking, what is still unknown) have no text and are
+preserved. What an agent writes into the user's message in its own name (`<system-reminder>`) is not the user's word.
+
+A note is inserted at the beginning of the user's own text. Anthropic refuses system messages among `messages`, and
+vLLM moves them to the front of the prompt or into a neighbour, depending on its version. With placement `system`, notes
+go to the end of `system`, as a block of their own if it has blocks, so that a cached one stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import msgspec
+
+from memory.chat.api_shape import NO_CHAIN, ApiShape, Chain, KeyMaterial
+from memory.chat.completions import MESSAGES_MAX, SYSTEM_ROLES, ChatRequest, is_filled_list, quoted, string_of
+from memory.chat.json_spans import Member, NotJson, Splice, edited, items_of, members_of, removals, value_of
+from memory.chat.notes_in_messages import BLANK_LINE, Span, into_message, last_named
+from memory.model import Conversation, Message, Note, Placement, Role
+
+PATH = "/v1/messages"
+TOOL_CALL, TOOL_RESULT = "tool_use", "tool_result"
+
+# Blocks of Claude Code in the user's name: its reminders, and the output of commands that the user ran.
+_NOT_SAID = ("system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat")
+_THINKING = ("thinking", "redacted_thinking")
+_CACHE_MARK = "cache_control"  # clients move it to newer messages; prompts do not contain it
+_BILLING = "x-anthropic-billing-header"  # a system block of Claude Code, new in each request, which vLLM leaves out
+_UNREADABLE = (msgspec.DecodeError, RecursionError)
+
+
+class _WireBlock(msgspec.Struct, gc=False):
+    type: str = ""
+    text: str | None = None
+
+    @property
+    def said(self) -> str:
+        return self.text or "" if self.type == "text" else ""
+
+
+class _WireMessage(msgspec.Struct, gc=False):
+    role: str
+    content: msgspec.Raw
+
+
+_MESSAGES = msgspec.json.Decoder(list[_WireMessage])
+_CONTENT = msgspec.json.Decoder(str | list[_WireBlock])
+_RAW_BLOCKS = msgspec.json.Decoder(list[msgspec.Raw])
+_BLOCK = msgspec.json.Decoder(_WireBlock)
+_STRING = msgspec.json.Decoder(str)
+
+
+class _NoConversation(Exception):
+    """The body is not valid in this API; the server will refuse it."""
+
+
+class _Messages:
+    """`memory.chat.api_shape.ApiShape` for Messages."""
+
+    path = PATH
+    is_bound_by_templates = False
+    has_chains = False
+
+    def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
+        """`system`, if it says anything, is its first message."""
+        try:
+            messages = (*_system(text, last.get("system")), *_messages(text, last.get("messages")))
+        except _NoConversation:
+            return None
+        return Conversation(
+            messages=messages,
+            model=string_of(text, last.get("model")),
+            offers_tools=is_filled_list(text, last.get("tools")),
+            is_streamed="stream" in last and text.startswith(b"true", last["stream"].value),
+        )
+
+    def chain(self, text: bytes, last: Mapping[str, Member]) -> Chain:
+        return NO_CHAIN
+
+    def spans(self, request: ChatRequest) -> list[tuple[int, int]]:
+        messages, system = request.member("messages"), request.member("system")
+        assert messages is not None, "a conversation has messages"
+        before = [(system.value, system.end)] if system is not None and _is_filled(request.text, system) else []
+        return [*before, *items_of(request.text, messages.value, messages.end)]
+
+    def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
+        spans, text = self.spans(request), request.text
+        merged = BLANK_LINE.join(note.text for note in notes if note.before is None)
+        edits = [_into_system(request, merged)] if merged else []
+        stays_ahead = partial(_stays_ahead, text)
+        return edits + [
+            into_message(text, spans[note.before], note.text, part_type=b"text", is_passed_over=stays_ahead)
+            for note in notes
+            if note.before is not None
+        ]
+
+    def message_bytes(self, request: ChatRequest) -> Sequence[KeyMaterial]:
+        """Role and blocks, text as text; without thinking and marks for the cache, which clients drop or move."""
+        assert request.conversation is not None
+        messages = zip(request.conversation.messages, self.spans(request), strict=True)
+        return [_material(request.text, span, message.role) for message, span in messages]
+
+    def refusable(self, request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
+        """There is a system message of our own only if `system` is added for the notes."""
+        assert request.conversation is not None
+        begins_with_system = request.conversation.messages[0].role in SYSTEM_ROLES
+        is_made = any(note.before is None for note in notes) and not begins_with_system
+        return Placement.SYSTEM if is_made else None
+
+
+MESSAGES: ApiShape = _Messages()
+
+
+# Reading
+
+
+def _is_filled(text: bytes, system: Member) -> bool:
+    return bool(string_of(text, system)) or is_filled_list(text, system)
+
+
+def _system(text: bytes, member: Member | None) -> tuple[Message, ...]:
+    if member is None or text.startswith(b"null", member.value):
+        return ()
+    content = _content(value_of(text, member))
+    if not content:
+        return ()
+    said = content if isinstance(content, str) else "\n".join(block.said for block in content if not _is_billing(block))
+    return (Message(Role.SYSTEM, said),)
+
+
+def _messages(text: bytes, member: Member | None) -> tuple[Message, ...]:
+    try:
+        wire = _MESSAGES.decode(value_of(text, member)) if member is not None else []
+    except _UNREADABLE:
+        raise _NoConversation from None
+    if not 0 < len(wire) <= MESSAGES_MAX:
+        raise _NoConversation
+    return tuple(_message(one.role, _content(one.content)) for one in wire)
+
+
+def _content(raw: msgspec.Raw | memoryview) -> str | list[_WireBlock]:
+    """A block of unknown shape is an empty block."""
+    try:
+        content: str | list[_WireBlock] = _CONTENT.decode(raw)
+        return content
+    except _UNREADABLE:
+        pass
+    try:
+        return [_block(block) for block in _RAW_BLOCKS.decode(raw)]
+    except _UNREADABLE:
+        raise _NoConversation from None
+
+
+def _block(raw: msgspec.Raw | bytes) -> _WireBlock:
+    try:
+        return _BLOCK.decode(raw)
+    except msgspec.ValidationError:
+        if bytes(memoryview(raw)[:1]) != b"{":
+            raise _NoConversation from None
+        return _WireBlock()
+
+
+def _message(role: str, content: str | list[_WireBlock]) -> Message:
+    blocks = [_WireBlock("text", content)] if isinstance(content, str) else content
+    if role != Role.USER:
+        is_call = any(block.type == TOOL_CALL for block in blocks)
+        return Message(role, "\n".join(block.said for block in blocks if block.said), is_tool_traffic=is_call)
+    said = "\n".join(block.said for block in blocks if block.said and not _is_of_agent(block))
+    if not said.strip() and any(block.type == TOOL_RESULT for block in blocks):
+        return Message(Role.TOOL, "", is_tool_traffic=True)
+    return Message(role, said)
+
+
+def _is_of_agent(block: _WireBlock) -> bool:
+    said = block.said.strip()
+    return any(said.startswith(f"<{tag}>") and said.endswith(f"</{tag}>") for tag in _NOT_SAID)
+
+
+def _is_billing(block: _WireBlock) -> bool:
+    return block.said.startswith(_BILLING)
+
+
+# Keys
+
+
+def _material(text: bytes, span: Span, role: str) -> bytes:
+    if text[span[0]] == ord("{"):
+        content = last_named(members_of(text, *span), "content")
+        assert content is not None, "a message has content"
+        span = (content.value, content.end)
+    if text[span[0]] == ord('"'):
+        parts = [_STRING.decode(memoryview(text)[slice(*span)]).encode(errors="surrogatepass")]
+    else:
+        blocks = (text[start:end] for start, end in items_of(text, *span))
+        parts = [part for block in blocks if (part := _block_material(block)) is not None]
+    return role.encode() + b"\x1f" + b"\n".join(parts)
+
+
+def _block_material(sent: bytes) -> bytes | None:
+    """None for a block that does not count."""
+    block = _block(sent)
+    if block.type in _THINKING or _is_billing(block):
+        return None
+    if block.type == "text" and block.text is not None:
+        return block.text.encode(errors="surrogatepass")
+    if _CACHE_MARK.encode() not in sent:
+        return sent
+    try:
+        return edited(sent, removals(members_of(sent), (_CACHE_MARK,)))
+    except NotJson:  # too many members
+        return sent
+
+
+# Writing
+
+
+def _stays_ahead(text: bytes, part: Span) -> bool:
+    """Tool results have to be first, and an agent's reminders say nothing to which a note belongs."""
+    block = _block(text[slice(*part)])
+    return block.type == TOOL_RESULT or _is_of_agent(block)
+
+
+def _into_system(request: ChatRequest, addition: str) -> Splice:
+    text, system, messages = request.text, request.member("system"), request.member("messages")
+    assert messages is not None, "a conversation has messages"
+    if system is None:
+        return Splice(messages.start, messages.start, b'"system":' + quoted(addition) + b",")
+    if not _is_filled(text, system):  # null, "" or []
+        return Splice(system.value, system.end, quoted(addition))
+    inside = system.end - 1
+    following = quoted(BLANK_LINE + addition)  # servers join blocks without a gap
+    if text[system.value] == ord('"'):
+        return Splice(inside, inside, following[1:-1])
+    return Splice(inside, inside, b',{"type":"text","text":' + following + b"}")
+
+
+__all__ = ["MESSAGES", "PATH", "TOOL_CALL", "TOOL_RESULT"]

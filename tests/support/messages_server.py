@@ -1,0 +1,95 @@
+"""A server of `POST /v1/messages` as vLLM has it: what it sends, and what it was sent."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from message_objects import PATH, Item, message_events, message_object, text_block
+from served_app import served
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from upstream import Received
+
+
+@dataclass
+class MessagesServer:
+    """Set `content` before a request: the blocks of the next answers. Read `received` after it."""
+
+    content: list[list[Item]] = field(default_factory=list)  # in order; then it says "Noted."
+    error: str = ""  # its message, in the place of an answer
+    streamed: list[bytes] = field(default_factory=list)  # the events of the last stream
+    received: list[Received] = field(default_factory=list)
+    ids: Iterator[int] = field(default_factory=itertools.count)
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def behave(self) -> None:
+        """As at the start, but for what was received."""
+        self.content.clear()
+        self.error = ""
+
+    def last(self) -> Item:
+        """The last body that came."""
+        found: Item = json.loads(self.received[-1].body)
+        return found
+
+    async def _respond(self, request: Request) -> Response:
+        body, path = await request.body(), request.url.path
+        is_tokenizing = path.endswith(("/tokenize", "/apply-template"))  # the filter asks, beside a chat
+        if is_tokenizing or request.method != "POST" or not path.startswith(PATH):
+            return _refusal(404, "not found")
+        self.received.append(Received(request.method, path, dict(request.headers), body))
+        if self.error:
+            return _refusal(400, self.error)
+        try:
+            asked = json.loads(body)
+            _check(asked)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return _refusal(400, "bad request")
+        if path != PATH:
+            return JSONResponse({"input_tokens": len(body)})
+        content = self.content.pop(0) if self.content else [text_block("Noted.")]
+        message = message_object(content, message_id=f"msg_{next(self.ids)}")
+        if asked.get("stream"):
+            self.streamed = message_events(message)
+            return StreamingResponse(iter(self.streamed), media_type="text/event-stream")
+        return JSONResponse(message)
+
+
+def _refusal(status: int, message: str) -> Response:
+    error = {"type": "invalid_request_error", "message": message}
+    return JSONResponse({"type": "error", "error": error}, status_code=status)
+
+
+def _check(asked: Item) -> None:
+    """Raises what a body of another shape leads to, as vLLM's types have it."""
+    for message in asked["messages"]:
+        if message["role"] not in ("user", "assistant", "system"):
+            raise ValueError(message["role"])
+        _check_content(message["content"])
+    _check_content(asked.get("system") or "")
+
+
+def _check_content(content: object) -> None:
+    if not isinstance(content, str | list):
+        raise TypeError(content)
+    for block in content if isinstance(content, list) else ():
+        if block["type"] == "text" and not isinstance(block["text"], str):
+            raise TypeError(block)
+
+
+@contextmanager
+def running_messages_server() -> Iterator[MessagesServer]:
+    running = MessagesServer()
+    app = Starlette(routes=[Route("/{path:path}", running._respond, methods=["GET", "POST"])])
+    with served(app, timeout_keep_alive=5) as running.port:
+        yield running
