@@ -239,8 +239,7 @@ def _refused_as_echo(
     quote = claim.evidence.quote
     if claim.evidence.role == Role.ASSISTANT:
         return None  # what a bare "yes" confirms is compared with all known memories
-    asked = claim.text.replace(quote, "")
-    if asked and any(one.is_said_again_by(asked) for one in before):
+    if claim.question and any(one.is_said_again_by(claim.question) for one in before):
         return Refusal.ECHO
     if claim.is_explicit or len(quote) < limits.echo_characters_min:
         return None

@@ -102,7 +102,7 @@ def test_part_killed(product: Product, upstream: RecordingUpstream, part: str) -
     for shape in SHAPES:
         answered(product, upstream, shape=shape, is_stripped=part != "memproxy filter")
     remembers_again(product, upstream)
-    statement = f"I live in Leeds and my dog is called {part.split()[-1].title()}."
+    statement = f"My dog is called {part.split()[-1].title()}."
     users = {f"{shape.name} user of {part}": shape for shape in SHAPES}
     for user, shape in users.items():
         product.chat(statement, user, shape=shape)

@@ -117,7 +117,9 @@ class OnnxStatementEncoder:
         marks /= marks.sum(axis=-1, keepdims=True)
         found: dict[int, Judgement] = {}
         for placed in judged:
-            clauses = _clauses(marks[placed.first : placed.stop], placed.offsets, texts[placed.index])
+            text = texts[placed.index]
+            is_cut = not placed.offsets or placed.offsets[-1][1] < len(text.rstrip())  # its end was not read
+            clauses = [] if is_cut else _clauses(marks[placed.first : placed.stop], placed.offsets, text)
             spans = [(0, placed.stop - placed.first), *clauses]
             labels = self._labels(hidden, [(placed.first + first, placed.first + stop) for first, stop in spans])
             found[placed.index] = Judgement(

@@ -31,6 +31,7 @@ from memory.model import (
 KEPT_SHARE_MIN = 0.7  # sum over the acts that leave a memory, in a message of one sentence
 KEPT_SHARE_STEP = 0.05  # added each time the length of the message doubles: each sentence may be a mistake
 KEPT_SHARE_MAX = 0.95  # these three balance precision and coverage on development data
+LEANING_QUESTION_MIN = 0.999  # of a question that cannot be understood alone: it has nothing to state
 QUESTION_SHARE_MIN = 0.8  # of a question that states something: "what did I say about my guitar?" names its topic
 ASKED_SHARE_MIN = 0.5  # of an act that changes memories
 FORGET_SHARE_MIN = 0.95  # deleting cannot be undone: without confirming words, the encoder has to be almost certain
@@ -81,8 +82,9 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
         is_word = sum(character.isalnum() for character in unit.text) >= LETTERS_MIN
         parts = _parts(reading, index) if unit.is_own and is_word else []
         for number, part in enumerate(parts):
-            act, share, bar = _act_of(part.labels, unit.text, kept_bar)
-            if (share := min(share, part.most)) >= min(bar, PROPOSED_SHARE_MIN):
+            act, share, bar = _act_of(part.labels, unit.text, unit.text[part.start : part.end], kept_bar)
+            share = share if act is Act.INSTRUCT else min(share, part.most)
+            if share >= min(bar, PROPOSED_SHARE_MIN):
                 claim = _claim(reading, part, act, _confidence(share, bar))
                 found.append(_understandable(reading, parts, number, claim))
     return found
@@ -91,11 +93,9 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
 def _parts(reading: JudgedMessage, index: int) -> list[_Part]:
     """The clauses of a unit that says several facts; otherwise the unit."""
     unit, judgement = reading.units[index], reading.judgements[index]
-    whole = _Part(index, 0, len(unit.text), judgement)
     if len(judgement.clauses) < 2 or judgement.acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
-        return [whole]
-    most = 1.0 - judgement.acts["none"]
-    return [_Part(index, clause.start, clause.end, clause, most) for clause in judgement.clauses]
+        return [_Part(index, 0, len(unit.text), judgement)]
+    return [_Part(index, one.start, one.end, one, 1.0 - judgement.acts["none"]) for one in judgement.clauses]
 
 
 def _understandable(reading: JudgedMessage, parts: Sequence[_Part], number: int, claim: Claim) -> Claim:
@@ -137,17 +137,18 @@ def _kept_bar(own_units: int) -> float:
     return min(KEPT_SHARE_MAX, KEPT_SHARE_MIN + KEPT_SHARE_STEP * log2(max(1, own_units)))
 
 
-def _act_of(labels: Judgement | JudgedClause, sentence: str, kept_bar: float) -> tuple[Act, float, float]:
+def _act_of(labels: Judgement | JudgedClause, sentence: str, words: str, kept_bar: float) -> tuple[Act, float, float]:
     """The most likely act other than none, its share, and the share that it needs."""
     acts = labels.acts
     if acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
         return Act.INSTRUCT, acts[Act.INSTRUCT.value], INSTRUCT_SHARE_MIN
     act = max(Act, key=lambda one: acts[one.value])
     if act in STORED_ACTS:
-        # "Can you remember that …?" is a request, not a question.
-        bar = max(kept_bar, QUESTION_SHARE_MIN) if act is Act.STATE and is_asked(sentence) else kept_bar
-        return act, sum(acts[one.value] for one in STORED_ACTS), bar
-    return act, acts[act.value], _forget_bar(sentence) if act is Act.FORGET else ASKED_SHARE_MIN
+        if act is Act.STATE and is_asked(sentence):  # "Can you remember that …?" is a request, not a question
+            leans = labels.leaning_share >= LEANING_SHARE_MIN
+            kept_bar = LEANING_QUESTION_MIN if leans else max(kept_bar, QUESTION_SHARE_MIN)
+        return act, sum(acts[one.value] for one in STORED_ACTS), kept_bar
+    return act, acts[act.value], _forget_bar(words) if act is Act.FORGET else ASKED_SHARE_MIN
 
 
 def _forget_bar(text: str) -> float:

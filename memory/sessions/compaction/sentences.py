@@ -17,10 +17,9 @@ ITEM_CHARACTERS_MAX = 160  # of one sentence; what is longer is shortened
 ANSWER_CHARACTERS_MAX = 120
 TOPIC_CHARACTERS_MAX = 36
 CODE_CHARACTERS_MIN = 5  # of a token of letters and digits that is taken for a reference
-# What a sentence is worth. What the reader claims becomes a memory, and recall finds it when it is asked for; what has
-# no other place comes first.
+# What a sentence is worth. What the reader claims is what people come back to, whether or not it becomes a memory.
 NAMED, PLAIN, CLAIMED, OPEN = 0.6, 0.45, 0.35, 0.3
-REFERENCE, CHOSEN, UNSURE = 0.2, 0.15, 0.1  # more; UNSURE: the reader claims it, but is not sure
+REFERENCE, CHOSEN, STATED = 0.2, 0.15, 0.1  # more; STATED: the reader claims it
 ANSWERED = 0.1  # less, since an answer is not the user's own
 
 # Confidence from which a message is more likely planted than not. Learning refuses at a slight suspicion, since
@@ -110,9 +109,9 @@ def _of_user(said: Iterable[str], claims: Sequence[Claim], sentences: Sentences)
 
 def _claimed(claim: Claim) -> StateItem:
     is_chosen = claim.category in _CHOSEN or claim.attribute == "plan"
-    score = CLAIMED + 0.1 * claim.importance
+    score = max(CLAIMED + 0.1 * claim.importance, _worth(specifics_of(claim.text)) + STATED)
     if claim.confidence < REMEMBERED_MIN:
-        score = max(score, _worth(specifics_of(claim.text)) + UNSURE) + (CHOSEN if is_chosen else 0.0)
+        score += CHOSEN if is_chosen else 0.0
     return StateItem(StateItemKind.DECISION if is_chosen else StateItemKind.FACT, shortened(claim.text), score)
 
 

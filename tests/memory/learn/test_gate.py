@@ -81,11 +81,12 @@ def test_a_request_to_forget_is_stored_as_no_statement_whatever_a_reader_makes_o
 def test_what_the_assistant_asked_may_not_bring_back_what_a_note_told_it() -> None:
     note = "I am diabetic and vegetarian."
     said = turn("Pasta.")
-    asked = claim("As you are diabetic and vegetarian what do you like to cook? Pasta.", quote="Pasta.")
+    question = "As you are diabetic and vegetarian what do you like to cook?"
+    asked = replace(claim(f"{question} Pasta.", quote="Pasta."), question=question)
     assert refusal(asked, said, shown=(note,)) is Refusal.ECHO
     assert refusal(replace(asked, act=Act.REMEMBER), said, shown=(note,)) is Refusal.ECHO
     assert refusal(asked, said, shown=("I have a cat.",)) is None
-    named = claim("What is your cat called? Tom.", quote="Tom.")
+    named = replace(claim("What is your cat called? Tom.", quote="Tom."), question="What is your cat called?")
     assert refusal(named, turn("Tom."), shown=("My cat is called Mia.", "I have a cat.")) is None
 
 

@@ -127,7 +127,7 @@ def test_a_folder_of_sentence_transformers_gives_its_vectors_up_to_8_bits(tmp_pa
 def small_model(folder: Path) -> Path:
     """A model for sentence-transformers that nobody trained."""
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Pooling, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
     words = sorted({word for text in TEXTS for word in text.lower().replace("?", " ?").replace(".", " .").split()})
