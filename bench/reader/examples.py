@@ -28,6 +28,7 @@ OVERLAP_CHARACTERS_MIN = 6  # letters and digits of a span that a unit has to ho
 PAIRED_FACTS_MAX = 3  # of one message
 EASY_EVERY = 4  # messages that are paired with another author's
 OUTSIDE, BEGIN, INSIDE = range(len(CLAUSE_MARKS))
+LEANING = "leaning"  # the source of examples of which only this is known
 LENGTH_STEP = 24  # tokens; windows of like length share a batch
 
 
@@ -97,7 +98,7 @@ class Texts:
             (window,) = windows_of(texts, one.answer, encode=self._encode, special=self._special)
             last, unknown = window.units[-1], (IGNORED,) * len(window.ids)
             labels = (ACTS.index("state"), IGNORED, IGNORED, IGNORED, int(one.leans))
-            made.append(Example(window, (Judged(last.first, last.stop, labels),), unknown, unknown, "leaning"))
+            made.append(Example(window, (Judged(last.first, last.stop, labels),), unknown, unknown, LEANING))
         return made
 
     def pairs(self, pairs: Iterable[Pair]) -> list[PairExample]:

@@ -34,7 +34,7 @@ from memory.model import Vector
 from memory.runtime.metrics import Metrics
 
 PART = "embedder"
-TEXT_CHARACTERS_MAX = 32_768  # the model reads 256 tokens; the rest has no effect
+TEXT_CHARACTERS_MAX = 32_768  # the model reads 512 tokens; the rest has no effect
 QUEUED_TEXTS_MAX = {"request": 256, "learn": 16_384}  # beyond it, waiting is useless
 
 Lane: TypeAlias = Literal["request", "learn"]

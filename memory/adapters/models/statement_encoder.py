@@ -181,6 +181,9 @@ def _clauses(shares: Floats, offsets: Sequence[tuple[int, int]], text: str) -> l
             found[-1] = (found[-1][0], stop)
         else:
             found.append((first, stop))
+    if len(found) > 1 and not _says_something(text, offsets, found[-1]):
+        last = found.pop()
+        found[-1] = (found[-1][0], last[1])
     return [clause for clause in found if _says_something(text, offsets, clause)]
 
 

@@ -1,6 +1,6 @@
 """A small thesaurus: words of four languages that belong to the same topic of a person's life.
 
-The embedding model knows English only, and lexical matching needs the same word. Neither covers questions such as "who
+Neither the embedding model nor lexical matching, which needs the same word, covers questions such as "who
 owes me money?" for "lent 300 euros to Silke", nor texts in two languages. A concept joins them: both texts have the
 concept `money`. It shows a common topic, not an answer, so its weight is low. A concept never decides on its own.
 

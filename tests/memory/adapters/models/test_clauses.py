@@ -1,0 +1,43 @@
+"""Where the encoder's marks cut a sentence into clauses: in whole words, and only where one surely begins."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from memory.adapters.models.statement_encoder import _clauses
+
+OUTSIDE, BEGIN, INSIDE, MAYBE = (0.9, 0.05, 0.05), (0.05, 0.9, 0.05), (0.05, 0.05, 0.9), (0.05, 0.25, 0.7)
+SHARES = {"o": OUTSIDE, "B": BEGIN, "i": INSIDE, "m": MAYBE}
+
+
+def cut(text: str, marks: str) -> list[str]:
+    """`marks`: one for each token, which is a word or three letters of one."""
+    offsets = [match.span() for match in re.finditer(r"\w{1,3}|[^\w\s]", text)]
+    shares = np.array([SHARES[mark] for mark in marks], dtype=np.float32)
+    assert len(shares) == len(offsets)
+    return [text[offsets[first][0] : offsets[stop - 1][1]] for first, stop in _clauses(shares, offsets, text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "marks", "clauses"),
+    [
+        ("I am Ada, I ski", "BiioBi", ["I am Ada", "I ski"]),
+        ("I am Ada and I ski", "BiioBi", ["I am Ada", "I ski"]),
+        ("I am Ada and ski", "Biiom", ["I am Ada and ski"]),
+        ("we ski and row far", "Biomi", ["we ski", "row far"]),
+        ("we ski and row far", "Bioii", ["we ski and row far"]),
+        ("we ski all row far", "Biimi", ["we ski all row far"]),
+        ("we ski elephant", "Biioi", ["we ski elephant"]),
+        ("we ski a", "ooi", []),
+        ("we ski", "oo", []),
+    ],
+)
+def test_a_clause_begins_behind_a_gap_or_where_it_is_rather_sure(text: str, marks: str, clauses: list[str]) -> None:
+    assert cut(text, marks) == clauses
+
+
+def test_no_tokens_are_no_clause() -> None:
+    assert _clauses(np.zeros((0, 3), dtype=np.float32), [], "") == []
