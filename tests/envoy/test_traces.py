@@ -74,7 +74,13 @@ def test_client_envoy_and_filter_are_one_trace_with_right_parents(
     ingress, inject, observe = (spans[name] for name in ("ingress", "memory.inject", "memory.observe"))
     assert ingress.service == "memproxy-envoy"
     assert ingress.parent_id == PARENT
-    calls = {span.span_id: span for span in collector.trace(trace) if span.parent_id == ingress.span_id}
+
+    def both_calls() -> dict[str, CollectedSpan] | None:
+        """Envoy's spans of its calls to the filter, which it may export after the others."""
+        found = {span.span_id: span for span in collector.trace(trace) if span.parent_id == ingress.span_id}
+        return found if {inject.parent_id, observe.parent_id} <= found.keys() else None
+
+    calls = eventually(both_calls)
     assert [calls[one.parent_id].attributes["upstream_cluster"] for one in (inject, observe)] == [
         "memory_inject",
         "memory_observe",
