@@ -22,6 +22,7 @@ from memory.learn.reading.labels import (
     ATTRIBUTE_NAMES,
     CATEGORY_NAMES,
     CLAUSE_MARKS,
+    CLAUSE_WEIGHTS,
     PAIR_RELATIONS,
     RELATION_NAMES,
     TOKEN_KINDS,
@@ -37,7 +38,6 @@ DROPOUT = 0.1
 SMOOTHING = 0.02
 RARE_ACT_WEIGHT = 2.0  # of an act that is neither none nor state: there are few of each
 TOKEN_WEIGHTS = (0.3, 1.0, 1.0, 1.5)  # most tokens are plain
-CLAUSE_WEIGHTS = (0.5, 2.0, 1.0)  # outside, begin, inside
 # Of the loss, beside the act's 1.
 ATTRIBUTE_SHARE, RELATION_SHARE, CATEGORY_SHARE, TOKEN_SHARE, CLAUSE_SHARE = 0.5, 0.2, 0.3, 0.5, 0.5
 LEANS_SHARE = 0.3

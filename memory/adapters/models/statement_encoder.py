@@ -29,13 +29,13 @@ from memory.learn.reading.labels import (
     ACTS,
     ATTRIBUTE_NAMES,
     CATEGORY_NAMES,
+    CLAUSE_WEIGHTS,
     RELATION_NAMES,
     TOKEN_KINDS,
 )
 from memory.model import Vector
 
 STRETCH_MIN = 0.5  # probability of a token's label
-CLAUSE_WEIGHTS = np.array([0.5, 2.0, 1.0], dtype=np.float32)  # of `CLAUSE_MARKS` in training, which is undone here
 BEGINS_MIN, BEGINS_AGAIN_MIN = 0.6, 0.1  # share with which a word begins a clause: right behind one, after a gap
 CLAUSE_LETTERS_MIN = 4  # of a clause; a character of a script without spaces counts as two
 FIRST_UNSPACED = "\u2e80"  # from which on scripts are written without spaces, but for Hangul, whose words are short
@@ -113,7 +113,7 @@ class OnnxStatementEncoder:
 
     def _judged(self, window: TokenWindow, texts: Sequence[str], hidden: Floats) -> dict[int, Judgement]:
         judged = [placed for placed in window.units if not placed.is_context]
-        kinds, marks = self._heads["token"](hidden), self._heads["clause"](hidden) / CLAUSE_WEIGHTS
+        kinds, marks = self._heads["token"](hidden), self._heads["clause"](hidden) / np.array(CLAUSE_WEIGHTS, dtype=np.float32)
         marks /= marks.sum(axis=-1, keepdims=True)
         found: dict[int, Judgement] = {}
         for placed in judged:

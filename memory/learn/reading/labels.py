@@ -16,6 +16,7 @@ CATEGORY_NAMES = CATEGORIES
 PAIR_RELATIONS = ("same", "replaces", "unrelated")
 TOKEN_KINDS: tuple[TokenKind, ...] = get_args(TokenKind)
 CLAUSE_MARKS = ("outside", "begin", "inside")  # of each token: does it belong to the clause that says a fact?
+CLAUSE_WEIGHTS = (0.5, 2.0, 1.0)  # of these in training; what reads their shares takes them out again
 
 IMPORTANCE = {
     "constraint": 0.8,

@@ -10,7 +10,7 @@ from memory.model import STORED_ACTS, Act, Claim, Evidence, Role
 
 QUESTION_SIZE_MIN = 12  # of a question that makes a bare "yes" a statement; shorter ones only refer back
 QUESTION_CHARACTERS_MAX = 300
-CLAUSE_MARKS = ",;，；"
+CLAUSE_ENDS = ",;，；"
 
 
 def question_of(answer: str) -> str:
@@ -43,7 +43,7 @@ def answered(claim: Claim, question: str, asked_in: str, *, leans: bool) -> Clai
 
 def _asking_clause(question: str) -> str:
     """Without the part before the question: "since you are vegan, what do you cook?" """
-    clause = question[max(question.rfind(mark) for mark in CLAUSE_MARKS) + 1 :].strip()
+    clause = question[max(question.rfind(mark) for mark in CLAUSE_ENDS) + 1 :].strip()
     return clause if _size(clause) >= QUESTION_SIZE_MIN else question
 
 

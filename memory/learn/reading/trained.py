@@ -1,7 +1,6 @@
 """`StatementReader` without a chat model: our own encoder, fine-tuned from the packaged one, one pass per message.
 
-It keeps what users say about themselves, verbatim, a memory for each fact, in thirteen languages; the
-accuracy per language is in docs/operations.md. Deterministic.
+It keeps what users say about themselves, verbatim, a memory for each fact, in thirteen languages. Deterministic.
 """
 
 from __future__ import annotations
