@@ -151,10 +151,17 @@ def _conversation(text: bytes, last: Mapping[str, Member]) -> Conversation | Non
         return None
     if not 0 < len(wire) <= MESSAGES_MAX:
         return None
+    return conversation_of(text, last, tuple(map(_message, wire)), tools=("tools", "functions"))
+
+
+def conversation_of(
+    text: bytes, last: Mapping[str, Member], messages: tuple[Message, ...], *, tools: Sequence[str] = ("tools",)
+) -> Conversation:
+    """These messages, with what every API says beside them. `tools`: members that offer some."""
     return Conversation(
-        messages=tuple(map(_message, wire)),
+        messages=messages,
         model=string_of(text, last.get("model")),
-        offers_tools=any(is_filled_list(text, last.get(name)) for name in ("tools", "functions")),
+        offers_tools=any(is_filled_list(text, last.get(name)) for name in tools),
         is_streamed="stream" in last and text.startswith(b"true", last["stream"].value),
     )
 

@@ -17,7 +17,15 @@ from functools import partial
 import msgspec
 
 from memory.chat.api_shape import NO_CHAIN, ApiShape, Chain, KeyMaterial
-from memory.chat.completions import MESSAGES_MAX, SYSTEM_ROLES, ChatRequest, is_filled_list, quoted, string_of
+from memory.chat.completions import (
+    MESSAGES_MAX,
+    SYSTEM_ROLES,
+    ChatRequest,
+    conversation_of,
+    is_filled_list,
+    quoted,
+    string_of,
+)
 from memory.chat.json_spans import Member, NotJson, Splice, edited, items_of, members_of, removals, value_of
 from memory.chat.notes_in_messages import BLANK_LINE, Span, into_message, last_named
 from memory.model import Conversation, Message, Note, Placement, Role
@@ -71,12 +79,7 @@ class _Messages:
             messages = (*_system(text, last.get("system")), *_messages(text, last.get("messages")))
         except _NoConversation:
             return None
-        return Conversation(
-            messages=messages,
-            model=string_of(text, last.get("model")),
-            offers_tools=is_filled_list(text, last.get("tools")),
-            is_streamed="stream" in last and text.startswith(b"true", last["stream"].value),
-        )
+        return conversation_of(text, last, messages)
 
     def chain(self, text: bytes, last: Mapping[str, Member]) -> Chain:
         return NO_CHAIN

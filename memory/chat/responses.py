@@ -24,7 +24,7 @@ from memory.chat.completions import (
     ChatRequest,
     Content,
     appended,
-    is_filled_list,
+    conversation_of,
     quoted,
     string_of,
     text_of,
@@ -79,12 +79,7 @@ class _Responses:
             messages = (*_instructions(text, last.get("instructions")), *_input(text, last.get("input")))
         except _NoConversation:
             return None
-        return Conversation(
-            messages=messages,
-            model=string_of(text, last.get("model")),
-            offers_tools=is_filled_list(text, last.get("tools")),
-            is_streamed="stream" in last and text.startswith(b"true", last["stream"].value),
-        )
+        return conversation_of(text, last, messages)
 
     def chain(self, text: bytes, last: Mapping[str, Member]) -> Chain:
         member = last.get("conversation")

@@ -113,8 +113,9 @@ class OnnxStatementEncoder:
 
     def _judged(self, window: TokenWindow, texts: Sequence[str], hidden: Floats) -> dict[int, Judgement]:
         judged = [placed for placed in window.units if not placed.is_context]
-        kinds, marks = self._heads["token"](hidden), self._heads["clause"](hidden) / np.array(CLAUSE_WEIGHTS, dtype=np.float32)
-        marks /= marks.sum(axis=-1, keepdims=True)
+        kinds = self._heads["token"](hidden)
+        weighted = self._heads["clause"](hidden) / np.array(CLAUSE_WEIGHTS)
+        marks: Floats = np.asarray(weighted / weighted.sum(axis=-1, keepdims=True), dtype=np.float32)
         found: dict[int, Judgement] = {}
         for placed in judged:
             text = texts[placed.index]
