@@ -118,6 +118,19 @@ def test_a_sentence_that_asks_has_to_state_something_very_surely() -> None:
     assert sure.confidence > CONFIDENCE_AT_LEAST
 
 
+def test_a_question_that_leans_states_nothing_however_sure_the_encoder_is() -> None:
+    told = judgement({"state": 0.99}, leaning_share=0.9)
+    assert read("Which of the boats is mine?", told)[0].confidence < CONFIDENCE_AT_LEAST
+    assert read("It is the blue one.", told)[0].confidence >= CONFIDENCE_AT_LEAST
+
+
+def test_an_order_to_forget_needs_its_words_in_its_own_clause() -> None:
+    text = "Forget my number, my boat is blue."
+    clauses = (clause(text, "Forget my number", {"forget": 0.6}), clause(text, "my boat is blue", {"forget": 0.6}))
+    first, second = read(text, judgement({"forget": 0.9}, clauses=clauses))
+    assert first.confidence >= CONFIDENCE_AT_LEAST > second.confidence
+
+
 def test_a_sentence_that_leans_takes_the_one_before_it_along() -> None:
     claims = read("I have a goat called Mo. He is three. He loves figs.", STATED, LEANING, LEANING)
     assert [claim.text for claim in claims] == [
