@@ -58,13 +58,18 @@ class _Incomplete(msgspec.Struct, gc=False):
 
 
 class _Response(msgspec.Struct, gc=False):
-    id: str | None = None
+    id: str | int | None = None
     status: str | None = None
     model: str | None = None
     output: list[_Item] | None = None
     error: msgspec.Raw = _NULL
     incomplete_details: _Incomplete | None = None
     object: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Its id, by which a request may continue it; "" for a number, which none can name."""
+        return self.id if isinstance(self.id, str) else ""
 
     @property
     def has_failed(self) -> bool:
@@ -146,7 +151,7 @@ class _Stream:
     def add(self, event: _Event) -> None:
         match event.type:
             case "response.created" | "response.in_progress" if event.response is not None:
-                self.response_id = event.response.id or self.response_id
+                self.response_id = event.response.name or self.response_id
             case "response.output_text.delta":
                 self.pieces.append(decoded(_TEXT, bytes(event.delta)) or "")
             case "response.output_item.done" if event.item is not None:
@@ -154,13 +159,13 @@ class _Stream:
                 self.pieces.clear()
 
     def reply(self, response: _Response) -> Reply:
-        response.id = response.id or self.response_id
+        response.id = response.name or self.response_id
         return _reply(response, response.output or self.items, is_done=True, unfinished="".join(self.pieces))
 
 
 def _reply(response: _Response, output: Sequence[_Item], *, is_done: bool, unfinished: str = "") -> Reply:
     """`unfinished`: text without an item, used if no item has text."""
-    response_id = response.id or ""
+    response_id = response.name
     if response.has_failed:
         return Reply(TurnStatus.FAILED, reason="error", is_done=is_done, response_id=response_id)
     parts = [part for item in output if item.type == "message" for part in _parts(item)]

@@ -15,8 +15,10 @@ import msgspec
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # JSON text should not begin with it (RFC 8259), but most parsers accept it
 MEMBERS_MAX = 10_000  # of one object; a name takes about 250 bytes of memory, and no legitimate request has so many
 
+_QUOTE = ord('"')
 _KEY = re.compile(rb'[{,\s]*+("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:\s*+', re.DOTALL)
 _GAP = re.compile(rb"[\[,\s]*+")
+_NO_NUMBER = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|NaN|Infinity', re.DOTALL)  # or a string, which may hold one
 _HEX = b"[0-9a-fA-F]"
 # An escaped surrogate after an even number of backslashes: a proper pair (kept), or a lone one.
 _SURROGATE = re.compile(
@@ -84,16 +86,16 @@ def parsed(body: bytes) -> tuple[bytes, list[Member]]:
     """Parse the JSON object `body`: a text of the same length that msgspec can decode, and the object's members.
 
     JSON allows lone surrogates (`"\\ud800"`) and Python's parser accepts them, so the upstream may answer such a body;
-    the same holds for a byte order mark before the object. In the text, lone surrogates are replaced by U+FFFD and the
-    mark by three spaces; otherwise the text is `body` itself. Raises `NotJson`: not_utf8, not_json, not_an_object,
-    too_deep, too_many_members.
+    the same holds for `NaN` and `Infinity`, and for a byte order mark before the object. In the text, lone surrogates
+    are replaced by U+FFFD, no-numbers by numbers, and the mark by three spaces; otherwise the text is `body` itself.
+    Raises `NotJson`: not_utf8, not_json, not_an_object, too_deep, too_many_members.
     """
     text = well_formed(body)
     return text, members_of(text)
 
 
 def well_formed(body: bytes) -> bytes:
-    """`body`, or, if msgspec rejects its lone surrogates or byte order mark, a copy without them.
+    """`body`, or, if msgspec rejects its lone surrogates, no-numbers or byte order mark, a copy without them.
 
     The copy has the same length, so that offsets are valid in both.
     """
@@ -108,9 +110,14 @@ def well_formed(body: bytes) -> bytes:
     except RecursionError:
         raise NotJson("too_deep") from None
     except msgspec.DecodeError:
-        if b"\\ud" not in body and b"\\uD" not in body:
+        text = body
+        if b"\\ud" in body or b"\\uD" in body:
+            text = _SURROGATE.sub(lambda found: found[0] if found[2] else found[1] + b"\\ufffd", text)
+        if b"NaN" in body or b"Infinity" in body:
+            text = _NO_NUMBER.sub(lambda found: found[0] if found[0][0] == _QUOTE else b"1" * len(found[0]), text)
+        if text == body:
             raise NotJson("not_json") from None
-        return _SURROGATE.sub(lambda found: found[0] if found[2] else found[1] + b"\\ufffd", body)
+        return text
     return body
 
 

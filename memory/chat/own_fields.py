@@ -56,8 +56,9 @@ def own_fields(body: bytes, text: bytes, last: Mapping[str, Member]) -> OwnField
     context, problems = _context(text, last.get(CONTEXT))
     options, more_problems = _options(text, last.get(CONFIG))
     problems += more_problems
-    if CONTEXT in last and value_of(body, last[CONTEXT]) != value_of(text, last[CONTEXT]):
-        context, problems = None, (CONTEXT,)  # lone surrogates: two such ids would become equal
+    for name in (CONTEXT, CONFIG):
+        if name in last and value_of(body, last[name]) != value_of(text, last[name]):
+            context, problems = None, (name,)  # lone surrogates: two such ids would become equal; or no-numbers
     match _flag(text, last.get(AUTO_STORE)):
         case "false":
             options = replace(options, auto_store=False)
@@ -121,14 +122,14 @@ def _user_of_metadata(text: bytes, member: Member | None) -> str:
         found = _ANY.decode(_FIELDS.decode(value_of(text, member)).get("user_id", _NULL))
     except _UNREADABLE:
         return ""
-    return found if isinstance(found, str) else ""
+    return str(found) if _is_id(found) else ""
 
 
 def _context(text: bytes, member: Member | None) -> tuple[MemoryContext | None, tuple[str, ...]]:
     values, problems = _known_fields(text, member, CONTEXT, _CONTEXT_RULES)
     if values is None or problems:
         return None, problems
-    return MemoryContext(**values), ()
+    return MemoryContext(**{name: str(value) for name, value in values.items()}), ()
 
 
 def _options(text: bytes, member: Member | None) -> tuple[RequestOptions, tuple[str, ...]]:
@@ -182,8 +183,9 @@ def _is_bool(value: object) -> bool:
     return isinstance(value, bool)
 
 
-def _is_string(value: object) -> bool:
-    return isinstance(value, str)
+def _is_id(value: object) -> bool:
+    """A number is the id of its digits."""
+    return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
 
 
 def _is_count(most: int) -> Callable[[object], bool]:
@@ -198,7 +200,7 @@ def _is_list_of_types(value: object) -> bool:
     return isinstance(value, list) and all(item in MEMORY_TYPES for item in value)
 
 
-_CONTEXT_RULES: _Rules = dict.fromkeys(MemoryContext.__dataclass_fields__, _is_string)
+_CONTEXT_RULES: _Rules = dict.fromkeys(MemoryContext.__dataclass_fields__, _is_id)
 _CONFIG_RULES: _Rules = {
     "enabled": _is_bool,
     "auto_store": _is_bool,

@@ -100,6 +100,26 @@ async def closing_upstream() -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_a_reply_with_trailers_is_passed_on_and_recorded(kind: str) -> None:
+    event = b'data: {"choices":[{"index":0,"delta":{"content":"Miu"},"finish_reason":"stop"}]}\n\n'
+    whole = b'{"choices":[{"index":0,"message":{"content":"Miu"},"finish_reason":"stop"}]}'
+    body = event if kind.startswith("text") else whole
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n"
+        writer.write(head.encode() + b"%x\r\n%s\r\n0\r\nx-sum: 1\r\n\r\n" % (len(body), body))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server, running_stack(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as stack:
+        assert (await stack.chat(QUESTION)).content == body
+        [turn] = await stack.turns("alice", until=1)
+        assert (turn.status, turn.answer) == ("closed", "Miu")
+
+
 @pytest.mark.full("two more stacks")
 @pytest.mark.parametrize(("is_kept_alive", "expected"), [(True, [200, 503]), (False, [200, 200])])
 async def test_with_a_connection_for_each_request_nothing_meets_the_closing(

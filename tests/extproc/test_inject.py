@@ -149,7 +149,7 @@ def test_messages_of_the_wrong_type_are_the_upstreams_to_judge_and_only_stripped
     assert without_fields(finish.body) == {"model": "m", "messages": messages}
 
 
-@pytest.mark.parametrize("body", [b"", b"hello", b"[]", b'{"messages": [', b'{"a": NaN}', b"\xff\xfe"])
+@pytest.mark.parametrize("body", [b"", b"hello", b"[]", b'{"messages": [', b'{"a": NaNs}', b"\xff\xfe"])
 def test_a_body_that_is_not_what_it_claims_passes_untouched_and_is_counted(body: bytes) -> None:
     passed, finish = awaiting_body(ALICE).on(RequestBody(body))
     assert isinstance(passed, CountPassed)

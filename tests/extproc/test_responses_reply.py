@@ -75,6 +75,12 @@ def test_odd_items_and_tools_of_the_server_take_no_text_from_the_others() -> Non
     assert from_json(response_object([search, *odd, text_item("So.")])).text == "So."
 
 
+def test_a_response_whose_id_is_a_number_has_its_text_and_no_name() -> None:
+    response: Item = {**response_object([text_item("Noted.")]), "id": 7}
+    for reply in both(response):
+        assert (reply.status, reply.text, reply.response_id) == (TurnStatus.CLOSED, "Noted.", "")
+
+
 def test_a_response_in_the_background_has_no_answer_yet() -> None:
     reply = from_json(response_object([], status="queued"))
     assert (reply.status, reply.reason, reply.response_id) == (TurnStatus.CLOSED, "background", "resp_1")

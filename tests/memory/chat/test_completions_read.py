@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from memory.chat.completions import NotAChat, message_bytes, read_chat_request, strip_memory_fields
+from memory.chat.completions import NotAChat, insert_notes, message_bytes, read_chat_request, strip_memory_fields
 from memory.chat.json_spans import MEMBERS_MAX
 from memory.chat.own_fields import MemoryContext
-from memory.model import Message, Placement, RequestOptions
+from memory.model import Message, Note, Placement, RequestOptions
 
 
 def body(**fields: Any) -> bytes:
@@ -93,7 +93,8 @@ def test_messages_of_another_shape_are_no_conversation_but_are_still_stripped(me
         (b"hello", "not_json"),
         (b'{"a":1} x', "not_json"),
         (b'{"a":1,}', "not_json"),
-        (b'{"a":NaN}', "not_json"),
+        (b'{"a":NaNs}', "not_json"),
+        (b'{"a":NaN', "not_json"),
         (b'{"a":01}', "not_json"),
         (b'{"a":"\\x"}', "not_json"),
         (b'{"a":"\\ud800', "not_json"),
@@ -125,6 +126,28 @@ def test_memory_context_is_read_as_sent() -> None:
     assert not request.problems
 
 
+@pytest.mark.parametrize("number", [7, 0, -7, 10**30])
+def test_a_number_is_the_id_of_its_digits(number: int) -> None:
+    request = read_chat_request(body(memory_context={"user_id": number}, metadata={"user_id": number}))
+    assert (request.context, request.named_user) == (MemoryContext(str(number)), str(number))
+    assert request.options.enabled
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_what_python_takes_for_a_number_is_stripped_and_stays_in_the_body(word: str) -> None:
+    said = f'"messages":[{{"role":"user","content":"NaN \\" Infinity","top_p":{word}}}],"temperature":{word}'.encode()
+    request = read_chat_request(b'{"memory_context":{"user_id":"ann"},' + said + b"}")
+    assert (
+        insert_notes(request, [Note("N", 0)])
+        == b"{" + said.replace(b"[", b'[{"role":"system","content":"N"},', 1) + b"}"
+    )
+    assert request.conversation is not None
+    assert request.conversation.messages == (Message("user", 'NaN " Infinity'),)
+    ours = read_chat_request(b'{"memory_config":{"token_budget":%s},%s}' % (word.encode(), said))
+    assert (ours.problems, ours.options.enabled) == (("memory_config",), False), "no number for us"
+    assert insert_notes(ours, ()) == b"{" + said + b"}"
+
+
 def test_memory_config_is_read() -> None:
     sent = {
         "enabled": False,
@@ -151,7 +174,8 @@ def test_null_means_not_given(field: str) -> None:
     [
         ("memory_context", "ann", "memory_context"),
         ("memory_context", ["ann"], "memory_context"),
-        ("memory_context", {"user_id": 7}, "memory_context.user_id"),
+        ("memory_context", {"user_id": 7.5}, "memory_context.user_id"),
+        ("memory_context", {"user_id": True}, "memory_context.user_id"),
         ("memory_context", {"user_id": "ann", "project_id": ["p"]}, "memory_context.project_id"),
         ("memory_context", {"user_id": "ann\ud800"}, "memory_context"),
         ("memory_config", True, "memory_config"),
