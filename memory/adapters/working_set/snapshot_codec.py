@@ -22,7 +22,7 @@ from memory.model import VectorOrigin
 from memory.model import memories as model_of_memories
 from memory.ports import Snapshots, Tokens
 from memory.recall.notes import injection
-from memory.recall.ranking import concepts, corpus, encoded_memories, layout, lexical, rows, snapshot, synonyms, wording
+from memory.recall.ranking import corpus, encoded_memories, layout, lexical, rows, snapshot, wording
 from memory.recall.ranking.corpus import Contents
 from memory.recall.ranking.snapshot import Snapshot, UnusableSnapshot, decode, encode
 from memory.recall.ranking.weights import NeighbourWeights
@@ -30,7 +30,6 @@ from memory.runtime.metrics import Metrics
 
 # The modules that determine the content of a snapshot: if their source changes, snapshots are outdated.
 READING: tuple[ModuleType, ...] = (
-    concepts,
     corpus,
     injection,
     layout,
@@ -39,7 +38,6 @@ READING: tuple[ModuleType, ...] = (
     model_of_memories,
     rows,
     snapshot,
-    synonyms,
     wording,
 )
 

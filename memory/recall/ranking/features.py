@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.model import Question, Scope, Vector
-from memory.recall.ranking.concepts import ASPECTS, concepts
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.layout import BM25_SATURATION, Layout, windowed
 from memory.recall.ranking.lexical import fold, is_gram, terms, unspaced_share
 from memory.recall.ranking.rows import HALF_LIFE_CLASSES, Floats
 from memory.recall.ranking.temporal import DAY, TimeQuestion, time_question
+from memory.recall.ranking.wanted import wanted_kinds
 from memory.recall.ranking.weights import DEFAULT_RANKING, HalfLives, RankingSettings, Unspaced
 
 COSINE_UNRELATED = 0.0  # of two texts that have nothing in common, with the packaged model (`bench/centre.py`)
@@ -34,7 +34,7 @@ BACKGROUND_MEMORIES = (
 )
 QUERY_TERMS_MAX = 64  # of a longer question, the rarest
 AFTERWARDS_DAYS = 5.0  # people usually talk about a day within this time after it
-INHERITED = ("dense", "lexical", "concept", "window_dense", "window_lexical", "session_dense", "session_lexical")
+INHERITED = ("dense", "lexical", "wanted", "window_dense", "window_lexical", "session_dense", "session_lexical")
 # Requests to write or explain something; the user's preferences on style are useful for any of them.
 _WRITES = re.compile(
     r"\b(?:explain|describe|compare|summari[sz]e|summary|outline|write|draft|compose|edit|rewrite|proofread|critique|review"
@@ -90,9 +90,6 @@ def text_features(corpus: Corpus, layout: Layout, asked: Question, *, ranking: R
     question = time_question(folded, now=now)
     named, words = _query_terms(corpus, query.text)
     arrays = _lexical(corpus, layout, words, ranking.unspaced)
-    named_concepts = concepts(query.text)
-    arrays["concept"] = _concept(layout, named_concepts - ASPECTS)
-    arrays["aspect"] = _concept(layout, named_concepts & ASPECTS)
     arrays["speaker"] = _speaker(layout, named)
     arrays |= _temporal(layout, question, now)
     arrays |= {"question": layout.is_question, "first_person": layout.is_first_person}
@@ -105,7 +102,7 @@ def add_vector_features(corpus: Corpus, reading: TextFeatures, vector: Vector | 
     """All features, for the layout of `reading`."""
     layout = reading.layout
     cosine = corpus.similarities(vector, layout) if vector is not None else np.zeros(layout.size, dtype=np.float32)
-    arrays = {**reading.arrays, **_dense(layout, cosine)}
+    arrays = {**reading.arrays, **_dense(layout, cosine), "wanted": _wanted(corpus, layout, vector)}
     arrays["answer"] = _answer(layout, arrays["dense"])
     _inherit_from_superseded(arrays, layout)
     return RankingFeatures(arrays, cosine, reading.question, reading.unspaced_share > 0.5)
@@ -206,15 +203,13 @@ def _weighed(corpus: Corpus, layout: Layout, words: Counter[str], unspaced: Unsp
     return [item for item in found if item[1] >= floor][:QUERY_TERMS_MAX]
 
 
-def _concept(layout: Layout, names: Collection[str]) -> Floats:
-    """Concepts that question and memory share, weighted by their rarity among these memories."""
-    out = _zeros(layout)
-    for name in sorted(names):
-        rows = layout.concept_rows.get(name)
-        if rows is not None:
-            total = layout.size + BACKGROUND_MEMORIES
-            out[rows] += np.log1p((total - len(rows)) / (len(rows) + 0.5)) / BM25_STEP
-    return out
+def _wanted(corpus: Corpus, layout: Layout, vector: Vector | None) -> Floats:
+    """How much each memory is of the kinds of facts that the question wants, 1 for one that is just that."""
+    direction = None if vector is None else wanted_kinds().direction(vector)
+    if direction is None:
+        return _zeros(layout)
+    found: Floats = corpus.similarities(direction.vector, layout) + np.float32(direction.offset)
+    return found
 
 
 def _speaker(layout: Layout, named: Collection[int]) -> Floats:

@@ -59,12 +59,10 @@ class Layout:
     session_starts: Places
     session_saturation: Floats
     laid: LayoutArrays
-    concept_rows: dict[str, Ints]
     is_question: Floats
     is_first_person: Floats
     is_dated: Floats
     is_manner: Floats  # states how answers or texts should be written
-    unspaced: Floats
     importance: Floats
     confidence: Floats
     is_correction: Floats
@@ -117,12 +115,10 @@ def lay_out(
         session_starts=np.flatnonzero(starts_session),
         session_saturation=_saturation(np.bincount(session, weights=lengths).astype(np.float32)),
         laid=laid or LayoutArrays(*_postings(rows.tokens, len(names.terms)), _window_norms(vectors, slots, link)),
-        concept_rows=_concept_rows(rows.concepts, names),
         is_question=_column(facts, "is_question"),
         is_first_person=_column(facts, "is_first_person"),
         is_dated=_column(facts, "is_dated"),
         is_manner=_column(facts, "is_manner"),
-        unspaced=_column(facts, "unspaced"),
         importance=_column(facts, "importance"),
         confidence=_column(facts, "confidence"),
         is_correction=_column(facts, "is_correction"),
@@ -241,11 +237,3 @@ def _postings(tokens: Ragged, terms: int) -> tuple[Ints, Floats, Places]:
     held = np.bincount(pairs // size, minlength=terms)
     starts = np.concatenate(([0], np.cumsum(held))).astype(np.intp)
     return (pairs % size).astype(np.int32), counts.astype(np.float32), starts
-
-
-def _concept_rows(concepts: Ragged, names: Names) -> dict[str, Ints]:
-    order = np.argsort(concepts.values, kind="stable")
-    rows = concepts.rows[order]
-    ends = np.cumsum(np.bincount(concepts.values, minlength=len(names.concepts)))
-    groups = zip(names.concepts, [0, *ends.tolist()], ends.tolist(), strict=False)
-    return {name: rows[start:end] for name, start, end in groups if end > start}

@@ -20,9 +20,8 @@ import numpy.typing as npt
 from memory.chat.plain_lines import on_one_line
 from memory.model import Memory, MemoryStatus, statement_key
 from memory.ports import Tokens
-from memory.recall.ranking.concepts import concepts
 from memory.recall.ranking.encoded_memories import Memories
-from memory.recall.ranking.lexical import fold, terms, unspaced_share
+from memory.recall.ranking.lexical import fold, terms
 from memory.recall.ranking.wording import wording
 
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -44,7 +43,6 @@ FACTS = np.dtype(
         ("ends_at", "f8"),
         ("importance", "f4"),
         ("confidence", "f4"),
-        ("unspaced", "f4"),
         ("characters", "i4"),
         ("slot", "i4"),
         ("line_tokens", "i4"),
@@ -109,11 +107,10 @@ class Names:
     """
 
     terms: Numbering = field(default_factory=Numbering)
-    concepts: Numbering = field(default_factory=Numbering)
     labels: Numbering = field(default_factory=Numbering)
 
     def copied(self) -> Names:
-        return Names(Numbering(self.terms), Numbering(self.concepts), Numbering(self.labels))
+        return Names(Numbering(self.terms), Numbering(self.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +147,6 @@ class EncodedMemory(NamedTuple):
     slot: int
     facts: tuple[Any, ...]
     tokens: list[int]
-    concepts: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +161,6 @@ class Rows:
     memories: Memories = field(default_factory=Memories)
     facts: npt.NDArray[Any] = field(default_factory=lambda: np.zeros(0, dtype=FACTS))
     tokens: Ragged = field(default_factory=lambda: Ragged.of([]))
-    concepts: Ragged = field(default_factory=lambda: Ragged.of([]))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -193,7 +188,6 @@ class Rows:
             memories=self.memories.joined(memories, places),
             facts=facts[places],
             tokens=self.tokens.joined(Ragged.of([one.tokens for one in added]), places),
-            concepts=self.concepts.joined(Ragged.of([one.concepts for one in added]), places),
         )
 
     def tidied(self, names: Names) -> tuple[Rows, Names]:
@@ -208,7 +202,7 @@ class Rows:
         facts = self.facts.copy()
         facts["label"] = np.append(label_numbers, NO_LABEL)[facts["label"]]
         tokens = Ragged(term_numbers[self.tokens.values], self.tokens.sizes)
-        return replace(self, facts=facts, tokens=tokens), Names(terms, names.concepts, labels)
+        return replace(self, facts=facts, tokens=tokens), Names(terms, labels)
 
 
 def read_off(memory: Memory, slot: int, names: Names, *, tokens: Tokens | None = None) -> EncodedMemory:
@@ -226,7 +220,6 @@ def read_off(memory: Memory, slot: int, names: Names, *, tokens: Tokens | None =
         min(at for at in (math.inf, memory.invalid_at, memory.expires_at) if at is not None),
         memory.importance,
         memory.confidence,
-        unspaced_share(said),
         len(content),
         slot,
         NOT_COUNTED if tokens is None else tokens(on_one_line(content)),
@@ -241,8 +234,7 @@ def read_off(memory: Memory, slot: int, names: Names, *, tokens: Tokens | None =
         bool(_DATED.search(folded)),
         len(said) <= _SHORT and bool(_MANNER.search(folded)),
     )
-    words, named = [*map(names.terms.of, terms(content))], [*map(names.concepts.of, concepts(said))]
-    return EncodedMemory(memory, slot, facts, words, named)
+    return EncodedMemory(memory, slot, facts, [*map(names.terms.of, terms(content))])
 
 
 __all__ = [

@@ -61,14 +61,13 @@ class _Stored(msgspec.Struct, array_like=True, frozen=True):
     agents: list[str]
     successors: list[str]
     terms: list[str]
-    concepts: list[str]
     labels: list[str]
     memories: memoryview
     arrays: list[memoryview]
 
 
 _DECODER = msgspec.msgpack.Decoder(_Stored)
-_KINDS = (FACTS, *map(np.dtype, ("i4 " * 10 + "f4 i8 f4").split()), VECTORS)
+_KINDS = (FACTS, *map(np.dtype, ("i4 " * 8 + "f4 i8 f4").split()), VECTORS)
 
 
 def encode(contents: Contents, *, revision: int, user_id: str, stamp: bytes) -> bytes:
@@ -89,7 +88,6 @@ def encode(contents: Contents, *, revision: int, user_id: str, stamp: bytes) -> 
         agents=agents,
         successors=successors,
         terms=list(names.terms),
-        concepts=list(names.concepts),
         labels=list(names.labels),
         memories=memoryview(memories),
         arrays=[
@@ -131,8 +129,6 @@ def _arrays_of(contents: Contents, sizes: Ints, columns: Sequence[Ints]) -> tupl
         *columns,
         rows.tokens.values,
         rows.tokens.sizes,
-        rows.concepts.values,
-        rows.concepts.sizes,
         laid.posting_rows,
         laid.posting_counts,
         laid.posting_starts,
@@ -146,7 +142,7 @@ def _contents(stored: _Stored) -> Contents:
     arrays = [np.frombuffer(part, dtype=kind) for part, kind in zip(stored.arrays, _KINDS, strict=True)]
     vectors = with_room(arrays.pop().reshape(len(stored.ids), stored.dimension))
     facts, sizes, sessions, projects, agents, successors, *rest = map(np.copy, arrays)
-    tokens, token_sizes, concepts, concept_sizes, *laid = rest
+    tokens, token_sizes, *laid = rest
     rows = Rows(
         ids=stored.ids,
         sessions=_named(stored.sessions, sessions),
@@ -156,9 +152,8 @@ def _contents(stored: _Stored) -> Contents:
         memories=Memories.of(bytes(stored.memories), sizes),
         facts=facts,
         tokens=Ragged(tokens, token_sizes),
-        concepts=Ragged(concepts, concept_sizes),
     )
-    names = Names(*(Numbering.listed(names) for names in (stored.terms, stored.concepts, stored.labels)))
+    names = Names(*(Numbering.listed(names) for names in (stored.terms, stored.labels)))
     return Contents(rows, names, vectors, LayoutArrays(*laid))
 
 

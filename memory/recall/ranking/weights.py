@@ -10,7 +10,7 @@ from memory.settings import Bar, HalfLives, NeighbourWeights, RankingSettings, U
 PARTS: dict[str, tuple[str, ...]] = {
     "dense": ("dense",),
     "lexical": ("lexical",),
-    "concept": ("concept", "aspect"),
+    "wanted": ("wanted",),
     "speaker": ("speaker",),
     "neighbours": ("window_dense", "window_lexical", "answer"),
     "session": ("session_dense", "session_lexical"),
@@ -28,7 +28,6 @@ PARTS: dict[str, tuple[str, ...]] = {
 TOPICAL = (
     "dense",
     "lexical",
-    "concept",
     "speaker",
     "window_dense",
     "window_lexical",

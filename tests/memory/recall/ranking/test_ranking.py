@@ -245,7 +245,7 @@ def test_nothing_relevant_means_nothing_and_a_named_budget_is_filled_all_the_sam
 
 def test_a_request_to_write_welcomes_what_a_question_would_not(remember: Remember) -> None:
     records = [
-        remember("User uses British spelling", vector=leaning(0.2)),
+        remember("User uses British spelling", vector=leaning(0.14)),
         remember("User likes jazz", vector=leaning(0.0)),
     ]
     assert contents(chosen(ranked(records, "edit the abstract"))) == ["User uses British spelling"]

@@ -1,4 +1,4 @@
-"""What the words of two texts share: terms, concepts across languages, and times, read as spans of UTC days."""
+"""What the words of two texts share: terms, and times, read as spans of UTC days."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.recall.ranking.concepts import concepts
 from memory.recall.ranking.lexical import TERMS_PER_TEXT_MAX, fold, stem, terms, unspaced_share
 from memory.recall.ranking.temporal import Span, TimeQuestion, time_question
 
@@ -64,33 +63,6 @@ def test_any_text_gives_bounded_terms_and_folding_twice_changes_nothing(text: st
 
 def test_a_very_long_text_is_cut_at_the_bound() -> None:
     assert len(terms("龙" * 8_000)) == TERMS_PER_TEXT_MAX
-
-
-@pytest.mark.parametrize(
-    ("question", "memory", "shared"),
-    [
-        ("who owes me money?", "User lent 300 euros to a neighbour", "money"),
-        ("Does my father have a hobby?", "用户的爸爸每周末去钓鱼", "father"),
-        ("¿Cuánto podemos gastar?", "El presupuesto es de 1.900 euros", "money"),
-        ("which pet food?", "用户养了一只猫", "pet"),
-        ("Welche Allergie habe ich?", "User is allergic to pollen", "diet"),
-        ("a plumber near me", "Ich wohne seit Mai in Jena", "residence"),
-        ("who approves my holiday?", "用户的上司姓陶", "superior"),
-        ("¿cómo llego al mercado?", "I go everywhere by bike", "commute"),
-    ],
-)
-def test_a_question_and_its_answer_meet_in_a_concept(question: str, memory: str, shared: str) -> None:
-    assert shared in concepts(question) & concepts(memory)
-
-
-def test_a_longer_word_hides_the_shorter_one_inside_it() -> None:
-    assert "father" not in concepts("外公来了")  # grandfather
-    assert "family" in concepts("外公来了")
-
-
-def test_text_without_a_known_word_touches_nothing() -> None:
-    assert concepts("xyzzy plugh 12345") == frozenset()
-    assert concepts("") == frozenset()
 
 
 THURSDAY = datetime(2025, 12, 18, 12, tzinfo=UTC).timestamp()
