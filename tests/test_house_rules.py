@@ -240,6 +240,14 @@ def test_every_file_that_the_documents_name_is_there() -> None:
     assert sorted(path for path in named if not (ROOT / path).exists()) == []
 
 
+def test_the_product_names_no_host_to_which_it_could_report() -> None:
+    """Whatever it calls, the settings name; an address in the sources is of this machine, or shows how to write one."""
+    texts = [path.read_text(encoding="utf-8") for path in modules(*PRODUCTION)]
+    hosts = {host for text in texts for host in re.findall(r"https?://([\w.-]*\w\.[a-z]{2,})", text)}
+    assert hosts
+    assert {host for host in hosts if not host.endswith(".example")} == set()
+
+
 def reads_in(tree: ast.AST) -> set[tuple[str, str]]:
     """Every `owner.name`, with the last word of the owner: `settings.memory.enabled` gives `memory`, `enabled`."""
     named = {node: node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
