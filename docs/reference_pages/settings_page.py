@@ -6,11 +6,7 @@ from memory.settings import SettingDoc, every_setting
 from reference_pages.markdown import code, document, prose
 from reference_pages.notes import notes
 
-INTRODUCTION = """A flag of `memproxy up` has priority over the environment, the environment over the file named
-with `--config` (or `MEMPROXY_CONFIG`), and the file over the default. No file is read unless it is named. An unknown
-key stops the start; the message names the most similar key that exists. Secrets are read from the environment only.
-
-In the file, `memory.learn.reader` is the key `reader` in the section `learn` of the section `memory`."""
+INTRODUCTION = """[Settings](../run.md#settings) says how they are given: by a flag, the environment or a file."""
 
 
 def page() -> str:
