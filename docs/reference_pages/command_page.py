@@ -11,8 +11,8 @@ from extproc.cli import memproxy
 from memory.cli.options import MEMORIES, OPERATION, PARTS, THE_PRODUCT
 from reference_pages.markdown import code, document, paragraphs, prose, table
 
-INTRODUCTION = """Every command shows this with `--help`. [Tools](../operations.md#tools) has the exit codes, and what
-the larger commands do."""
+INTRODUCTION = """Every command shows this with `--help`. [Tools](../run.md#tools) has the exit codes, and says
+which guide describes the larger commands."""
 PANELS = (THE_PRODUCT, MEMORIES, OPERATION, PARTS)
 SHOWN_EVERYWHERE = "--help"
 

@@ -8,7 +8,7 @@ from memory.api.mcp import INSTRUCTIONS, TOOLS, MemoryTool
 from reference_pages.markdown import code, document, prose, table
 from reference_pages.rest_page import kind_of
 
-INTRODUCTION = """[MCP](../operations.md#mcp) in the handbook says where the server is reached, and as whom it is
+INTRODUCTION = """[MCP](../api.md#mcp) says where the server is reached, and as whom it is
 called. The texts below are those that a model reads."""
 
 

@@ -14,6 +14,7 @@ from memory.api.rest import framework_app
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
 from reference_pages.markdown import code, document, paragraphs, prose, table
+from reference_pages.notes import notes
 
 SHORT_NAME = "OnApiPort"  # ends the ids of calls that have a shorter path on the API port
 REFERENCE = "#/components/schemas/"
@@ -21,7 +22,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 FIRST_ERROR = 400
 LAST = ("health",)
 INTRODUCTION = """A running API serves the document that this page is made of, at `/openapi.json`.
-[REST](../operations.md#rest) in the handbook describes in words what each call does."""
+[REST](../api.md#rest) says what holds for all calls."""
 
 
 class Call(NamedTuple):
@@ -34,6 +35,10 @@ class Call(NamedTuple):
     @property
     def name(self) -> str:
         return str(self.described["operationId"])
+
+    @property
+    def title(self) -> str:
+        return f"{self.method.upper()} {self.path}"
 
     @property
     def tag(self) -> str:
@@ -62,12 +67,13 @@ def page(openapi: Mapping[str, Any]) -> str:
     calls = calls_of(openapi)
     shorter = {call.name.removesuffix(SHORT_NAME): call.path for call in calls if call.name.endswith(SHORT_NAME)}
     listed = [call for call in calls if not call.name.endswith(SHORT_NAME)]
+    said = notes("rest.md", {call.title for call in listed})
     blocks = ["# REST reference", INTRODUCTION, paragraphs(openapi["info"]["description"]), _errors(listed)]
     for tag in sorted({call.tag: None for call in listed}, key=LAST.count):
         blocks.append(f"## {tag.capitalize()}")
         for call in listed:
             if call.tag == tag:
-                blocks += _call(call, shorter.get(call.name, ""))
+                blocks += _call(call, shorter.get(call.name, ""), said.get(call.title, ""))
     blocks += ["## Types", "Fields with * are always there, or needed."]
     for name, schema in openapi["components"]["schemas"].items():
         blocks += [f"### {name}", *_schema(schema)]
@@ -83,10 +89,11 @@ def _errors(calls: list[Call]) -> str:
     return table(("error", "meaning"), [(status, prose(" ".join(meanings[status]))) for status in sorted(meanings)])
 
 
-def _call(call: Call, short_path: str) -> Iterator[str]:
+def _call(call: Call, short_path: str, note: str) -> Iterator[str]:
     described = call.described
-    yield f"### {code(f'{call.method.upper()} {call.path}')}"
+    yield f"### {code(call.title)}"
     yield paragraphs(described["description"])
+    yield note
     if short_path:
         yield f"On the API port also {code(short_path)}."
     if body := described.get("requestBody"):

@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-import re
-
 from memory.settings import SettingDoc, every_setting
 from reference_pages.markdown import code, document, prose
+from reference_pages.notes import notes
 
-INTRODUCTION = """A flag of `memproxy up` has priority over the environment, the environment over the file named
-with `--config` (or `MEMPROXY_CONFIG`), and the file over the default. No file is read unless it is named. An unknown
-key stops the start; the message names the most similar key that exists. Secrets are read from the environment only.
-
-In the file, `memory.learn.reader` is the key `reader` in the section `learn` of the section `memory`. Where the
-[handbook](../operations.md#settings) says more about a setting, its entry links there."""
+INTRODUCTION = """[Settings](../run.md#settings) says how they are given: by a flag, the environment or a file."""
 
 
-def page(handbook: str) -> str:
-    """`handbook`: the text of docs/operations.md, whose headings name the settings that it says more about."""
-    explained = set(re.findall(r"^### `([a-z0-9_.]+)`$", handbook, re.MULTILINE))
+def page() -> str:
     blocks = ["# Configuration reference", INTRODUCTION]
     sections: dict[str, list[SettingDoc]] = {}
     for doc in every_setting():
         sections.setdefault(doc.path.rpartition(".")[0], []).append(doc)
+    said = notes("settings.md", sections.keys() | {doc.path for doc in every_setting()})
     for section, docs in sections.items():
-        blocks.append(f"## {code(section) if section else 'Top level'}")
+        blocks += [f"## {code(section) if section else 'Top level'}", said.get(section, "")]
         for doc in docs:
-            blocks += _setting(doc, is_explained=doc.path in explained)
+            blocks += [*_setting(doc), said.get(doc.path, "")]
     return document(*blocks)
 
 
-def _setting(doc: SettingDoc, *, is_explained: bool) -> list[str]:
+def _setting(doc: SettingDoc) -> list[str]:
     facts = [f"Takes {_type(doc)}", f"default: {_default(doc)}", f"environment: {code(doc.environment)}"]
     if doc.is_secret:
         facts.append("from the environment only")
-    more = f"[More about it](../operations.md#{anchor(doc.path)})." if is_explained else ""
-    return [f"### {code(doc.path)}", prose(doc.meaning), f"{'; '.join(facts)}. {more}".strip()]
-
-
-def anchor(heading: str) -> str:
-    """As GitHub and the site make it of a heading that is code."""
-    return re.sub(r"[^a-z0-9_-]", "", heading.lower().replace(" ", "-"))
+    return [f"### {code(doc.path)}", prose(doc.meaning), f"{'; '.join(facts)}."]
 
 
 def _type(doc: SettingDoc) -> str:

@@ -1,7 +1,7 @@
 """All metrics of the product; names and labels are a contract with dashboards and alerts.
 
 No label ever contains a user, a session, a project, or anything that a client chose. Units are part of the name.
-docs/operations.md has a heading for each metric.
+docs/reference_pages makes a page of them.
 """
 
 from __future__ import annotations

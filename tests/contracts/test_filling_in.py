@@ -252,6 +252,20 @@ async def test_without_a_key_only_distinctive_words_are_left_out_until_their_use
     assert await trees.known("ann", [exchange]) == [False]
 
 
+async def test_the_oldest_digests_of_a_user_go_and_nobody_else_s(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_exchanges, "DIGESTS_MAX", 3)
+    monkeypatch.setattr(known_exchanges, "PRUNED_EVERY", 1)
+    trees, exchange = process.log.trees, SentExchange("", (Message("user", LONG),), "")
+    for user in ("ann", "bob"):
+        await trees.leave_out(user, exchange)
+    for number in range(4):
+        await trees.leave_out("ann", SentExchange("", (Message("user", f"{LONG} It has {number} hills."),), ""))
+    assert await trees.known("ann", [exchange]) == [False]
+    assert await trees.known("bob", [exchange]) == [True]
+
+
 async def test_erased_conversations_are_not_filled_in_from_their_beginning(
     deployment: Deployment, process: Process, tell: Teller
 ) -> None:

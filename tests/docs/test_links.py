@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from documents import GENERATED, PAGES, ROOT, anchors, code_in_text, links
+import pytest
+from documents import GENERATED, PAGES, ROOT, anchors, code_in_text, links, tokens
 
 OWN_HOSTS = {"127.0.0.1", "localhost"}
 TEST_NAME = re.compile(r"test_\w+")
+HELD = re.compile(r"(tests/[\w/]+\.py)::(test_\w+)")
 TEST = re.compile(r"^ *(?:async )?def (test_\w+)\(", re.MULTILINE)
 ARCHITECTURE = ROOT / "docs" / "ARCHITECTURE.md"
 PURE = "Pure stages import no adapter"
@@ -43,12 +46,46 @@ def test_links_of_the_documents_lead_somewhere() -> None:
     assert [(str(page.relative_to(ROOT)), link, why) for page, link in found if (why := problem_of(page, link))] == []
 
 
-def test_every_test_that_the_documents_name_exists() -> None:
-    files = (ROOT / "tests").rglob("test_*.py")
-    tests = {name for path in files for name in TEST.findall(path.read_text(encoding="utf-8"))}
-    named = {(page.name, text) for page in PAGES for text in code_in_text(page) if TEST_NAME.fullmatch(text)}
-    assert len(named) > 30
-    assert sorted(one for one in named if one[1] not in tests) == []
+@cache
+def defined_in(path: Path) -> set[str]:
+    return set(TEST.findall(path.read_text(encoding="utf-8"))) if path.exists() else set()
+
+
+def test_every_test_that_the_documents_name_is_in_the_file_that_they_name() -> None:
+    named = {(page.name, *found) for page in PAGES for text in code_in_text(page) for found in HELD.findall(text)}
+    assert len(named) > 100
+    assert [one for one in sorted(named) if one[2] not in defined_in(ROOT / one[1])] == []
+    alone = {text for page in PAGES for text in code_in_text(page) if TEST_NAME.fullmatch(text)}
+    assert sorted(alone) == []
+
+
+# What the pages of privacy and security claim
+
+CLAIMING = [ROOT / "docs" / name for name in ("privacy.md", "security.md")]
+NO_CLAIMS = (["part", "trusted for"], ["where", "what stays", "until"])  # heads of tables about what others do
+
+
+def tables(page: Path) -> Iterator[list[list[str]]]:
+    """The rows of each, the head first."""
+    rows: list[list[str]] = []
+    for token in tokens(page):
+        if token.type == "table_open":
+            rows = []
+        elif token.type == "tr_open":
+            rows.append([])
+        elif token.type == "inline" and token.level and rows:
+            rows[-1].append(token.content)
+        elif token.type == "table_close":
+            yield rows
+            rows = []
+
+
+@pytest.mark.parametrize("page", CLAIMING, ids=lambda page: page.name)
+def test_each_claim_names_the_test_that_holds_it(page: Path) -> None:
+    found = [rows for rows in tables(page) if rows[0] not in NO_CLAIMS]
+    assert len(found) >= 4
+    assert [rows[0] for rows in found if rows[0][-1] != "tested by"] == []
+    assert [row[0] for rows in found for row in rows[1:] if not HELD.search(row[-1])] == []
 
 
 # The page of the architecture

@@ -13,11 +13,15 @@ from urllib.parse import urlsplit
 
 import pytest
 from documents import ROOT, slug
+from prometheus_client import CollectorRegistry
+from reference_pages import FOLDER, write_pages
+from reference_pages.notes import notes
 from reference_pages.rest_page import METHODS, SHORT_NAME, openapi_document
 from typer.main import get_command
 
 from extproc.cli import memproxy
 from memory.api.mcp import TOOLS
+from memory.runtime.metrics import Metrics
 from memory.settings import every_setting
 
 SPHINX = ("-m", "sphinx", "--quiet", "--nitpicky", "--fail-on-warning", "--keep-going", "-b", "html")
@@ -125,19 +129,23 @@ def text_of(site: Path, page: str) -> str:
     return " ".join("".join(words).split())
 
 
-# The handbook
+# The sources of the site
 
 
-def handbook_settings() -> dict[str, str]:
-    """What docs/operations.md says about single settings, by the heading."""
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    section = text.split("\n## Settings\n")[1].split("\n## ")[0]
-    return dict(re.findall(r"^### `([^`]+)`\n\n(.*?)(?=^### |\Z)", section, re.MULTILINE | re.DOTALL))
+def test_references_are_made_with_their_notes_and_no_note_is_about_what_is_not_declared(tmp_path: Path) -> None:
+    """Writing them refuses such a note."""
+    write_pages(tmp_path)
+    made = {page.name: page.read_text(encoding="utf-8") for page in (tmp_path / FOLDER).iterdir()}
+    families = Metrics(CollectorRegistry()).registry.collect()
+    assert [family.name for family in families if f"## `{family.name}`" not in made["metrics.md"]] == []
+    assert "`backlog` (it is too slow" in made["metrics.md"].split("## `memproxy_turns_lost`")[1].split("##")[0]
+    assert "It has to exist." in made["configuration.md"].split("### `memory.milvus.database`")[1].split("###")[0]
+    assert "`proven`" in made["rest.md"].split("### `GET /v1/memory/erasures/{id}`")[1].split("###")[0]
+    with pytest.raises(ValueError, match=r"memory\.milvus\.database"):
+        notes("settings.md", ())
 
 
-def test_the_handbook_explains_settings_that_exist_and_names_their_variables() -> None:
-    explained, known = handbook_settings(), {doc.path: doc for doc in every_setting()}
-    sections = {path.rpartition(".")[0] for path in known}
-    assert sorted(explained.keys() - known.keys() - sections) == []
-    unsaid = [path for path, doc in known.items() if f"`{doc.environment}`" not in explained[path]]
-    assert unsaid == []
+def test_no_guide_is_too_long_to_be_followed() -> None:
+    limits = {ROOT / "README.md": 150, **dict.fromkeys(sorted((ROOT / "docs").glob("*.md")), 300)}
+    lengths = {page.name: page.read_text(encoding="utf-8").count("\n") for page in limits}
+    assert {page.name: lengths[page.name] for page, most in limits.items() if lengths[page.name] > most} == {}

@@ -283,6 +283,15 @@ def test_the_filter_may_answer_only_where_the_settings_say_so() -> None:
             assert inject["mutationRules"]["disallowAll"] is True
 
 
+def test_filters_see_no_credentials() -> None:
+    for manager in managers(plain()):
+        for name in ("memory.inject", "memory.observe"):
+            (patterns,) = filter_of(manager, name)["forwardRules"]["allowedHeaders"].values()
+            shown = {one["exact"] for one in patterns}  # each by its whole name: nothing else is sent
+            assert "x-authz-user-id" in shown
+            assert not shown & {"authorization", "cookie", "proxy-authorization", "x-memory-edge-secret"}
+
+
 def test_tokens_are_verified_in_mode_jwt_alone_and_nobody_may_send_what_they_say() -> None:
     for changes in ({}, {"identity": IdentityMode.HEADER}):
         rendered = render(plan(**changes))

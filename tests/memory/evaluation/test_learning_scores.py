@@ -1,7 +1,7 @@
 """The figures of the shipped models on sets of ours: of the reader, of the classifiers, and of recall by embedding.
 
 `regression_*` says what those sets are: rules of the first version were mended for most of them, so they show that
-something got worse, and nothing about how good it is. First-sight figures stand in docs/operations.md. Processors
+something got worse, and nothing about how good it is. First-sight figures stand in docs/evaluate.md. Processors
 differ in the last bits of a score, so these figures are for `make soak`; what each figure counts, test_scoring.py
 shows.
 """

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from learning_parts import Bench, Faults, Killed
+from recorded import texts
 from turn_logs import START, Process, a_turn
 
 from memory.errors import Unavailable
@@ -109,6 +110,13 @@ async def test_raw_words_change_nothing_that_readers_hold(bench: Bench, process:
 async def test_a_turn_that_asks_to_forget_leaves_no_words(bench: Bench, process: Process, said: str) -> None:
     await learn(bench, process, said)
     assert await bench.raw_words() == []
+
+
+async def test_forgetting_everything_in_a_chat_keeps_the_record(bench: Bench, process: Process) -> None:
+    await learn(bench, process, "I live in Ulm.")
+    await learn(bench, process, "Forget everything about me.")
+    assert await bench.contents() == []
+    assert "I live in Ulm." in await texts(process.log)
 
 
 @pytest.mark.parametrize(
