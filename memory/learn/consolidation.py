@@ -337,14 +337,3 @@ def confirmed(row: Memory, evidence: Evidence, *, said_at: float, now: float) ->
         confidence=row.confidence + (1.0 - row.confidence) * CONFIDENCE_STEP,
         evidence=bounded,
     )
-
-
-__all__ = [
-    "EVIDENCE_MAX",
-    "Judged",
-    "Pair",
-    "confirmed",
-    "consolidate",
-    "replaced_field",
-    "stood_until",
-]
