@@ -111,8 +111,8 @@ class EditBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class EvidenceView(msgspec.Struct, frozen=True):
-    """The words that a memory stands on, and the turn in which they were said. `clause`: those that say this fact, if
-    the quote says more.
+    """The words that a memory stands on, and the turn in which they were said. `clause`: those that say this
+    fact; "" in memories of older releases that are not read again yet.
     """
 
     quote: str

@@ -297,7 +297,7 @@ class Erasure:
 def shared_evidence(memories: Iterable[Memory]) -> frozenset[tuple[str, str]]:
     """Turn and quote of the sentences of which these memories say a part."""
     quoted = (one for memory in memories for one in (*memory.evidence, *withdrawn_evidence(memory)))
-    return frozenset((one.turn_id, one.quote) for one in quoted if one.clause)
+    return frozenset((one.turn_id, one.quote) for one in quoted if one.is_part)
 
 
 def narrowed(memory: Memory, shared: frozenset[tuple[str, str]], *, now: float) -> Memory:

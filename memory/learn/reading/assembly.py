@@ -177,7 +177,7 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
     return Claim(
         act=act,
         text=text,
-        evidence=Evidence(unit.text, turn.id, clause="" if text == unit.text else text),
+        evidence=Evidence(unit.text, turn.id, clause=text),
         scope=turn.scope,
         said_at=turn.at,
         relation=Relation(labels.relation),

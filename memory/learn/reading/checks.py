@@ -164,7 +164,7 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
     claim = Claim(
         act=act,
         text=clause,
-        evidence=Evidence(quote, said.turn.id, clause="" if clause == quote else clause),
+        evidence=Evidence(quote, said.turn.id, clause=clause),
         scope=said.turn.scope,
         said_at=said.turn.at,
         relation=Relation(relation),

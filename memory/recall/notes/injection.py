@@ -68,7 +68,7 @@ def note_line(memory: Memory, *, now: float | None = None) -> str:
 
 def sentence_line(memory: Memory, *, now: float | None = None) -> str:
     """The line with the sentence of which the memory says a part; "" if it is all of one."""
-    shared = memory.evidence and memory.evidence[0].clause
+    shared = memory.evidence and memory.evidence[0].is_part
     return f"{note_label(memory, now=now)} {on_one_line(memory.evidence[0].quote)}" if shared else ""
 
 

@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 import pytest
 from learning_parts import Bench
-from plain_reader import PlainReader
+from plain_reader import FactReader
 from turn_logs import Process
 
 from memory.learn.gate import FACTS_OF_SENTENCE_MAX
-from memory.model import STORED_ACTS, Claim, Evidence, Turn
-
-
-class FactReader(PlainReader):
-    """A plain reader that cuts a statement at "and", with the subject of the first part before the others."""
-
-    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
-        found: list[Claim] = []
-        for claim in await super().read(turns, context=context):
-            parts = claim.text.rstrip(".").split(" and ") if claim.act in STORED_ACTS else []
-            facts = [
-                replace(claim, text=part, evidence=Evidence(claim.text, claim.evidence.turn_id, clause=part))
-                for part in parts
-            ]
-            found += facts if len(facts) > 1 else [claim]
-        return found
-
 
 HOME, BEES = "I live in Leeds", "I keep bees"
 BOTH = f"{HOME} and {BEES}."
