@@ -113,7 +113,7 @@ def _checked_row(record: Record) -> Row:
             row[name] = well_formed(str(getattr(memory, name)))
     row["statement_key"] = statement_key(memory.content)
     row["claim"] = _json("claim", [memory.attribute, memory.name, list(memory.values), memory.is_affirmed])
-    row["evidence"] = _json("evidence", [[e.quote, e.turn_id, e.role] for e in memory.evidence])
+    row["evidence"] = _json("evidence", [e.fields for e in memory.evidence])
     row["metadata"] = _json("metadata", dict(memory.metadata))
     for name, bytes_max in TEXT_BYTES_MAX.items():
         if len(row[name].encode()) > bytes_max:

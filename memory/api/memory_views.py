@@ -111,11 +111,14 @@ class EditBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class EvidenceView(msgspec.Struct, frozen=True):
-    """The words that a memory stands on, and the turn in which they were said."""
+    """The words that a memory stands on, and the turn in which they were said. `clause`: those that say this
+    fact; "" in memories of older releases that are not read again yet.
+    """
 
     quote: str
     turn_id: str
     role: str
+    clause: str = ""
 
 
 class MemoryView(msgspec.Struct, frozen=True):
@@ -232,7 +235,7 @@ def edit_of(body: EditBody) -> MemoryEdit:
 
 
 def evidence_view(evidence: Evidence) -> EvidenceView:
-    return EvidenceView(evidence.quote, evidence.turn_id, evidence.role)
+    return EvidenceView(evidence.quote, evidence.turn_id, evidence.role, evidence.clause)
 
 
 def memory_view(memory: Memory) -> MemoryView:

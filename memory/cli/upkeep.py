@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 USERS_PER_LOOK = 500
 
 upkeep = group(
-    """Run upkeep: unite duplicates, archive useless memories, derive reflections.
+    """Run upkeep: read old memories again, unite duplicates, archive useless memories, derive reflections.
 
     Nothing is deleted unless memory.life.erase_after_days says so: archived memories can be restored.
     """
@@ -43,6 +43,12 @@ class UpkeepOptions:
     ] = None
     config: ConfigOption = None
     as_json: JsonOption = False
+
+
+@command(upkeep)
+def split(options: UpkeepOptions) -> None:
+    """Read memories of older releases that hold whole sentences again: one memory for each fact."""
+    _look_after(["split"], options)
 
 
 @command(upkeep)

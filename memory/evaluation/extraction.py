@@ -136,6 +136,7 @@ def score_extraction(record: Data, learnt: Learnt) -> dict[str, Any]:
         "expected": len(expected),
         "matched": len(pairs),
         "right": sum(is_right),
+        "several": sum(sum(matches(matcher, text) for matcher in expected) > 1 for text in texts),
         "wrong": len(wrong),
         "is_forbidden": any(found(p, text) for p in record["forbid"] for text in texts),
         "is_empty_expected": not expected,
@@ -154,7 +155,7 @@ def _is_evidence(matcher: Data, memory: Memory, turns: Sequence[Turn]) -> bool:
     return any(
         evidence.role == role
         and any(evidence.quote in text for text in said)
-        and _overlap(evidence.quote, matcher["evidence"]) >= 0.5
+        and _overlap(evidence.words, matcher["evidence"]) >= 0.5
         for evidence in memory.evidence
     )
 
@@ -174,6 +175,7 @@ def _figures(results: Sequence[Data]) -> dict[str, float | int | None]:
         "records": len(results),
         "recall": share(total("matched"), total("expected")),
         "precision": share(total("right"), total("right") + total("wrong")),
+        "several_facts_rate": share(total("several"), total("right")),
         "forbidden_rate": share(total("is_forbidden"), len(results)),
         "false_store_rate": share(sum(result["wrong"] > 0 for result in empty), len(empty)),
         "evidence_accuracy": share(total("evidence"), total("matched")),

@@ -26,7 +26,7 @@ from memory.evaluation.sandbox import Data, Learnt, Sandbox, exchanges_of, scope
 from memory.evaluation.score import mean, share
 from memory.model import Memory, MemoryStatus, RequestOptions
 from memory.ports import Tokens
-from memory.recall.notes.injection import note_line
+from memory.recall.notes.injection import note_line, sentence_line
 
 FOUND_WITHIN = RequestOptions(token_budget=800, retrieval_limit=200)  # a search that returns as much as a note may hold
 ANSWER_WORDS_MAX = 6  # longer answers are worded freely, so that matching words says little
@@ -205,7 +205,9 @@ def score_history(
 ) -> dict[str, Any]:
     """The counts of one question, with the texts behind them."""
     lines = [line for line in note.splitlines() if line.startswith(_LINE_START)]
-    noted_ids = {m.id for m in learnt.memories if note_line(m, now=history.asked_at) in lines}
+    at = history.asked_at
+    noted = {m.id: (note_line(m, now=at), sentence_line(m, now=at)) for m in learnt.memories}
+    noted_ids = {memory_id for memory_id, shown in noted.items() if not set(shown).isdisjoint(lines)}
     found_ids = {memory.id for memory in found}
     return {
         "id": history.id,

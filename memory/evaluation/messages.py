@@ -183,8 +183,8 @@ def score_message(message: LabelledMessage, learnt: Learnt) -> dict[str, Any]:
 
 
 def _words_held(memory: Memory) -> frozenset[str]:
-    """The words of its content and evidence."""
-    return words_of(" ".join([memory.content, *(evidence.quote for evidence in memory.evidence)]))
+    """The words of its content and of the evidence for it: what else its sentence says is another fact."""
+    return words_of(" ".join([memory.content, *(evidence.words for evidence in memory.evidence)]))
 
 
 def _covers(words: frozenset[str], span: frozenset[str]) -> bool:

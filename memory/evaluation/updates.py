@@ -72,13 +72,17 @@ def score_update(record: Data, learnt: Learnt, injected: Sequence[str]) -> dict[
     """Whether each part holds for one record, with the texts. `injected`: the memories that the probe got."""
     active = [memory.content for memory in learnt.active]
     probe = record["probe"]
+    facts = {
+        part: [any(matches(matcher, text) for text in active) for matcher in record[part]]
+        for part in ("current", "keep")
+    }
+    facts["stale"] = [not any(found(pattern, text) for text in active) for pattern in record["stale"]]
     return {
         "id": record["id"],
         "lang": record["lang"],
         "turns": len(learnt.turns),
-        "current": all(any(matches(matcher, text) for text in active) for matcher in record["current"]),
-        "stale": not any(found(pattern, text) for pattern in record["stale"] for text in active),
-        "keep": all(any(matches(matcher, text) for text in active) for matcher in record["keep"]),
+        **{part: all(hold) for part, hold in facts.items()},
+        "facts": facts,
         "probe": all(any(found(p, text) for text in injected) for p in probe["must"])
         and not any(found(p, text) for p in probe["must_not"] for text in injected),
         "active_texts": active,
@@ -87,7 +91,7 @@ def score_update(record: Data, learnt: Learnt, injected: Sequence[str]) -> dict[
 
 
 def _rates(results: Sequence[Data]) -> dict[str, float | int | None]:
-    """`stale_active`: share of records in which an outdated fact is still active."""
+    """`stale_active`: share of records in which an outdated fact is still active; `…_facts`: shares of single facts."""
     held = {part: sum(bool(result[part]) for result in results) for part in PARTS}
     passed = sum(all(result[part] for part in PARTS) for result in results)
     number = len(results)
@@ -98,7 +102,14 @@ def _rates(results: Sequence[Data]) -> dict[str, float | int | None]:
         "stale_active": share(number - held["stale"], number),
         "keep": share(held["keep"], number),
         "probe": share(held["probe"], number),
+        **{f"{part}_facts": share(*_counted(part, results)) for part in ("current", "stale", "keep")},
     }
+
+
+def _counted(part: str, results: Sequence[Data]) -> tuple[int, int]:
+    """For how many single facts it holds (of outdated ones: that they are gone), and how many there are."""
+    each = [holds for result in results for holds in result["facts"][part]]
+    return sum(each), len(each)
 
 
 __all__ = ["Search", "evaluate_updates", "read_updates", "score_update"]

@@ -52,20 +52,6 @@ def language_of(text: str) -> Language:
     return found[0] if len(found) == 1 or "zh" in found else "en"
 
 
-def is_leaning(text: str) -> bool:
-    """Whether it begins with a word that cannot be understood without the sentence before ("And she …", "它…")."""
-    tokens = [token for token in tokenize(text).tokens if is_word(token)]
-    begins = (_listed(language, "leaning").at(tokens, 0) for language in candidates(text) if tokens)
-    return any(found is not None and found.labels for found in begins)
-
-
-def stands_alone(text: str) -> bool:
-    """Whether it has a subject or a verb of its own, and does not depend on the sentence before it."""
-    tokens = tokenize(text).tokens
-    has_clause = any(_listed(language, "clauses").labels(tokens) for language in candidates(text))
-    return has_clause and not is_leaning(text)
-
-
 def is_asked(text: str) -> bool:
     """Whether it ends with a question mark."""
     return text.rstrip().endswith(("?", "？"))
@@ -241,9 +227,7 @@ def _labels(text: str, table: Callable[[Language], PhraseTable[str]]) -> set[str
 
 
 @cache
-def _listed(
-    language: Language, section: Literal["negators", "leaning", "several", "everything", "limits", "clauses"]
-) -> PhraseTable[str]:
+def _listed(language: Language, section: Literal["negators", "several", "everything", "limits"]) -> PhraseTable[str]:
     listed: PhraseList = getattr(words(language), section)
     return _table({section: listed.words}, listed.unmeant)
 
@@ -322,7 +306,6 @@ __all__ = [
     "function_words",
     "is_asked",
     "is_denied",
-    "is_leaning",
     "is_limited",
     "language_of",
     "mentions_erasing",
@@ -334,6 +317,5 @@ __all__ = [
     "persons_named",
     "pleasantries",
     "relation_named",
-    "stands_alone",
     "wants_several",
 ]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 
-from memory.language.detection import candidates
 from memory.language.loader import Calendar, Language, calendar
 from memory.language.phrases import PhraseMatch, PhraseTable, TokenizedText, tokenize
 
@@ -66,18 +65,6 @@ class CalendarItem:
 
 OTHER = CalendarItem(ItemKind.OTHER)
 _RANGE = CalendarItem(ItemKind.MARK, before=frozenset({"range"}))
-_TIMES = frozenset(
-    {
-        ItemKind.DAY,
-        ItemKind.WEEK,
-        ItemKind.MONTH,
-        ItemKind.YEAR,
-        ItemKind.WEEKDAY,
-        ItemKind.YEAR_NUMBER,
-        ItemKind.NUMERIC,
-        ItemKind.UNIT,
-    }
-)
 _RELATIVE = {"day": ItemKind.DAY, "week": ItemKind.WEEK, "month": ItemKind.MONTH, "year": ItemKind.YEAR}
 _RELATIVE = {"day": ItemKind.DAY, "week": ItemKind.WEEK, "month": ItemKind.MONTH, "year": ItemKind.YEAR}
 
@@ -94,23 +81,6 @@ def calendar_items(text: str, language: Language) -> list[CalendarItem]:
             found.append(replace(item, is_joined=True) if is_joined else item)
         is_joined = item.kind is ItemKind.JOINER
     return found
-
-
-def holds_time(text: str) -> bool:
-    """Whether it mentions a day, month, year or period, however vague ("last spring"), and not only a number."""
-    return any(_is_time(item) for language in candidates(text) for item in calendar_items(text, language))
-
-
-def _is_time(item: CalendarItem) -> bool:
-    match item.kind:
-        case ItemKind.NUMBER:
-            return item.name in ("ordinal", "signed")
-        case ItemKind.WHICH:
-            return item.name != "this"
-        case ItemKind.MONTH_NAME:
-            return item.name != "word" or item.is_capital
-        case _:
-            return item.kind in _TIMES
 
 
 class _ItemReader:

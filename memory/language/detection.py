@@ -47,7 +47,7 @@ def _vocabulary(language: str) -> frozenset[str]:
 
 def _phrases(language: str) -> Iterator[str]:
     own, dates = words(language), calendar(language)
-    yield from chain(own.function_words, own.fillers, own.common, own.negators.words, own.leaning.words)
+    yield from chain(own.function_words, own.fillers, own.common, own.negators.words)
     yield from chain(own.replies.yes, own.replies.no, own.replies.softeners, own.everything.words, own.limits.words)
     yield from chain(own.previous.anywhere, own.previous.closing, own.forgetting.words)
     yield from chain(*people(language).words.values(), *attributes(language).words.values())

@@ -97,14 +97,12 @@ class Words(LanguageStruct, frozen=True):
     meaningful: Phrases
     common: Phrases
     negators: PhraseList
-    leaning: PhraseList
     replies: Replies
     several: PhraseList
     everything: PhraseList
     previous: BackReferences
     limits: PhraseList
     forgetting: AskingWords
-    clauses: PhraseList
     erasing: EraseRequests
     letters: str = ""
     variants: dict[str, str] = {}

@@ -220,8 +220,9 @@ def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) ->
     sure = verdict.confidence if verdict is not None else 0.0
     is_one_field = _is_of_field(newer.attribute, newer.subject, older)
     tense, was = _tense(newer, newer.said_at), _tense(older, newer.said_at)
-    if tense is not _Tense.PRESENT and tense is not was:
-        return ""  # a past or future state says nothing about the present one
+    has_happened = tense is _Tense.PAST and newer.expires_at is not None and newer.expires_at > older.said_at
+    if tense is not _Tense.PRESENT and tense is not was and not has_happened:
+        return ""  # a future state, or a past one of before, says nothing about the present one
     if relation is PairRelation.REPLACES and sure >= REPLACES_MIN:
         return next((one for one in (older.attribute, newer.attribute) if one != NO_ATTRIBUTE), STATEMENT)
     if relation is PairRelation.REPLACES and newer.category == "correction" and is_one_field:
@@ -337,14 +338,3 @@ def confirmed(row: Memory, evidence: Evidence, *, said_at: float, now: float) ->
         confidence=row.confidence + (1.0 - row.confidence) * CONFIDENCE_STEP,
         evidence=bounded,
     )
-
-
-__all__ = [
-    "EVIDENCE_MAX",
-    "Judged",
-    "Pair",
-    "confirmed",
-    "consolidate",
-    "replaced_field",
-    "stood_until",
-]

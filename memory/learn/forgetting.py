@@ -7,8 +7,8 @@ are merely similar are reported to the user and kept. A request concerns what wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -89,7 +89,7 @@ def _request(claim: Claim, turn: Turn) -> ForgetRequest:
 def _reach(claim: Claim, turn: Turn, message: int) -> ForgetReach:
     if claim.act is Act.WITHHOLD:
         said = list(own_messages(turn))[message : message + 1]
-        is_alone = bool(said) and said[0].strip() == claim.evidence.quote.strip()
+        is_alone = bool(said) and said[0].strip() == claim.evidence.words.strip()
         return ForgetReach.PREVIOUS if is_alone and names_previous(claim.text) else ForgetReach.MESSAGE
     if is_limited(claim.text):
         return ForgetReach.NOTHING
@@ -114,6 +114,15 @@ def split_claims(claims: Sequence[Claim], requests: Sequence[ForgetRequest], tur
         is_taken = any(_takes(request, claim, turns, place) for request in requests)
         (withheld if is_taken else kept).append(claim)
     return SplitClaims(tuple(kept), tuple(withheld))
+
+
+def without_words_of(gone: Collection[Claim], kept: Iterable[Claim]) -> list[Claim]:
+    """The kept claims, with their own words alone as evidence where they share a sentence with one that is gone."""
+    shared = {(one.evidence.turn_id, one.evidence.quote) for one in gone}
+    return [
+        replace(one, evidence=one.evidence.alone) if (one.evidence.turn_id, one.evidence.quote) in shared else one
+        for one in kept
+    ]
 
 
 def is_withheld(requests: Sequence[ForgetRequest], row: Memory, turns: Sequence[Turn]) -> bool:
@@ -276,7 +285,7 @@ def _position(claim: Claim, turn: Turn) -> tuple[int, int]:
     for index, content in enumerate(messages):
         start = content.find(claim.evidence.quote)
         if start >= 0:
-            return index, start
+            return index, start + max(0, claim.evidence.quote.find(claim.evidence.words))
     return len(messages), 0
 
 
@@ -366,4 +375,5 @@ __all__ = [
     "split_claims",
     "topics_of",
     "turn_meant",
+    "without_words_of",
 ]

@@ -21,6 +21,7 @@ from memory.secrets.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, Secre
 
 # Claims that leave a memory: nobody says more about themselves in one turn, but a loop or a flood does.
 CLAIMS_OF_TURN_MAX = 200
+FACTS_OF_SENTENCE_MAX = 12
 REQUESTS_OF_TURN_MAX = 100  # to forget or to withhold; each of them scans everything that is stored
 ECHOED_WORDS_MIN = 2  # words of a note that a question repeats: "what is your cat called?" only repeats one
 WORDS_BESIDE_A_SECRET_MIN = 4  # "my card is [redacted]" has no content
@@ -86,7 +87,7 @@ class _Before:
 def without_repetitions(claims: Sequence[Claim]) -> list[Claim]:
     """The claims without repetitions, limited per turn; claims of planted instructions are all kept."""
     unique = {(claim.evidence.turn_id, claim.evidence.quote, claim.act, claim.text): claim for claim in claims[::-1]}
-    seen: Counter[tuple[str, int]] = Counter()
+    seen: Counter[tuple[str, int | str]] = Counter()
     kept: list[Claim] = []
     for claim in reversed(unique.values()):
         most = 0
@@ -94,8 +95,10 @@ def without_repetitions(claims: Sequence[Claim]) -> list[Claim]:
             most = CLAIMS_OF_TURN_MAX
         elif claim.act in (Act.FORGET, Act.WITHHOLD):
             most = REQUESTS_OF_TURN_MAX
-        seen[claim.evidence.turn_id, most] += 1
-        if not most or seen[claim.evidence.turn_id, most] <= most:
+        turn_id, sentence = claim.evidence.turn_id, claim.evidence.quote
+        seen[turn_id, most] += 1
+        seen[turn_id, sentence] += most == CLAIMS_OF_TURN_MAX
+        if not most or (seen[turn_id, most] <= most and seen[turn_id, sentence] <= FACTS_OF_SENTENCE_MAX):
             kept.append(claim)
     return kept
 
@@ -200,7 +203,7 @@ def _message(quote: str, turn: Turn | None) -> str:
 def _refused_as_request(claim: Claim) -> Refusal | None:
     """If a reader takes "forget that I am ill" for a statement, the opposite of the request would be stored."""
     is_own = claim.evidence.role != Role.ASSISTANT
-    asks = is_own and any(asks_to_erase(unit.text) for unit in units_of(claim.evidence.quote))
+    asks = is_own and any(asks_to_erase(unit.text) for unit in units_of(claim.evidence.words))
     return Refusal.ASKS_TO_FORGET if asks else None
 
 
@@ -236,7 +239,7 @@ def _refused_as_echo(
 
     The same holds for an assistant's question, stored with a reply, that repeats our note.
     """
-    quote = claim.evidence.quote
+    quote = claim.evidence.words
     if claim.evidence.role == Role.ASSISTANT:
         return None  # what a bare "yes" confirms is compared with all known memories
     if claim.question and any(one.is_said_again_by(claim.question) for one in before):

@@ -136,6 +136,3 @@ def _words(text: str) -> list[str]:
     """The longest words, which are the rarest; single letters and digits occur everywhere."""
     telling = [word for word in content_words(text) if word.isalnum() and (len(word) > 1 or not word.isascii())]
     return sorted(telling, key=lambda word: (-len(word), word))[:WORDS_OF_ONE_MAX]
-
-
-__all__ = ["ALL_MAX", "FOUND_MAX", "NeighbourSearch"]

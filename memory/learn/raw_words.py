@@ -39,6 +39,3 @@ def creation(row: Memory) -> Change:
 def _rows(turn: Turn, planted: Collection[str]) -> list[Memory]:
     messages = (message.strip() for message in own_messages(turn) if message not in planted)
     return rows_of(turn, [one for one in messages if one and not PLACEHOLDER.fullmatch(one) and not hides_text(one)])
-
-
-__all__ = ["creation", "raw_rows", "without_quoted"]

@@ -208,6 +208,3 @@ def _as_memory(claim: Claim) -> Memory:
         updated_at=at,
         said_at=at,
     )
-
-
-__all__ = ["confirmed_line", "new_claim_indexes", "pairs_to_ask", "renumbered"]

@@ -32,6 +32,7 @@ class RetentionReason(StrEnum):
     STALE = "stale"  # archived: a reflection whose grounds have changed
     DATED = "dated"  # given the expiry of its category
     REFLECTED = "reflected"  # new: derived from others
+    SPLIT = "split"  # one row for each fact, of a row of an older release
     ERASED = "erased"  # deleted: archived or superseded for as long as configured
 
 

@@ -1,4 +1,5 @@
-"""Upkeep of one user's memories: stores usage counts, unites duplicates, archives useless rows, derives reflections.
+"""Upkeep of one user's memories: stores usage counts, reads old rows again, unites duplicates, archives useless rows,
+derives reflections.
 
 `retention`, `duplicates` and `reflection` decide; this module reads, and writes under the user's lock. Planning happens
 before the lock; under it each step is checked again, and a row that was changed meanwhile is left for the next round.
@@ -7,7 +8,7 @@ Dependent steps are one write, so that a crash leaves nothing half done. A dry r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import TypeAlias
@@ -16,16 +17,18 @@ import numpy as np
 
 from memory.learn import duplicates, retention
 from memory.learn.reflection import Reflector, grounds_of, stale
-from memory.learn.retention import RetentionRules, RetentionStep
+from memory.learn.retention import RetentionReason, RetentionRules, RetentionStep
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector
-from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RequestTraces, UsageCount
+from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RequestTraces, StatementReader, UsageCount
 from memory.ports.paging import all_pages
 from memory.runtime.instruments import Instruments
+from memory.service import old_rows
 from memory.service.locked_writes import write_rows
 
 ROWS_PER_PAGE = 1_000
 ROWS_MAX = 200_000  # of one user per round: the newest
 ROWS_PER_WRITE = 200  # under one hold of the lock: well within its expiry, since a chat's refresh waits for it
+SPLIT_MAX = 2_000  # old rows read again in one round, some ten milliseconds each
 USES_MAX = 20_000  # usage counts stored in one round; the rest follows in the next
 
 Unit: TypeAlias = list[RetentionStep]
@@ -33,6 +36,7 @@ Unit: TypeAlias = list[RetentionStep]
 
 
 class UpkeepTask(StrEnum):
+    SPLIT = "split"
     CONSOLIDATE = "consolidate"
     PRUNE = "prune"
     REFLECT = "reflect"
@@ -52,8 +56,9 @@ class Upkeep:
         instruments: Instruments,
         rules: RetentionRules,
         reflecting: Reflector | None = None,
+        reader: Callable[[], Awaitable[StatementReader]] | None = None,
     ) -> None:
-        """`reflecting`: None if there is no model for reflections."""
+        """`reflecting`: None if there is no model for reflections. `reader`: of old rows, loaded if there are some."""
         self._store = memories.store
         self._embedder = memories.embedder
         self._ledger = memories.ledger
@@ -64,6 +69,7 @@ class Upkeep:
         self._metrics = instruments.metrics
         self._rules = rules
         self._reflecting = reflecting
+        self._reader = reader
 
     async def run(
         self, user_id: str, tasks: Sequence[UpkeepTask] = EVERY_TASK, *, is_dry: bool = False
@@ -77,7 +83,7 @@ class Upkeep:
             for task in tasks:
                 for units in _batches(await self._planned(user_id, task, rows)):
                     steps = [step for unit in units for step in unit] if is_dry else await self._write(user_id, units)
-                    done += steps
+                    done += [step for step in steps if not old_rows.is_mark(step.before, step.after)]
                     for step in steps:
                         _take(rows, step)
         return done
@@ -86,6 +92,11 @@ class Upkeep:
         """Units of dependent steps."""
         now, memories = self._clock(), list(rows.values())
         match task:
+            case UpkeepTask.SPLIT:
+                if self._reader is None or not any(map(old_rows.is_old, memories)):
+                    return []
+                units = await old_rows.split(memories, await self._reader(), now=now, most=SPLIT_MAX)
+                return [[RetentionStep(RetentionReason.SPLIT, *pair) for pair in rows] for rows in units]
             case UpkeepTask.CONSOLIDATE:
                 return duplicates.united(memories, now=now)
             case UpkeepTask.PRUNE:
@@ -155,7 +166,7 @@ class Upkeep:
                 await self._drop_traces(user_id, erased)
                 await held.renew()
                 await self._store.delete(user_id, erased)
-            vectors |= {memory_id: record.vector for memory_id, record in found.items()}
+            vectors = {memory_id: record.vector for memory_id, record in found.items()} | vectors
             rows = [step.after for step in steps if step.after is not None]
             await self._apply(user_id, held, [Record(row, vectors[row.id]) for row in rows])
         if erased:
@@ -165,7 +176,8 @@ class Upkeep:
         return steps
 
     async def _vectors_of_new(self, units: Sequence[Unit]) -> dict[str, Vector]:
-        new = [step.after for unit in units for step in unit if step.before is None and step.after is not None]
+        steps = [step for unit in units for step in unit]
+        new = [s.after for s in steps if s.after and (s.before is None or s.before.content != s.after.content)]
         if not new:
             return {}
         vectors = await self._embedder.embed([memory.content for memory in new], is_urgent=False)

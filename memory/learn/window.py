@@ -39,7 +39,7 @@ from memory.ports import (
 )
 from memory.runtime.instruments import Instruments
 from memory.runtime.tracing import SpanName
-from memory.service.erasure import Erasure
+from memory.service.erasure import Erasure, narrowed, shared_evidence
 from memory.service.forgotten_wordings import forget_wordings, without_meant
 from memory.service.holdout_signs import HoldoutSigns
 from memory.service.left_out_turns import LeftOutTurns, Reach, turns_quoted
@@ -206,7 +206,12 @@ class WindowLearning:
         forgotten = await self._forgotten(lease, held, read, vectors)
         gone = {memory_id for found in forgotten.values() for memory_id in (*found.gone, *found.raw)}
         near = without_meant(seen.near, read.forgets)
-        left = [record for record in near if record.memory.id not in gone]
+        shared = shared_evidence(await self._store.memories(lease.user_id, list(gone)) if gone else ())
+        left = [
+            replace(record, memory=narrowed(record.memory, shared, now=self._clock()))
+            for record in near
+            if record.memory.id not in gone
+        ]
         known = [record.memory for record in left]
         places = new_claim_indexes(read.claims, known, read.turns)
         claims = [read.claims[place] for place in places]
@@ -275,13 +280,14 @@ class WindowLearning:
             if await self._opt_outs.since(lease.user_id) is not None:
                 stored, not_forgotten = replace(stored, changes=(), raw=(), inputs=None), []
             revision = (await self._ledger.revision(lease.user_id)).number
-            if stored.inputs is None or not plan_inputs.is_outdated(stored.inputs, revision):
+            overtaken = {n for n, claim in enumerate(claims) if forgetting.is_forgotten_later(later, claim)}
+            if stored.inputs is None or not (overtaken or plan_inputs.is_outdated(stored.inputs, revision)):
                 held.planned = stored
                 wanted = await self._plan_writer.without_outdated(lease.user_id, held.lock, not_forgotten)
                 fitting, known = replace(stored, changes=wanted), vectors
             else:
-                overtaken = {n for n, claim in enumerate(claims) if forgetting.is_forgotten_later(later, claim)}
-                inputs = replace(stored.inputs, revision=revision, done=stored.inputs.done | overtaken)
+                left = forgetting.without_words_of({claims[n] for n in overtaken}, claims)
+                inputs = replace(stored.inputs, claims=left, revision=revision, done=stored.inputs.done | overtaken)
                 fitting, known = await self._planned_again(lease, held.lock, stored, inputs, vectors)
                 await held.save(fitting)
             said = [row for row in stored.raw if not forgetting.is_forgotten_later(later, row)]

@@ -120,7 +120,8 @@ class WindowReading:
             await self._turn_log.mark_forget_requests(lease, _by_turn(lasting))
         spared = await asyncio.to_thread(forgetting.split_claims, verdict.kept, said, [*context, *turns])
         later = await self.later_requests(lease)
-        kept = await asyncio.to_thread(_standing, spared.kept, later)
+        standing = await asyncio.to_thread(_standing, spared.kept, later)
+        kept = forgetting.without_words_of(set(verdict.kept) - set(standing), standing)
         self._metrics.facts_dropped.labels("withheld").inc(len(verdict.kept) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later)

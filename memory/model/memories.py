@@ -73,11 +73,35 @@ CATEGORIES: tuple[str, ...] = get_args(Category)
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The source of a memory: `quote` is an exact substring of a message of `role` in turn `turn_id`."""
+    """The source of a memory: `quote` is an exact substring of a message of `role` in turn `turn_id`.
+
+    `clause`: the words of the quote that say this fact; "" in rows of older releases. Facts of a sentence share it.
+    """
 
     quote: str
     turn_id: str
     role: str = "user"
+    clause: str = ""
+
+    @property
+    def words(self) -> str:
+        """Those of the quote that say the fact."""
+        return self.clause or self.quote
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the quote says more than this fact."""
+        return self.clause not in ("", self.quote)
+
+    @property
+    def alone(self) -> Evidence:
+        """Only these words, without the rest of their sentence."""
+        return Evidence(self.words, self.turn_id, self.role, self.clause)
+
+    @property
+    def fields(self) -> list[str]:
+        """As stored: the clause if it is known."""
+        return [self.quote, self.turn_id, str(self.role), self.clause][: 4 if self.clause else 3]
 
 
 @dataclass(frozen=True, slots=True)

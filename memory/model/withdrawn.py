@@ -36,7 +36,7 @@ def withdrawn_of(memory: Memory) -> Withdrawn:
         return Withdrawn()
     evidence = kept.get("evidence")
     return Withdrawn(
-        tuple(Evidence(*map(str, one)) for one in evidence if isinstance(one, list | tuple) and len(one) == 3)
+        tuple(Evidence(*map(str, one)) for one in evidence if isinstance(one, list | tuple) and len(one) in (3, 4))
         if isinstance(evidence, list | tuple)
         else (),
         str(kept.get("status", "")),
@@ -59,7 +59,7 @@ def with_withdrawn(memory: Memory, withdrawn: Withdrawn) -> Memory:
     metadata = {key: value for key, value in memory.metadata.items() if key != WITHDRAWN}
     kept: dict[str, Any] = {}
     if withdrawn.evidence:
-        kept["evidence"] = [[e.quote, e.turn_id, str(e.role)] for e in withdrawn.evidence[-WITHDRAWN_EVIDENCE_MAX:]]
+        kept["evidence"] = [e.fields for e in withdrawn.evidence[-WITHDRAWN_EVIDENCE_MAX:]]
     if withdrawn.status:
         kept |= {"status": withdrawn.status, "superseded_by": withdrawn.superseded_by, "turns": list(withdrawn.turns)}
     if withdrawn.replaced:

@@ -5,31 +5,17 @@ As in `composition`, no decisions are made here.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from memory.chat.plain_lines import on_one_line
 from memory.learn.reading.units import units_of
-from memory.ports import CompactedStates, StatementReader, Tokens
+from memory.ports import CompactedStates, Tokens
 from memory.ports.writing import GroundedWriter
 from memory.processes.from_settings import compaction_limits, recording
-from memory.processes.reader_parts import ready_reader
+from memory.processes.reader_parts import FirstNeeded, ready_reader
 from memory.runtime.instruments import Instruments
 from memory.sessions.compaction.compactor import Compactor, CompactorParts
 from memory.settings import Settings
-
-
-class _FirstNeeded:
-    """Loads the reader, half a second and 60 MB, when the first long history is to be read."""
-
-    def __init__(self, load: Callable[[], StatementReader]) -> None:
-        self._load = load
-        self._reader: StatementReader | None = None
-
-    async def __call__(self) -> StatementReader:
-        if self._reader is None:
-            self._reader = await asyncio.to_thread(self._load)
-        return self._reader
 
 
 def own_sentences(message: str) -> Sequence[str]:
@@ -48,7 +34,7 @@ def compactor_of(
 ) -> Compactor:
     parts = CompactorParts(
         states=states,
-        reader=_FirstNeeded(lambda: ready_reader(settings)),
+        reader=FirstNeeded(lambda: ready_reader(settings)),
         tokens=tokens,
         sentences=own_sentences,
         plain=on_one_line,

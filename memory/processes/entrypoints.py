@@ -59,7 +59,7 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
     """Learn, and run upkeep."""
     life = parts.settings.memory.life
     with unwrapped():
-        async with open_upkeep(parts) as upkeep, asyncio.TaskGroup() as group:
+        async with open_upkeep(parts, reader=readers.ready) as upkeep, asyncio.TaskGroup() as group:
             timing = ScheduleTiming(every=life.every_hours * 3600)
             schedule = UpkeepLoop(
                 upkeep,

@@ -6,7 +6,7 @@ As in `composition`, no decisions are made here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
@@ -50,6 +50,19 @@ async def open_readers(settings: Settings, metrics: Metrics) -> AsyncIterator[Re
         return
     async with open_model_reader(settings, model, metrics) as reader:
         yield Readers(trained, FallbackReader(reader, trained, metrics=metrics))
+
+
+class FirstNeeded:
+    """Loads a reader, half a second and 60 MB, when something is to be read."""
+
+    def __init__(self, load: Callable[[], StatementReader]) -> None:
+        self._load = load
+        self._reader: StatementReader | None = None
+
+    async def __call__(self) -> StatementReader:
+        if self._reader is None:
+            self._reader = await asyncio.to_thread(self._load)
+        return self._reader
 
 
 def ready_reader(settings: Settings) -> StatementReader:

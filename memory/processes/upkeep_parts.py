@@ -9,14 +9,17 @@ from dataclasses import replace
 from memory.adapters.models.openai_chat import OpenAiChatModel
 from memory.learn.reflection import Reflector
 from memory.learn.upkeep import Upkeep
-from memory.ports import Embedder
+from memory.ports import Embedder, StatementReader
 from memory.processes.composition import Parts
 from memory.processes.from_settings import chat_server, retention_rules
+from memory.processes.reader_parts import FirstNeeded, ready_reader
 
 
 @asynccontextmanager
-async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> AsyncIterator[Upkeep]:
-    """Upkeep. Reflections are derived only if enabled, with a model configured for it."""
+async def open_upkeep(
+    parts: Parts, *, embedder: Embedder | None = None, reader: StatementReader | None = None
+) -> AsyncIterator[Upkeep]:
+    """Upkeep. Reflections are derived only if enabled, with a model configured for it. `reader`: if one is loaded."""
     model, at_least = parts.settings.model_for("memory_extraction"), parts.settings.memory.life.reflect_from
     reflecting = None
     async with AsyncExitStack() as stack:
@@ -31,4 +34,5 @@ async def open_upkeep(parts: Parts, *, embedder: Embedder | None = None) -> Asyn
             instruments=parts.instruments,
             rules=retention_rules(parts.settings),
             reflecting=reflecting,
+            reader=FirstNeeded(lambda: reader or ready_reader(parts.settings)),
         )

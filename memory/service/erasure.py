@@ -9,7 +9,7 @@ deletes the record of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -31,7 +31,7 @@ from memory.model import (
 from memory.model.derived import hanging_on
 from memory.model.memories import CONFIDENCE_STEP
 from memory.model.versions import refuse_changed
-from memory.model.withdrawn import withdrawn_evidence, without_withdrawn
+from memory.model.withdrawn import with_withdrawn, withdrawn_evidence, withdrawn_of, without_withdrawn
 from memory.model.wordings import as_worded, without_wordings
 from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
 from memory.service.left_out_turns import LeftOutTurns
@@ -89,6 +89,7 @@ class Erasure:
         unknown = await self._store.memories(user_id, [one for one in gone if one not in known_ids])
         forgotten = [*known, *unknown]
         said = [*forgotten, *(worded for one in forgotten for worded in as_worded(one))]
+        await self._narrow(user_id, held, forgotten, spare=gone)
         found = await self._raw_words.of_memories(user_id, said, held)
         await self._summaries.leave_out(user_id, found.turn_ids)
         await self._left_out.forget(user_id, said, between=held.renew)
@@ -97,6 +98,22 @@ class Erasure:
         await self._erase_held(user_id, held, (), sorted(raw_ids))  # first: a repeat finds them by the memories
         await self._erase_held(user_id, held, memories)
         return memories
+
+    async def _narrow(
+        self, user_id: str, held: LedgerWrite, forgotten: Sequence[Memory], *, spare: Collection[str]
+    ) -> None:
+        """Of a sentence shared with what is forgotten, the other memories of it keep their own words alone."""
+        shared = shared_evidence(forgotten)
+        if not shared:
+            return
+        ids: list[str] = []
+        async for memories in scanned(self._store, MemoryFilter(user_id, status=None), held=held):
+            ids += [one.id for one in memories if one.id not in spare and shared & shared_evidence([one])]
+        for batch in _batches(ids):
+            records = await self._store.get(user_id, batch)
+            rows = [narrowed(record.memory, shared, now=self._clock()) for record in records]
+            changes = [Change(ChangeKind.UPDATE, row) for row in rows]
+            await write_rows(self._store, held, user_id, changes, _vectors(records, rows))
 
     async def _erase_held(
         self, user_id: str, held: LedgerWrite, memory_ids: Sequence[str], raw_ids: Sequence[str] = ()
@@ -277,6 +294,24 @@ class Erasure:
         return gone, [row.id for row in left]
 
 
+def shared_evidence(memories: Iterable[Memory]) -> frozenset[tuple[str, str]]:
+    """Turn and quote of the sentences of which these memories say a part."""
+    quoted = (one for memory in memories for one in (*memory.evidence, *withdrawn_evidence(memory)))
+    return frozenset((one.turn_id, one.quote) for one in quoted if one.is_part)
+
+
+def narrowed(memory: Memory, shared: frozenset[tuple[str, str]], *, now: float) -> Memory:
+    """The memory with its own words in place of these sentences."""
+    if not shared & shared_evidence([memory]):
+        return memory
+    own = [
+        tuple(e.alone if (e.turn_id, e.quote) in shared else e for e in quoted)
+        for quoted in (memory.evidence, withdrawn_evidence(memory))
+    ]
+    kept = replace(memory, evidence=own[0], updated_at=now)
+    return with_withdrawn(kept, replace(withdrawn_of(memory), evidence=own[1])) if own[1] else kept
+
+
 def without_sources(memory: Memory, turn_ids: Collection[str], *, now: float) -> Memory | None:
     """The memory without the evidence of these turns; None if no other statement of the user supports it."""
     left: Memory | None = memory
@@ -322,13 +357,13 @@ def _holds_up(quoted: Evidence, memory: Memory) -> bool:
     """
     if quoted.role == Role.TOOL:
         return False
-    says_it = statement_key(quoted.quote) == statement_key(memory.content) or quoted.quote in memory.content
+    says_it = statement_key(quoted.words) == statement_key(memory.content) or quoted.words in memory.content
     return says_it or quoted == memory.evidence[0] or _is_repetition(quoted, memory)
 
 
 def _is_repetition(quoted: Evidence, memory: Memory) -> bool:
     """Whether it repeats the text that the memory was made from."""
-    return statement_key(quoted.quote) == statement_key(memory.evidence[0].quote)
+    return statement_key(quoted.words) == statement_key(memory.evidence[0].words)
 
 
 def _vectors(records: Sequence[Record], rows: Sequence[Memory]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
@@ -340,4 +375,13 @@ def _batches(ids: Sequence[str], size: int = DELETE_BATCH) -> Iterator[Sequence[
     return (ids[start : start + size] for start in range(0, len(ids), size))
 
 
-__all__ = ["Erasure", "SourceForgotten", "supported", "without_evidence", "without_source", "without_sources"]
+__all__ = [
+    "Erasure",
+    "SourceForgotten",
+    "narrowed",
+    "shared_evidence",
+    "supported",
+    "without_evidence",
+    "without_source",
+    "without_sources",
+]

@@ -47,7 +47,7 @@ class LeftOutTurns:
         """These memories are forgotten: the turns that they quote, or quoted, and all that say the same."""
         await self.leave_out(user_id, {quoted.turn_id for quoted in _quotes(memories) if quoted.turn_id})
         read = [one for one in memories if one.status is not MemoryStatus.RAW]  # of raw words nobody knows what counts
-        statements = {*(one.content for one in read), *(quoted.quote for quoted in _quotes(read))}
+        statements = {*(one.content for one in read), *(quoted.words for quoted in _quotes(read))}
         wordings = [wording_of(statement) for statement in sorted(statements)]
         if wordings:
             await self.leave_out_saying(user_id, lambda text: says_any(text, wordings), Reach(), between=between)

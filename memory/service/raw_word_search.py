@@ -130,7 +130,7 @@ def quotes(memories: Iterable[Memory]) -> list[Evidence]:
 
 def _said(forgotten: Sequence[Memory]) -> set[str]:
     contents = {one.content for one in forgotten if one.status is not MemoryStatus.RAW}
-    of_user = {quoted.quote for quoted in quotes(forgotten) if quoted.role == Role.USER}
+    of_user = {quoted.words for quoted in quotes(forgotten) if quoted.role == Role.USER}
     return contents | {quote for quote in of_user if is_distinctive(quote)}
 
 

@@ -9,10 +9,22 @@ statement, and its evidence.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from memory.language import bare_reply
 from memory.learn.reading.units import own_messages, units_of
-from memory.model import EXPLICIT_ACTS, NO_ATTRIBUTE, Act, Claim, Evidence, Relation, Role, Turn, statement_key
+from memory.model import (
+    EXPLICIT_ACTS,
+    NO_ATTRIBUTE,
+    STORED_ACTS,
+    Act,
+    Claim,
+    Evidence,
+    Relation,
+    Role,
+    Turn,
+    statement_key,
+)
 from memory.ports import PairRelation, PairVerdict, StatementPair
 
 OPENINGS: tuple[tuple[tuple[str, ...], Act], ...] = (
@@ -124,3 +136,18 @@ def question_of(answer: str) -> str:
     """Its last sentence, where that asks something."""
     units = units_of(answer)
     return units[-1].text if units and units[-1].text.endswith(("?", "？")) else ""
+
+
+class FactReader(PlainReader):
+    """A plain reader that cuts a statement at "and", with the subject of the first part before the others."""
+
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        found: list[Claim] = []
+        for claim in await super().read(turns, context=context):
+            parts = claim.text.rstrip(".").split(" and ") if claim.act in STORED_ACTS else []
+            facts = [
+                replace(claim, text=part, evidence=Evidence(claim.text, claim.evidence.turn_id, clause=part))
+                for part in parts
+            ]
+            found += facts if len(facts) > 1 else [claim]
+        return found

@@ -19,7 +19,7 @@ from memory.ports import PairRelation
 CLAIMS = "claims"
 PAIRS = "pairs"
 CLAIMS_MAX = 30  # per call; beyond it a model repeats itself
-CLAIMS_BEYOND_UNITS = 2  # a unit belongs to one claim, but may contain two acts
+CLAIMS_OF_UNIT_MAX = 8  # facts of a sentence
 UNITS_OF_CLAIM_MAX = 8
 VALUES_MAX = 6
 LEVELS = ("high", "low")
@@ -28,10 +28,12 @@ THOUGHT_END = "</think>"  # some models write their reasoning before the answer
 
 
 class ProposedClaim(msgspec.Struct):
-    """A claim as the model returned it."""
+    """A claim as the model returned it. `clause`: "" for the whole of the units. `when`: the words that give a date."""
 
     u: list[int] | int
     act: str
+    clause: str = ""
+    content: str = ""
     about: str = Relation.USER.value
     name: str = ""
     attr: str = NO_ATTRIBUTE
@@ -39,6 +41,7 @@ class ProposedClaim(msgspec.Struct):
     no: bool = False
     from_: str = msgspec.field(name="from", default="")
     until: str = ""
+    when: str = ""
     category: str = "fact"
     sure: str = LEVELS[0]
 
@@ -72,6 +75,8 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 _TEXT: dict[str, Any] = {"type": "string"}
 _FULL: dict[str, Any] = {
     "act": _enum(*Act),
+    "clause": _TEXT,
+    "content": _TEXT,
     "about": _enum(*Relation),
     "name": _TEXT,
     "attr": _enum(NO_ATTRIBUTE, *ATTRIBUTES),
@@ -79,10 +84,11 @@ _FULL: dict[str, Any] = {
     "no": {"type": "boolean"},
     "from": _TEXT,
     "until": _TEXT,
+    "when": _TEXT,
     "category": _enum(*CATEGORIES),
     "sure": _enum(*LEVELS),
 }
-_SHORT = {name: kind for name, kind in _FULL.items() if name not in ("name", "no", "from", "until")}
+_SHORT = {name: kind for name, kind in _FULL.items() if name not in ("name", "no", "from", "until", "when")}
 _RELATED: dict[str, Any] = {
     "n": {"type": "integer"},
     "what": _TEXT,
@@ -95,7 +101,7 @@ def claims_schema(units: int) -> dict[str, Any]:
     """The schema for a transcript with that many numbered units; it limits weak models that keep counting."""
     number = _list({"type": "integer", "minimum": 1, "maximum": units}, most=UNITS_OF_CLAIM_MAX)
     forms = [_object({"u": number, **form}) for form in (_SHORT, _FULL)]
-    return _object({CLAIMS: _list({"anyOf": forms}, most=min(CLAIMS_MAX, units + CLAIMS_BEYOND_UNITS))})
+    return _object({CLAIMS: _list({"anyOf": forms}, most=min(CLAIMS_MAX, units * CLAIMS_OF_UNIT_MAX))})
 
 
 def pairs_schema(pairs: int) -> dict[str, Any]:

@@ -106,19 +106,17 @@ def _understandable(reading: JudgedMessage, parts: Sequence[_Part], number: int,
     if not part.leans or claim.act not in STORED_ACTS:
         return claim
     standing = next((one for one in reversed(parts[:number]) if not one.leans), parts[0])  # names whom it is about
-    told = _without_values(reading, standing.start, part) if number else _sentence_before(reading, part.index)
+    told = _opening(reading, standing, part) if number else _sentence_before(reading, part.index)
     text = f"{told} {claim.text}" if told else claim.text
     return replace(claim, text=text) if len(text) <= TEXT_CHARACTERS_MAX else claim
 
 
-def _without_values(reading: JudgedMessage, start: int, part: _Part) -> str:
-    """What stands from `start` to the clause, without the values of facts of their own: "My sister Ana lives in …"."""
-    unit, told, position = reading.units[part.index], "", start
-    for stretch in reading.judgements[part.index].stretches:
-        if stretch.kind == "value" and start <= stretch.start and stretch.end <= part.start:
-            told += unit.text[position : stretch.start] + ELLIPSIS
-            position = stretch.end
-    return (told + unit.text[position : part.start]).strip()
+def _opening(reading: JudgedMessage, standing: _Part, part: _Part) -> str:
+    """The words of the standing clause before its first value: "My sister Ana lives in …"."""
+    stretches = reading.judgements[part.index].stretches
+    values = [one.start for one in stretches if one.kind == "value" and standing.start <= one.start < standing.end]
+    told = reading.units[part.index].text[standing.start : min(values, default=part.start)].rstrip()
+    return f"{told} {ELLIPSIS}" if values else told
 
 
 def _sentence_before(reading: JudgedMessage, index: int) -> str:
@@ -179,7 +177,7 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
     return Claim(
         act=act,
         text=text,
-        evidence=Evidence(text, turn.id),
+        evidence=Evidence(unit.text, turn.id, clause=text),
         scope=turn.scope,
         said_at=turn.at,
         relation=Relation(labels.relation),

@@ -1,7 +1,9 @@
 """Validates a chat model's claims: what they refer to must exist, and what they add must occur in the quote.
 
-The quote is the message text from the first unit to the last, hence verbatim. A claim with invalid units, act or values
-is rejected; any other invalid field is dropped. The model is told about both once. Pure.
+The quote is the message text from the first unit to the last, hence verbatim; the clause is a part of it. A claim with
+invalid units, clause, act or values is rejected; any other invalid field is dropped. The model is told about both once.
+Content in the model's own words counts only if it adds nothing to what was said; otherwise the clause does. What a
+sentence means is not examined. Pure.
 """
 
 from __future__ import annotations
@@ -9,16 +11,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from memory.language import bare_reply, is_denied, names_erasing, stands_alone
-from memory.language.calendar_items import holds_time
+from memory.language import bare_reply, is_denied, names_erasing
 from memory.language.dates import period
-from memory.language.word_boundaries import continues_word, whole_word_positions
+from memory.language.grounding import adds_nothing
+from memory.language.word_boundaries import continues_word
 from memory.learn.reading.answers import CONFIDENCE, LEVELS, UNITS_OF_CLAIM_MAX, VALUES_MAX, ProposedClaim
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
 from memory.learn.reading.replies import answered
@@ -38,27 +40,24 @@ from memory.model import (
 QUOTE_CHARACTERS_MAX = 800  # two units of maximum length
 NEAR_DAYS = 400.0  # maximum distance between message and date if only words such as "next March" give the date
 DAY_SECONDS = 86_400.0
-REPLY_CHARACTERS_MAX = 120  # longer replies can be understood without the question
+CONTENT_CHARACTERS_MAX = 600
 # For other acts the fields are not used, so that they are not worth another call.
 _WITH_FIELDS = STORED_ACTS | {Act.FORGET}
-
-_SAYS_SO = frozenset({Act.STATE, Act.REMEMBER, Act.CORRECT})  # acts that affirm or deny something
 
 _Bounds = tuple[float | None, float | None]
 
 _NUMBER = re.compile(r"\d+")
 _FULL_DATE = re.compile(r"(?<!\d)(?:\d{4}[-/.年]\d|\d{1,2}[-/.]\d{1,2}[-/.]\d{2})")
-_CLAUSES = dict.fromkeys(map(ord, ",;.:!?，；。：！？"), "\n")
 _PLAIN_QUOTES = str.maketrans("’‘“”", "''\"\"")
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedClaim:
-    """A claim with the numbers of its first and last unit."""
+    """A claim, and where its clause begins and ends: the number of the message's first unit, and the character."""
 
     claim: Claim
-    first: int
-    last: int
+    first: tuple[int, int]
+    last: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +101,14 @@ def merge_second_answer(first: CheckedAnswer, second: CheckedAnswer) -> list[Loc
     """The claims of an answer after some were sent back for correction.
 
     The second answer may change only what was objected to, otherwise a weak model would rewrite other claims as well: a
-    claim that lost a field is replaced only by one of the same units and act; in place of rejected claims, new ones are
-    accepted over units that no claim has.
+    claim that lost a field is replaced only by one of the same clause and act; in place of rejected claims, new ones
+    are accepted over words that no claim has.
     """
     kept = [*first.sound, *(next((new for new in second.sound if _mends(new, old)), old) for old in first.doubtful)]
     fresh = [
         new
         for new in (*second.sound, *second.doubtful)
-        if not any(new.first <= old.last and old.first <= new.last for old in kept)
+        if not any(new.first < old.last and old.first < new.last for old in kept)
     ]
     return [*kept, *fresh[: first.refused]]
 
@@ -119,17 +118,21 @@ def _mends(new: LocatedClaim, old: LocatedClaim) -> bool:
 
 
 def distinct_claims(found: Sequence[LocatedClaim]) -> list[Claim]:
-    """In the order said. Of several stored claims over the same units, the most confident, then longest, is kept."""
+    """In the order said. Of stored claims that say one fact, the most confident, then longest, is kept."""
     kept: list[LocatedClaim] = []
-    for one in sorted(found, key=lambda one: (-one.claim.confidence, one.first - one.last)):
-        if not any(_holds(other, one) for other in kept):
+    for one in sorted(found, key=lambda one: (-one.claim.confidence, one.first[1] - one.last[1])):
+        if not any(_says_it_too(other, one) for other in kept):
             kept.append(one)
     return [one.claim for one in sorted(kept, key=lambda one: (one.first, one.last))]
 
 
-def _holds(other: LocatedClaim, one: LocatedClaim) -> bool:
+def _says_it_too(other: LocatedClaim, one: LocatedClaim) -> bool:
+    """Whether it is the same clause again, or a part of it with no value of its own."""
     is_alike = one.claim.act is other.claim.act or {one.claim.act, other.claim.act} <= STORED_ACTS
-    return is_alike and other.first <= one.first and one.last <= other.last
+    if not is_alike or not (other.first <= one.first and one.last <= other.last):
+        return False
+    is_same_text = one.claim.text == other.claim.text
+    return is_same_text or set(one.claim.values) <= set(other.claim.values)
 
 
 def _read(item: Any) -> ProposedClaim:  # noqa: ANN401 - whatever JSON can hold
@@ -142,7 +145,10 @@ def _read(item: Any) -> ProposedClaim:  # noqa: ANN401 - whatever JSON can hold
 def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tuple[LocatedClaim, list[str]]:
     """The claim without invalid fields, and the objections to those."""
     numbers = sorted({proposed.u} if isinstance(proposed.u, int) else set(proposed.u))
-    said, quote = _quoted(numbers, transcript)
+    said, start, quote = _quoted(numbers, transcript)
+    clause = as_typed(proposed.clause, quote) if proposed.clause.strip() else quote
+    if not clause:
+        raise _InvalidClaim('"clause" must stand in the sentences that "u" names, word for word')
     act = _act(proposed.act)
     if act is Act.FORGET and not names_erasing(quote):
         raise _InvalidClaim('"forget" needs a sentence that asks for it in so many words')  # deleting cannot be undone
@@ -154,18 +160,18 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
     attribute = _one_of(proposed.attr, (NO_ATTRIBUTE, *ATTRIBUTES), NO_ATTRIBUTE, "attr", wrong)
     category = _one_of(proposed.category, CATEGORIES, "fact", "category", wrong)
     category = "correction" if act is Act.CORRECT else category
-    holds_from, holds_until = _period(proposed, quote, said.turn.at, wrong)
+    holds_from, holds_until = _period(proposed, clause, quote, said.turn.at, wrong)
     claim = Claim(
         act=act,
-        text=quote,
-        evidence=Evidence(quote, said.turn.id),
+        text=clause,
+        evidence=Evidence(quote, said.turn.id, clause=clause),
         scope=said.turn.scope,
         said_at=said.turn.at,
         relation=Relation(relation),
         name=_name(proposed, relation, quote, wrong),
         attribute=attribute,
         values=values,
-        is_affirmed=_is_affirmed(proposed, act, quote, values, wrong),
+        is_affirmed=not proposed.no,
         holds_from=holds_from,
         holds_until=holds_until,
         memory_type=type_of(act, attribute, category),
@@ -174,11 +180,14 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
         importance=IMPORTANCE_ASKED if act in EXPLICIT_ACTS else IMPORTANCE[category],
         made_by=made_by,
     )
-    return LocatedClaim(_answered(claim, said), numbers[0], numbers[-1]), wrong if act in _WITH_FIELDS else []
+    message = next(n for n, place in enumerate(transcript.numbered_units, 1) if place.said is said)
+    start += quote.index(clause)
+    claim = _understandable(claim, proposed.content.strip(), said, transcript)
+    return LocatedClaim(claim, (message, start), (message, start + len(clause))), wrong if act in _WITH_FIELDS else []
 
 
-def _quoted(numbers: Sequence[int], transcript: Transcript) -> tuple[AuthorMessage, str]:
-    """The message and its text from the first unit to the last. Raises `_InvalidClaim`."""
+def _quoted(numbers: Sequence[int], transcript: Transcript) -> tuple[AuthorMessage, int, str]:
+    """The message, and its text from the first unit to the last with its position. Raises `_InvalidClaim`."""
     if not numbers:
         raise _InvalidClaim('"u" must name a number')
     if numbers[0] < 1 or numbers[-1] > len(transcript.numbered_units):
@@ -188,10 +197,11 @@ def _quoted(numbers: Sequence[int], transcript: Transcript) -> tuple[AuthorMessa
     are_neighbours = [place.index for place in places] == list(range(first, first + len(places)))
     if any(place.said is not said for place in places) or not are_neighbours or len(places) > UNITS_OF_CLAIM_MAX:
         raise _InvalidClaim('"u" must name one number, or a few neighbours in one message')
-    quote = said.text[said.units[first].start : said.units[last].end]
+    start = said.units[first].start
+    quote = said.text[start : said.units[last].end]
     if len(quote) > QUOTE_CHARACTERS_MAX:
         raise _InvalidClaim('"u" names too much text for one claim')
-    return said, quote
+    return said, start, quote
 
 
 def _act(word: str) -> Act:
@@ -229,23 +239,6 @@ def _values(proposed: ProposedClaim, quote: str, wrong: list[str]) -> tuple[str,
     return tuple(found)
 
 
-def _is_affirmed(proposed: ProposedClaim, act: Act, quote: str, values: Sequence[str], wrong: list[str]) -> bool:
-    """Derived from the quote's own words. A denial next to the values ("not Leeds any more, York") does not count.
-
-    Bare replies are handled together with their question.
-    """
-    if act not in _SAYS_SO or bare_reply(quote):
-        return not proposed.no
-    parts = [
-        part for part in quote.translate(_CLAUSES).split("\n") if any(whole_word_positions(one, part) for one in values)
-    ]
-    denies = is_denied(quote)
-    contradicts = not denies if proposed.no else denies and all(map(is_denied, parts))
-    if contradicts:
-        wrong.append('"no" must be true where the sentences that "u" names deny it, and only there')
-    return proposed.no is contradicts
-
-
 def as_typed(words: str, quote: str) -> str:
     """The part of the quote that equals `words`, ignoring case, width and white space; "" if there is none.
 
@@ -268,15 +261,16 @@ def _folded(character: str) -> str:
     return "".join(unicodedata.normalize("NFKC", character.translate(_PLAIN_QUOTES)).casefold().split())
 
 
-def _period(proposed: ProposedClaim, quote: str, said_at: float, wrong: list[str]) -> _Bounds:
+def _period(proposed: ProposedClaim, clause: str, quote: str, said_at: float, wrong: list[str]) -> _Bounds:
     """The period in Unix seconds: from the start of the first day to the end of the last one.
 
-    If the model gives no valid date, the date words of the quote are used where they are unambiguous.
+    If the model gives no valid date, the date words of the clause are used where they are unambiguous.
     """
-    certain = period(quote, said_at)
+    certain = period(clause, said_at)
+    words = as_typed(proposed.when, quote)
     try:
-        began = _span(proposed.from_.strip(), quote, said_at, certain)
-        ended = _span(proposed.until.strip(), quote, said_at, certain)
+        began = _span(proposed.from_.strip(), quote, words, said_at, certain)
+        ended = _span(proposed.until.strip(), quote, words, said_at, certain)
         if began and ended and ended[1] <= began[0]:
             raise _UnsupportedDate('"until" must not lie before "from"')
     except _UnsupportedDate as unfounded:
@@ -288,7 +282,7 @@ def _period(proposed: ProposedClaim, quote: str, said_at: float, wrong: list[str
     return (began[0] if began else None), (ended[1] if ended else None)
 
 
-def _span(word: str, quote: str, said_at: float, certain: _Bounds) -> tuple[float, float] | None:
+def _span(word: str, quote: str, when: str, said_at: float, certain: _Bounds) -> tuple[float, float] | None:
     """Begin and end of the day, month or year; None if none is given. Raises `_UnsupportedDate`."""
     if not word:
         return None
@@ -299,8 +293,8 @@ def _span(word: str, quote: str, said_at: float, certain: _Bounds) -> tuple[floa
         span = begin.timestamp(), _end_of(begin, len(numbers)).timestamp()
     except (ValueError, OverflowError):
         raise _UnsupportedDate("a date must read YYYY-MM-DD, YYYY-MM or YYYY") from None
-    if len(numbers) > 3 or not _follows(numbers, span, quote, said_at, certain):
-        raise _UnsupportedDate("a date must follow from the sentences and the day of the chat")
+    if len(numbers) > 3 or not _follows(numbers, span, quote, when, said_at, certain):
+        raise _UnsupportedDate('a date must follow from words of the sentences, which "when" gives as typed')
     return span
 
 
@@ -312,24 +306,40 @@ def _end_of(begin: datetime, precision: int) -> datetime:
     return begin + timedelta(days=1)
 
 
-def _follows(numbers: Sequence[int], span: tuple[float, float], quote: str, said_at: float, certain: _Bounds) -> bool:
-    """Whether its numbers occur in the quote, or its words mean the date, or can mean it: "last spring"."""
+def _follows(
+    numbers: Sequence[int], span: tuple[float, float], quote: str, when: str, said_at: float, certain: _Bounds
+) -> bool:
+    """Whether its numbers occur in the quote, or the calendar says so, or the words `when` may mean it: "国庆"."""
     stated = {int(number) for number in _NUMBER.findall(quote)}
     has_year, rest = numbers[0] in stated, set(numbers[1:])
     if rest <= stated and (has_year or (rest and numbers[0] % 100 in stated)):
         return True
     if any(bound is not None for bound in certain):
         return any(bound is not None and span[0] <= bound <= span[1] for bound in certain)
-    if _FULL_DATE.search(quote) or not (has_year or holds_time(quote)):
+    if _FULL_DATE.search(quote) or not (has_year or when):
         return False
     near = NEAR_DAYS * DAY_SECONDS
     return has_year or (span[0] <= said_at + near and span[1] >= said_at - near)
 
 
-def _answered(claim: Claim, said: AuthorMessage) -> Claim:
-    is_whole = [unit.text for unit in said.units] == [claim.text] and len(claim.text) <= REPLY_CHARACTERS_MAX
-    leans = not stands_alone(claim.text) and len(claim.text) <= len(said.question)
-    return answered(claim, said.question, said.asked_in, leans=leans) if is_whole else claim
+def _understandable(claim: Claim, content: str, said: AuthorMessage, transcript: Transcript) -> Claim:
+    """The claim in the model's words, if every name, number and content word of them was said; otherwise as it is.
 
-
-__all__ = ["CheckedAnswer", "LocatedClaim", "as_typed", "check_answer", "distinct_claims", "merge_second_answer"]
+    A whole reply that the model completes takes the question along, marked as the assistant's.
+    """
+    is_reply = claim.evidence.quote == claim.text and len(said.units) == 1
+    if is_reply and (bare_reply(claim.text) or claim.act not in STORED_ACTS):
+        return answered(claim, said.question, said.asked_in, leans=False)
+    if not content or claim.act not in STORED_ACTS or len(content) > CONTENT_CHARACTERS_MAX:
+        return claim
+    written = list(dict.fromkeys(place.said.text for place in transcript.numbered_units))
+    author = written[: written.index(said.text) + 1]
+    has_values = all(as_typed(value, content) for value in claim.values)
+    keeps_polarity = is_denied(content) == is_denied(claim.text)
+    if has_values and keeps_polarity and adds_nothing(content, author, new_words_max=0.0):
+        return replace(claim, text=content)
+    if not (is_reply and said.question):
+        return claim
+    if has_values and adds_nothing(content, [*author, said.question], new_words_max=0.0):
+        return replace(claim, text=content, question=said.question)
+    return answered(claim, said.question, said.asked_in, leans=True)

@@ -124,14 +124,14 @@ def marked(chat: ExamChat, claims: Sequence[Claim]) -> ExamScore:
     stored = [claim for claim in sure if claim.act in STORED_ACTS]
     met = sum(any(_meets(claim, must) for claim in sure) for must in chat.must)
     wrong, planted = (
-        sum(any(words in claim.evidence.quote for claim in stored) for words in forbidden)
+        sum(any(words in claim.evidence.words for claim in stored) for words in forbidden)
         for forbidden in (chat.must_not, chat.planted)
     )
     return ExamScore(met, len(chat.must) - met, wrong, planted)
 
 
 def _meets(claim: Claim, must: ExpectedClaim) -> bool:
-    if must.says not in claim.evidence.quote or claim.act not in must.act:
+    if must.says not in claim.evidence.words or claim.act not in must.act:
         return False
     if must.attr and claim.attribute not in must.attr:
         return False
@@ -185,17 +185,3 @@ class StoredExam:
 
     def _key(self, prompt_version: str) -> ExamKey:
         return ExamKey(self._model, self._server, f"{prompt_version}-{exam_version()}")
-
-
-__all__ = [
-    "Exam",
-    "ExamChat",
-    "ExamPair",
-    "ExamScore",
-    "ExpectedClaim",
-    "StoredExam",
-    "exam_version",
-    "marked",
-    "scored",
-    "sit",
-]

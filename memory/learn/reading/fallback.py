@@ -54,6 +54,3 @@ async def _in_time(ask: Callable[[], Awaitable[T]]) -> T:
         return await ask()
     except Late:
         return await ask()
-
-
-__all__ = ["FallbackReader"]

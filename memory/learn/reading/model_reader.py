@@ -98,9 +98,12 @@ class ModelReader:
         if answer is not None and not answer.is_whole:
             answer = await self._with_rest(messages, schema, answer)
         first = self._checked(answer, part)
-        if answer is not None and not first.objections:
-            return distinct_claims(first.sound)
-        return distinct_claims(await self._mended(messages, said, answer, first, part))
+        found: Sequence[LocatedClaim] = first.sound
+        if answer is None or first.objections:
+            found = await self._mended(messages, said, answer, first, part)
+        distinct = distinct_claims(found)
+        self._count("claim", len(found) - len(distinct))
+        return distinct
 
     async def _with_rest(
         self, messages: Sequence[Message], schema: Mapping[str, Any], answer: AnswerItems
@@ -134,7 +137,7 @@ class ModelReader:
         again = await self._again(messages, echo, told, schema, CLAIMS, has_other=is_left)
         second = self._checked(again, part)
         if second.objections or again is None:
-            self._count("claim")
+            self._count("claim", max(1, second.refused))
         kept = merge_second_answer(first, second) if answer is not None else [*second.sound, *second.doubtful]
         if not kept and (again is None or again.items):
             raise Unusable("model", UNUSABLE)
@@ -183,10 +186,10 @@ class ModelReader:
     def _checked(self, answer: AnswerItems | None, part: Transcript) -> CheckedAnswer:
         return check_answer(answer.items, part, made_by=self._name) if answer is not None else _NOTHING
 
-    def _count(self, of: str) -> None:
+    def _count(self, of: str, times: int = 1) -> None:
         """Count a shortfall of the model, by what was done about it: asked again, or given up."""
         if self._metrics is not None:
-            self._metrics.model_shortfalls.labels(of).inc()
+            self._metrics.model_shortfalls.labels(of).inc(times)
 
 
 def _sent_back(messages: Sequence[Message], answer: str, told: str) -> list[Message]:
@@ -222,6 +225,3 @@ def _verdicts_of(answer: AnswerItems | None, pairs: int) -> tuple[dict[int, Pair
 
 def _confidence(level: str) -> float:
     return VERDICT_CONFIDENCE.get(level.strip().casefold(), VERDICT_CONFIDENCE["low"])
-
-
-__all__ = ["ModelReader", "ModelReaderSettings"]

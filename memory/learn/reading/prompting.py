@@ -147,6 +147,8 @@ def _own_chat(example: Example) -> tuple[str, str] | None:
     claim = {
         "u": list(range(1, len(parts[0].numbered_units) + 1)),
         "act": example.act,
+        "clause": "",
+        "content": "",
         "about": example.about,
         "attr": example.attr,
         "values": list(example.values),
@@ -158,16 +160,3 @@ def _own_chat(example: Example) -> tuple[str, str] | None:
 
 def _statement(text: str) -> str:
     return one_line(text[: 4 * STATEMENT_CHARACTERS_MAX])[:STATEMENT_CHARACTERS_MAX]
-
-
-__all__ = [
-    "Example",
-    "Prompt",
-    "ShippedChat",
-    "own_examples",
-    "pairs_question",
-    "read_prompt",
-    "relate_prompt",
-    "shipped_chats",
-    "text_of",
-]

@@ -16,9 +16,9 @@ from memory.learn.reading.replies import question_of
 from memory.learn.reading.units import Unit, own_messages, units_of
 from memory.model import Message, Role, Scope, Turn
 
-# UTF-8 bytes, about 1,800 tokens in any language: fits into a context of 4,096 with prompt and answer.
-PART_BYTES_MAX = 6_000
-MESSAGE_BYTES_MAX = 5_500  # of a longer message, the beginning and the end are shown
+# UTF-8 bytes, about 1,300 tokens in any language: fits into a context of 4,096 with prompt and answer.
+PART_BYTES_MAX = 4_500
+MESSAGE_BYTES_MAX = 4_000  # of a longer message, the beginning and the end are shown
 BEFORE_CHARACTERS = 300  # of the end of the assistant's answer: enough to see what was replied to
 FOREIGN_CHARACTERS = 60  # of the beginning of a pasted block
 LEFT_OUT = "[…]"

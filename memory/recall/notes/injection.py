@@ -1,17 +1,18 @@
 """Renders memories as a note: plain text for the model.
 
-A note states what it is, and each memory takes one line. Stored text may have been shaped by users, tools and web
-pages: it must not be able to end the note, start a chat role, or hide characters. `memory.chat` writes the note into
-the body.
+A note states what it is, and each memory takes one line; a sentence takes one line where all its facts stand in the
+note. Stored text may have been shaped by users, tools and web pages: it must not be able to end the note, start a chat
+role, or hide characters. `memory.chat` writes the note into the body.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from memory.chat.plain_lines import on_one_line
+from memory.language import content_words
 from memory.model import Candidate, Memory
 from memory.model.identity import is_project_owner
 from memory.ports import Tokens
@@ -35,12 +36,40 @@ def render_note(memories: Sequence[Memory], *, now: float) -> str:
     """
     if not memories:
         return ""
-    return "\n".join([_HEAD, *(note_line(memory, now=now) for memory in memories), _FOOT])
+    return "\n".join([_HEAD, *_lines(memories, now=now), _FOOT])
+
+
+def _lines(memories: Sequence[Memory], *, now: float) -> Iterator[str]:
+    sentences = [(one.evidence[0].turn_id, line) if (line := sentence_line(one, now=now)) else None for one in memories]
+    facts = {place: [m for m, at in zip(memories, sentences, strict=True) if at == place] for place in sentences}
+    whole = {place for place in facts if place is not None and _say_their_sentence(facts[place])}
+    for memory, place in zip(memories, sentences, strict=True):
+        if place is None or place not in whole:
+            yield note_line(memory, now=now)
+        elif memory is facts[place][0]:
+            yield place[1]
+
+
+def _say_their_sentence(facts: Sequence[Memory]) -> bool:
+    """Whether these facts of one sentence are all that it says, and its first one can be understood without context."""
+    if len(facts) < 2:
+        return False
+    rest = facts[0].evidence[0].quote
+    ordered = sorted(facts, key=lambda one: rest.find(one.evidence[0].clause))
+    for fact in sorted(facts, key=lambda one: -len(one.evidence[0].clause)):
+        rest = rest.replace(fact.evidence[0].clause, " ", 1)
+    return ordered[0].content == ordered[0].evidence[0].clause and not content_words(rest)
 
 
 def note_line(memory: Memory, *, now: float | None = None) -> str:
     """The line of one memory with its date and, if it has one, its end date: the text that the token budget counts."""
     return f"{note_label(memory, now=now)} {on_one_line(memory.content)}"
+
+
+def sentence_line(memory: Memory, *, now: float | None = None) -> str:
+    """The line with the sentence of which the memory says a part; "" if it is all of one."""
+    shared = memory.evidence and memory.evidence[0].is_part
+    return f"{note_label(memory, now=now)} {on_one_line(memory.evidence[0].quote)}" if shared else ""
 
 
 def note_label(memory: Memory, *, now: float | None = None) -> str:

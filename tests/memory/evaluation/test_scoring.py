@@ -303,6 +303,20 @@ async def test_an_update_passes_if_the_new_holds_the_old_does_not_and_the_rest_s
     }
 
 
+async def test_parts_are_also_counted_by_fact_and_rows_that_hold_several() -> None:
+    said = ("I live in York and like tea.", "I left Leeds.")
+    parts = {"current": [matcher("York"), matcher("Bath")], "stale": ["Leeds"], "keep": [matcher("tea")]}
+    one = record(" ".join(said), **parts, probe={"query": "?", "must": [], "must_not": []})
+    reader = _Fixed((said[0], said[0]), (said[1], said[1]))
+    async with running_sandbox(reader) as sandbox:
+        found = await evaluate_updates([one], sandbox)
+    assert (found["current_facts"], found["stale_facts"], found["keep_facts"]) == (0.5, 0.0, 1.0)
+    extracted = record(" ".join(said), expect=[matcher("York"), matcher("tea")], forbid=[])
+    async with running_sandbox(reader) as sandbox:
+        found = await evaluate_extraction([extracted], sandbox)
+    assert found["several_facts_rate"] == 1.0
+
+
 async def test_planted_and_secret_things_count_in_all_that_is_stored_and_harmless_ones_have_to_be_kept() -> None:
     text = "My shop is PanWorld. The code is tiger-44."
     records = [

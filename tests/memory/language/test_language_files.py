@@ -19,14 +19,12 @@ from memory.language import (
     attributes_named,
     bare_reply,
     is_denied,
-    is_leaning,
     is_limited,
     language_of,
     names_everything,
     names_previous,
     names_same_person,
     relation_named,
-    stands_alone,
     wants_several,
 )
 from memory.language.calendar_items import CalendarItem, ItemKind, entries_of
@@ -53,12 +51,10 @@ FOLDER = Path(memory.language.__file__).parent
 
 READERS: dict[str, Callable[[str], object]] = {  # of each section, in whichever file it stands
     "negators": is_denied,
-    "leaning": is_leaning,
     "several": wants_several,
     "everything": names_everything,
     "previous": names_previous,
     "limits": is_limited,
-    "clauses": stands_alone,
     "replies": bare_reply,
     "erasing": asks_to_erase,
     "forgetting": lambda text: tuple(sorted(asked_words(text))),  # its topic
@@ -66,7 +62,7 @@ READERS: dict[str, Callable[[str], object]] = {  # of each section, in whichever
     "consent": is_consent,
     "openings": without_opening,
 }
-IN_ONE_LANGUAGE = ("negators", "leaning", "several", "everything", "previous", "limits", "clauses")
+IN_ONE_LANGUAGE = ("negators", "several", "everything", "previous", "limits")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -141,7 +137,7 @@ def tokens_of(phrases: Iterable[str]) -> set[tuple[str, ...]]:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_phrase_is_both_meant_and_unmeant(language: str) -> None:
     own = words(language)
-    for section in (own.negators, own.leaning, own.everything, own.limits):
+    for section in (own.negators, own.everything, own.limits):
         assert not tokens_of(section.words) & tokens_of(section.unmeant)
     for labelled in (people(language), attributes(language)):
         assert not tokens_of(chain(*labelled.words.values())) & tokens_of(labelled.unmeant)

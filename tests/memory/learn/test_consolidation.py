@@ -146,6 +146,18 @@ def test_what_was_and_what_will_be_take_no_place_of_what_is(
     assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is is_replaced
 
 
+@pytest.mark.parametrize(("days_ago", "is_over"), [(9, True), (0.5, False)])
+@pytest.mark.parametrize("relation", [None, PairRelation.REPLACES])
+def test_an_event_since_a_state_was_said_ends_it_where_a_reader_says_so(
+    days_ago: float, relation: PairRelation | None, *, is_over: bool
+) -> None:
+    old = stored("I work at Baxter", said_at=NOW - days_ago * DAY, attribute="employer", values=("Baxter",))
+    said = {(0, old.id): PairVerdict(relation, 0.95)} if relation is not None else {}
+    new = claim("I quit yesterday", attribute="employer", holds_from=NOW - 2 * DAY, holds_until=NOW - DAY)
+    changes = consolidate([new], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))
+    assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is (is_over and relation is not None)
+
+
 def test_one_plan_takes_the_place_of_another() -> None:
     old = stored("I move to Leeds in July", **home("Leeds", holds_from=NOW + 9 * DAY))
     new = claim("I move to Oslo in July", **home("Oslo", holds_from=NOW + 9 * DAY))

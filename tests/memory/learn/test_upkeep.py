@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hashing_embedder import HashingEmbedder
 from learning_parts import Faults, Killed
+from plain_reader import FactReader
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
@@ -26,11 +27,11 @@ from memory.adapters.sql.upkeep_schedule import SqlUpkeepSchedule
 from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.errors import Unavailable
 from memory.learn.reflection import Reflector
-from memory.learn.retention import DAY, RetentionRules
+from memory.learn.retention import DAY, RetentionReason, RetentionRules
 from memory.learn.schedule import ScheduleTiming, UpkeepLoop
 from memory.learn.upkeep import ROWS_PER_WRITE, Upkeep, UpkeepTask
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Message, PastNote, Trust
-from memory.ports import Completion, MemoryBank, MemoryFilter, MemoryStore, RequestTraces
+from memory.ports import Completion, MemoryBank, MemoryFilter, MemoryStore, RequestTraces, StatementReader
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 
@@ -51,6 +52,7 @@ class World:
     metrics: Metrics
     database: SqliteDatabase
     reflecting: Reflector | None = None
+    reader: StatementReader | None = None
 
     def upkeep(self, rules: RetentionRules | None = None, *, faults: Faults | None = None) -> Upkeep:
         through = (faults or Faults()).around
@@ -62,7 +64,12 @@ class World:
             instruments=Instruments(lambda: NOW, self.metrics),
             rules=rules or RetentionRules(),
             reflecting=self.reflecting,
+            reader=self._ready if self.reader is not None else None,
         )
+
+    async def _ready(self) -> StatementReader:
+        assert self.reader is not None
+        return self.reader
 
     async def put(self, *memories: Memory) -> None:
         for user_id in {memory.user_id for memory in memories}:
@@ -340,3 +347,43 @@ async def test_nothing_is_derived_about_a_user_who_has_opted_out(here: World) ->
         await here.upkeep().run(user_id, [UpkeepTask.REFLECT])
     assert model.asked == 1
     assert (len(await here.rows("ann")), len(await here.rows("bob"))) == (3, 4)
+
+
+HOME_AND_BEES = "I live in Leeds and I keep bees."
+
+
+def old(memory_id: str, content: str, **rest: Any) -> Memory:
+    return memory(memory_id, content, days_ago=3, evidence=(Evidence(content, f"turn-{memory_id}"),), **rest)
+
+
+async def test_a_row_of_an_older_release_becomes_one_for_each_fact_once(here: World) -> None:
+    here.reader = FactReader()
+    await here.put(old("m", HOME_AND_BEES, importance=0.8), old("n", "I sing."))
+    steps = await here.upkeep().run("ann")
+    rows = {row.content: row for row in (await here.rows()).values()}
+    assert set(rows) == {"I live in Leeds", "I keep bees", "I sing."}
+    assert {row.evidence[0].quote for row in rows.values()} == {HOME_AND_BEES, "I sing."}
+    assert (rows["I live in Leeds"].id, rows["I live in Leeds"].attribute) == ("m", "home")
+    assert (rows["I keep bees"].said_at, rows["I keep bees"].importance) == (NOW - 3 * DAY, 0.8)
+    (found,) = await here.store.get("ann", ["m"])
+    assert np.allclose(found.vector, (await EMBEDDER.embed(["I live in Leeds"], is_urgent=False))[0])
+    assert [step.why for step in steps] == [RetentionReason.SPLIT] * 2  # nothing else has changed
+    assert await here.upkeep().run("ann") == []  # each row is read once
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+async def test_a_crash_while_rows_are_split_leaves_each_whole_or_split(tmp_path: Path, *, is_after: bool) -> None:
+    for number in itertools.count(1):
+        async with world(tmp_path / str(number), InMemoryStore(dimension=EMBEDDER.dimension)) as here:
+            here.reader = FactReader()
+            await here.put(old("m", HOME_AND_BEES))
+            faults = Faults(number=number, error=Killed(), is_after=is_after)
+            try:
+                await here.upkeep(faults=faults).run("ann", [UpkeepTask.SPLIT])
+            except Killed:
+                left = {row.content for row in (await here.rows()).values()}
+                assert left in ({HOME_AND_BEES}, {"I live in Leeds", "I keep bees"})
+            await here.upkeep().run("ann", [UpkeepTask.SPLIT])
+            assert {row.content for row in (await here.rows()).values()} == {"I live in Leeds", "I keep bees"}
+            if number > len(faults.calls):
+                break

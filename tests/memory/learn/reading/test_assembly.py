@@ -18,7 +18,7 @@ from memory.learn.reading.assembly import (
 from memory.learn.reading.judgements import JudgedClause, Judgement, RequestSpan
 from memory.learn.reading.labels import ACTS
 from memory.learn.reading.units import units_of
-from memory.model import Act, Claim, Relation, Turn
+from memory.model import Act, Claim, Evidence, Relation, Turn
 
 NOTHING = {"none": 0.98}
 
@@ -172,7 +172,7 @@ def test_each_fact_of_a_sentence_is_a_claim_with_its_own_labels() -> None:
     value = RequestSpan("value", text.index("Lisbon"), text.index("Lisbon") + 6)
     claims = read(text, judgement(said, clauses=clauses, stretches=(value,)))
     assert [claim.text for claim in claims] == ["I'm Ada", "I live in Lisbon", "work as a baker"]
-    assert [claim.evidence.quote for claim in claims] == [claim.text for claim in claims]
+    assert [claim.evidence for claim in claims] == [Evidence(text, "t1", clause=claim.text) for claim in claims]
     assert [claim.attribute for claim in claims] == ["name", "home", "occupation"]
     assert [claim.values for claim in claims] == [(), ("Lisbon",), ()]
 
@@ -187,7 +187,7 @@ def test_a_clause_that_leans_takes_along_who_it_is_about_but_no_other_fact() -> 
     value = RequestSpan("value", text.index("Rome"), text.index("Rome") + 4)
     first, second = read(text, judgement(said, clauses=clauses, stretches=(value,)))
     assert first.text == "My sister Ana lives in Rome"
-    assert (second.text, second.evidence.quote) == ("My sister Ana lives in … and works as a baker", "works as a baker")
+    assert (second.text, second.evidence.words) == ("My sister Ana lives in … works as a baker", "works as a baker")
 
 
 def test_an_order_and_a_fact_of_one_sentence_are_two_claims() -> None:

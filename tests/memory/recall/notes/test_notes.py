@@ -15,7 +15,7 @@ from token_counts import counted_tokens
 
 from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
 from memory.chat.plain_lines import LINE_CHARACTERS_MAX, on_one_line
-from memory.model import CHAT_BYTES_MAX, Candidate, Memory, Note, PastNote, Placement, ProfileText, Scope
+from memory.model import CHAT_BYTES_MAX, Candidate, Evidence, Memory, Note, PastNote, Placement, ProfileText, Scope
 from memory.recall.notes.injection import NOTE_FRAME, note_line, render_note
 from memory.recall.notes.past_notes import (
     ALL_NOTES_TOKENS_MAX,
@@ -54,6 +54,41 @@ def test_frame_and_lines_are_all_there_is_to_count() -> None:
     note = render_note(memories, now=NOW)
     assert len(note) == len(NOTE_FRAME) + sum(len(note_line(one)) + 1 for one in memories)
     assert render_note([], now=NOW) == ""
+
+
+SENTENCE = "I'm Ada, I live in Rome and work as a baker."
+
+
+def fact(clause: str, content: str = "", **fields: Any) -> Memory:
+    quoted = Evidence(SENTENCE, "t1", clause=clause)
+    return replace(said(content or clause, **fields), id=clause, evidence=(quoted,))
+
+
+ADA, HOME, WORK = fact("I'm Ada"), fact("I live in Rome"), fact("work as a baker", "I'm Ada … work as a baker")
+
+
+def lines_of(*memories: Memory) -> list[str]:
+    return [line.removeprefix("- [2026-05-28] ") for line in render_note(memories, now=NOW).split("\n")[2:-1]]
+
+
+def test_a_sentence_is_shown_once_where_all_its_facts_stand() -> None:
+    cat = said("I have a cat.")
+    assert lines_of(HOME, cat, ADA, WORK) == [SENTENCE, "I have a cat."]
+    assert lines_of(HOME, ADA) == ["I live in Rome", "I'm Ada"]
+    assert lines_of(WORK) == ["I'm Ada … work as a baker"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        replace(ADA, content="Her name is Ada"),  # the sentence leans on another
+        replace(ADA, said_at=NOW - DAY),
+        replace(ADA, evidence=(Evidence(SENTENCE, "t2", clause="I'm Ada"),)),
+        replace(ADA, evidence=()),
+    ],
+)
+def test_facts_that_differ_in_more_than_their_words_have_their_own_lines(odd: Memory) -> None:
+    assert len(lines_of(odd, HOME, WORK)) == 3
 
 
 def test_a_memory_that_ended_says_until_when_it_held() -> None:
