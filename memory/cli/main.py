@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
-from typer import Argument, BadParameter, Option, Typer, confirm, echo
+from typer import Argument, BadParameter, Exit, Option, Typer, confirm, echo
 
 from memory.cli.bootstrap import bootstrap
 from memory.cli.doctor import doctor
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 DEAD_LETTERS_MAX = 1_000  # shown by one `dlq list`
 PAGE_MEMORIES = 100  # the most that the API gives at once
+NOTHING_CODE = 1  # of `dlq drop`: no dead letter was dropped
 
 _Result = TypeVar("_Result")
 _Part = Callable[[Settings, asyncio.Event], Awaitable[None]]
@@ -336,7 +337,7 @@ def dlq_drop(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give dead letters up: they will never be learnt. WINDOW_IDS, or --all."""
+    """Give dead letters up: they will never be learnt. WINDOW_IDS, or --all. The exit code is 1 if there was none."""
     _refuse_unless_named(window_ids, is_all=is_all)
     if not yes:
         what = f"{len(window_ids)} dead letters" if window_ids else "all dead letters"
@@ -347,6 +348,8 @@ def dlq_drop(
 
     count = _with_library(config, drop)
     echo(json.dumps({"dropped": count}) if as_json else f"dropped: {count}")
+    if not count:
+        raise Exit(NOTHING_CODE)
 
 
 async def _drop_all(library: Library) -> int:
@@ -371,10 +374,12 @@ def _open_library(settings: Settings) -> AbstractAsyncContextManager[Library]:
 
 
 def _with_library(config: Path | None, use: Callable[[Library], Awaitable[_Result]]) -> _Result:
+    from memory.processes.state_parts import refuse_without_record
     from memory.runtime.logs import log_to_stderr
 
     settings = from_process(config, {})
     log_to_stderr(settings.log_format)
+    refuse_without_record(settings)
 
     async def run() -> _Result:
         async with _open_library(settings) as library:

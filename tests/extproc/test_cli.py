@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,12 +40,20 @@ def test_the_version_is_one_line_and_a_start_imports_nothing_heavy() -> None:
         (("probe", "http://127.0.0.1:1/healthz"), 1, ""),
         (("restart", "--data-dir", "/none"), 2, "no `memproxy up` runs on /none"),
         (("doctor", "--config", "/none.yaml"), 1, ""),
+        (("dlq", "list", "--config", "{deep}"), 2, "memproxy: the input is nested too deeply"),
     ],
 )
 def test_errors_go_to_standard_error_and_have_their_exit_code(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, said: str
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    words: tuple[str, ...],
+    code: int,
+    said: str,
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["memproxy", *words])
+    deep = tmp_path / "deep.yaml"
+    deep.write_text("[" * 10_000)
+    monkeypatch.setattr(sys, "argv", ["memproxy", *(word.format(deep=deep) for word in words)])
     with pytest.raises(SystemExit) as ended:
         main()
     shown = capsys.readouterr()
