@@ -10,6 +10,7 @@ import inspect
 import os
 import sys
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -304,6 +305,8 @@ memproxy.add_typer(commands)
 
 def main() -> None:
     """The console script. Exit code 2: the arguments, the settings or the machine do not allow a start."""
+    if isinstance(sys.stdout, TextIOWrapper):  # what users said may have characters that the terminal's encoding lacks
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         memproxy()
     except (BadInput, CannotStart) as error:

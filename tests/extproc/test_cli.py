@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,17 @@ def test_errors_go_to_standard_error_and_have_their_exit_code(
     shown = capsys.readouterr()
     assert (ended.value.code, said in shown.err) == (code, True), shown.err
     assert words[0] == "doctor" or shown.out == ""
+
+
+def test_what_users_said_is_printed_in_any_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = BytesIO()
+    monkeypatch.setattr(sys, "stdout", TextIOWrapper(shown, encoding="iso-8859-1"))
+    monkeypatch.setattr(sys, "argv", ["memproxy", "--version"])
+    with pytest.raises(SystemExit):
+        main()
+    sys.stdout.write("café 北京")
+    sys.stdout.flush()
+    assert shown.getvalue().endswith(b"caf\xe9 \\u5317\\u4eac")
 
 
 def test_every_command_of_the_console_script_has_its_help() -> None:
