@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, Context, Exit, Option, Typer, echo
 
 from extproc.supervisor.locks_and_ports import CannotStart
-from memory.cli.main import commands, run_part
+from memory.cli.main import commands, run_part, settings_at_start
 from memory.cli.options import OPERATION, PARTS, STYLE, THE_PRODUCT, ConfigOption, JsonOption, command, with_parameters
 from memory.cli.output import print_json
 from memory.errors import BadInput, BadSetting, MemproxyError
@@ -108,7 +108,7 @@ def up(*, config: ConfigOption = None, **flags: Any) -> None:  # noqa: ANN401 - 
     from extproc.supervisor.supervisor import up as run
     from memory.cli.prepare import make_ready
 
-    settings = from_process(config, flags)
+    settings = settings_at_start(config, flags)
     program("envoy")  # missing programs are reported before anything slow starts
     make_ready(settings)
     run(settings, announce=_print_line)
@@ -199,7 +199,7 @@ def filter_(
     from extproc.addresses import HostAndPort, checked_listener, unix_target
     from extproc.identity import IdentityMode
 
-    settings = from_process(config, {})
+    settings = settings_at_start(config, {})
     if (path is None) == (not listen):
         raise BadSetting("a filter listens either on --socket PATH or on --listen HOST:PORT")
     if path is not None:
@@ -228,7 +228,7 @@ def envoy(
     from extproc.supervisor.bootstrap import render
     from extproc.supervisor.process_specs import bootstrap_values, envoy_arguments, program
 
-    settings = from_process(config, {})
+    settings = settings_at_start(config, {})
     remote = tuple(map(HostAndPort.parsed, addresses or ()))
     target.write_bytes(render(bootstrap_values(settings, tuple(paths or ()), remote)))
     path = program("envoy")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import islice
@@ -47,7 +47,7 @@ from memory.cli.token import token
 from memory.cli.transfer import export, import_
 from memory.cli.upkeep import upkeep
 from memory.errors import BadSetting
-from memory.settings.loader import Settings, from_process
+from memory.settings.loader import Settings, from_process, unread_by_us
 
 if TYPE_CHECKING:
     from memory.model import Turn
@@ -87,7 +87,7 @@ command(commands, panel=OPERATION)(token)
 @command(commands, panel=PARTS)
 def worker(*, config: ConfigOption = None) -> None:
     """Learn memories from the turns in the turn log. Any number of workers may run."""
-    settings = from_process(config, {})
+    settings = settings_at_start(config, {})
     from memory.processes import (
         entrypoints,  # imported here, as in all commands: adapters take seconds to import, and `--help` should not wait
     )
@@ -98,10 +98,23 @@ def worker(*, config: ConfigOption = None) -> None:
 @command(commands, panel=PARTS)
 def api(*, config: ConfigOption = None) -> None:
     """Serve the REST API on `api_host` and `api_port`."""
-    settings = from_process(config, {})
+    settings = settings_at_start(config, {})
     from memory.processes import entrypoints
 
     run_part(entrypoints.run_api, settings)
+
+
+def settings_at_start(config: Path | None, flags: Mapping[str, object]) -> Settings:
+    """The settings of what runs until it is stopped. Opens its log, which names what it does not read of the file."""
+    import structlog
+
+    from memory.runtime.logs import log_to_stderr
+
+    settings = from_process(config, flags)
+    log_to_stderr(settings.log_format)
+    for key, instead in unread_by_us(config):
+        structlog.get_logger(__name__).warning("a key of vLLM Semantic Router is not read", key=key, instead=instead)
+    return settings
 
 
 def run_part(part: _Part, settings: Settings) -> None:
@@ -109,9 +122,6 @@ def run_part(part: _Part, settings: Settings) -> None:
     import uvloop
     from threadpoolctl import threadpool_limits
 
-    from memory.runtime.logs import log_to_stderr
-
-    log_to_stderr(settings.log_format)
     if settings.metrics_host:
         _show_metrics(settings.metrics_host, settings.metrics_port)
 
