@@ -60,7 +60,6 @@ class AskedPage:
     """Which memories a listing is about."""
 
     status: StatusFilter
-    memory_types: tuple[str, ...]
     as_of: str | None
     limit: int
     cursor: str
@@ -69,28 +68,31 @@ class AskedPage:
 
 def asked_page(
     status: FromQuery[StatusFilter] = "active",
-    memory_type: FromQuery[str] = "",
     as_of: FromQuery[str | None] = None,
     limit: PageLimit = PAGE_MEMORIES_MAX,
     cursor: FromQuery[str] = "",
     project_id: FromQuery[str] = "",
-    type: TypesText = "",  # noqa: A002 - parameters are called as they are asked for
 ) -> AskedPage:
-    named = tuple(filter(None, map(str.strip, type.split(","))))
-    if memory_type and named:
+    return AskedPage(status, as_of, limit, cursor, project_id)
+
+
+def asked_content(
+    memory_type: FromQuery[str] = "",
+    type: TypesText = "",  # noqa: A002 - parameters are called as they are asked for
+    subject: ClaimText = "",
+    name: ClaimText = "",
+    attribute: ClaimText = "",
+    value: ClaimText = "",
+) -> ListedContent:
+    types = tuple(filter(None, map(str.strip, type.split(","))))
+    if memory_type and types:
         raise BadInput("memory_type and type say the same: give one of them")
-    return AskedPage(status, named or ((memory_type,) if memory_type else ()), as_of, limit, cursor, project_id)
-
-
-def asked_claim(
-    subject: ClaimText = "", name: ClaimText = "", attribute: ClaimText = "", value: ClaimText = ""
-) -> ClaimFilter:
-    return ClaimFilter(subject, name, attribute, value)
+    return ListedContent(types or tuple(filter(None, [memory_type])), ClaimFilter(subject, name, attribute, value))
 
 
 PAGE = {
     "asked": Provide(asked_page, sync_to_thread=False),
-    "claim": Provide(asked_claim, sync_to_thread=False),
+    "about": Provide(asked_content, sync_to_thread=False),
 }
 
 
@@ -140,14 +142,14 @@ class MemoriesController(Controller):
         library: TheLibrary,
         caller: TheCaller,
         asked: NamedDependency[AskedPage],
-        claim: NamedDependency[ClaimFilter],
+        about: NamedDependency[ListedContent],
     ) -> views.ListedMemories:
         """One page of memories, newest first. `as_of`: those that had that status then. `subject`, `name`, `attribute`
         and `value`: those whose claim has them.
         """
         scope = Scope(caller.user_id, bounded_project(caller, asked.project_id))
         status = None if asked.status == "all" else MemoryStatus(asked.status)
-        about, as_of = ListedContent(asked.memory_types, claim), time_of(asked.as_of, "as_of")
+        as_of = time_of(asked.as_of, "as_of")
         page = await library.page(
             scope, status=status, about=about, as_of=as_of, limit=asked.limit, cursor=asked.cursor
         )

@@ -1,7 +1,7 @@
 """Behind vLLM Semantic Router, with its configuration: the 15 cases of its memory suite, as they are for memproxy.
 
-A stand-in sends what the router sends after it: Responses as chat completions with the earlier turns, its system prompt,
-and what its decisions say about memory. The prompt that reaches the model server shows what was injected.
+A stand-in sends what the router would: Responses as chat completions with the earlier turns, its system prompt, and
+what its decisions say about memory. The prompt that reaches the model server shows what was injected.
 """
 
 from __future__ import annotations
@@ -141,9 +141,8 @@ def test_what_was_said_is_injected_in_a_new_session(router: Router) -> None:
 def test_names_numbers_and_dates_stay_as_they_were_said(router: Router) -> None:
     said = "My badge is QX-30417, I joined on 2021-09-06, and my team lead is Prof. Ines Okafor in Hall 12."
     router.say("clerk", said, "That is all about my job.")
-    assert [
-        one for one in ("QX-30417", "2021-09-06", "Ines Okafor", "Hall 12") if one not in router.stored("clerk")
-    ] == []
+    stored = router.stored("clerk")
+    assert [one for one in ("QX-30417", "2021-09-06", "Ines Okafor", "Hall 12") if one not in stored] == []
 
 
 def test_memories_say_nothing_that_was_not_said(router: Router) -> None:
@@ -160,7 +159,7 @@ def test_a_related_question_finds_it(router: Router) -> None:
 
 
 def test_of_two_statements_that_contradict_the_later_one_counts(router: Router) -> None:
-    said = ("Remember: I live in Leeds.", "Actually, I have just moved to Cardiff.", "It was a long way.")
+    said = ("Remember: I live in Leeds.", "Actually, I moved to Cardiff in May.", "It was a long way.")
     router.say("mover", *said)
     assert "cardiff" in router.stored("mover").casefold()
 
@@ -171,13 +170,8 @@ def test_a_message_with_many_facts_is_stored_and_found(router: Router) -> None:
         "What a week! My sister Ruth opened her bookshop in Porto, and her husband Emil painted the walls. "
         "And I bought myself a Leica M6 camera at last.",
     )
-    asked = {
-        "Which camera did I buy?": "Leica",
-        "What did my sister Ruth open?": "bookshop",
-        "Who is Emil?": "Emil painted",
-    }
-    found = [question for question, word in asked.items() if word in router.prompt(question, "writer")]
-    assert len(found) >= 2, router.stored("writer")
+    asked = {"Which camera did I buy?": "Leica", "What did Ruth open?": "bookshop", "What did Emil paint?": "walls"}
+    assert [question for question, word in asked.items() if word not in router.prompt(question, "writer")] == []
 
 
 # Beside what else the router adds

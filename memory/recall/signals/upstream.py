@@ -34,8 +34,8 @@ class UpstreamRule:
         assert self.means in MEANINGS, f"means must be one of {', '.join(MEANINGS)}"
 
 
-# What clients of vLLM Semantic Router send, and it passes on; and names of our own for any filter. What the router found
-# out about a request (`x-vsr-…`) it tells the client in the response, not whoever serves the request.
+# What clients of vLLM Semantic Router send, and it passes on; and names of our own for any filter. What the router
+# finds out about a request (`x-vsr-…`) it tells the client, in the response.
 DEFAULT_RULES = (
     UpstreamRule("x-disable-router-memory", ("true",), SKIP),
     *(UpstreamRule("x-memory-intent", (meaning,), meaning) for meaning in MEANINGS),
