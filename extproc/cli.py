@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+from dataclasses import replace
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -230,7 +231,10 @@ def envoy(
 
     settings = settings_at_start(config, {})
     remote = tuple(map(HostAndPort.parsed, addresses or ()))
-    target.write_bytes(render(bootstrap_values(settings, tuple(paths or ()), remote)))
+    values = bootstrap_values(settings, tuple(paths or ()), remote)
+    if settings.metrics_host:
+        values = replace(values, metrics=HostAndPort(settings.metrics_host, settings.metrics_port))
+    target.write_bytes(render(values))
     path = program("envoy")
     os.execv(path, [path, *envoy_arguments(target, envoy_concurrency)])  # noqa: S606 - no shell is wanted
 
