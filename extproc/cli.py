@@ -9,14 +9,16 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+from dataclasses import replace
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Context, Exit, Option, Typer, echo
 
 from extproc.supervisor.locks_and_ports import CannotStart
-from memory.cli.main import commands, run_part
+from memory.cli.main import commands, run_part, settings_at_start
 from memory.cli.options import OPERATION, PARTS, STYLE, THE_PRODUCT, ConfigOption, JsonOption, command, with_parameters
 from memory.cli.output import print_json
 from memory.errors import BadInput, BadSetting, MemproxyError
@@ -107,7 +109,7 @@ def up(*, config: ConfigOption = None, **flags: Any) -> None:  # noqa: ANN401 - 
     from extproc.supervisor.supervisor import up as run
     from memory.cli.prepare import make_ready
 
-    settings = from_process(config, flags)
+    settings = settings_at_start(config, flags)
     program("envoy")  # missing programs are reported before anything slow starts
     make_ready(settings)
     run(settings, announce=_print_line)
@@ -198,7 +200,7 @@ def filter_(
     from extproc.addresses import HostAndPort, checked_listener, unix_target
     from extproc.identity import IdentityMode
 
-    settings = from_process(config, {})
+    settings = settings_at_start(config, {})
     if (path is None) == (not listen):
         raise BadSetting("a filter listens either on --socket PATH or on --listen HOST:PORT")
     if path is not None:
@@ -227,9 +229,12 @@ def envoy(
     from extproc.supervisor.bootstrap import render
     from extproc.supervisor.process_specs import bootstrap_values, envoy_arguments, program
 
-    settings = from_process(config, {})
+    settings = settings_at_start(config, {})
     remote = tuple(map(HostAndPort.parsed, addresses or ()))
-    target.write_bytes(render(bootstrap_values(settings, tuple(paths or ()), remote)))
+    values = bootstrap_values(settings, tuple(paths or ()), remote)
+    if settings.metrics_host:
+        values = replace(values, metrics=HostAndPort(settings.metrics_host, settings.metrics_port))
+    target.write_bytes(render(values))
     path = program("envoy")
     os.execv(path, [path, *envoy_arguments(target, envoy_concurrency)])  # noqa: S606 - no shell is wanted
 
@@ -304,6 +309,8 @@ memproxy.add_typer(commands)
 
 def main() -> None:
     """The console script. Exit code 2: the arguments, the settings or the machine do not allow a start."""
+    if isinstance(sys.stdout, TextIOWrapper):  # what users said may have characters that the terminal's encoding lacks
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         memproxy()
     except (BadInput, CannotStart) as error:

@@ -188,7 +188,7 @@ def test_compose_publishes_on_loopback_only() -> None:
 def test_prometheus_asks_services_that_compose_has() -> None:
     scrape = content_of(ROOT / "envoy" / "prometheus.yml")["scrape_configs"]
     hosts = {t.partition(":")[0] for job in scrape for group in job["static_configs"] for t in group["targets"]}
-    assert hosts - {"127.0.0.1"} <= set(compose()["services"])
+    assert hosts <= set(compose()["services"])
 
 
 def test_no_image_floats() -> None:
@@ -218,6 +218,32 @@ def test_the_kustomization_builds_and_no_pod_is_bound_to_a_node() -> None:
     pods = [one["spec"]["template"]["spec"] for one in yaml.safe_load_all(built.stdout) if one["kind"] == "Deployment"]
     assert len(pods) == len(of_kind("Deployment"))
     assert not any("affinity" in pod for pod in pods)
+
+
+def test_one_line_sets_the_image_of_all_parts(tmp_path: Path) -> None:
+    shutil.copytree(KUBERNETES, tmp_path, dirs_exist_ok=True)
+    file = tmp_path / "kustomization.yaml"
+    content = content_of(file)
+    [image] = content["images"]
+    image |= {"newName": "registry.example.com/team/memproxy", "newTag": "9"}
+    file.write_text(yaml.safe_dump(content))
+    built = subprocess.run([KUBECTL, "kustomize", str(tmp_path)], capture_output=True, text=True, check=True).stdout
+    images = re.findall(r"image: (.*)", built)
+    assert images == ["registry.example.com/team/memproxy:9"] * len(of_kind("Deployment"))
+
+
+def test_every_pod_shows_its_metrics_to_whoever_monitors() -> None:
+    [config] = of_kind("ConfigMap")
+    assert config["data"]["MEMPROXY_METRICS_HOST"] == "0.0.0.0"
+    reached = {
+        one["spec"]["podSelector"]["matchLabels"]["app"]
+        for one in of_kind("NetworkPolicy")
+        if any({"protocol": "TCP", "port": "metrics"} in rule["ports"] for rule in one["spec"]["ingress"])
+    }
+    for one in of_kind("Deployment"):
+        [container] = one["spec"]["template"]["spec"]["containers"]
+        assert {"name": "metrics", "containerPort": Settings().metrics_port} in container["ports"]
+        assert one["metadata"]["name"] in reached
 
 
 def test_what_must_survive_is_on_servers_that_every_node_reaches() -> None:

@@ -40,6 +40,8 @@ OBSERVED_PER_CONNECTION = 10  # a stream of an aborted exchange ends some second
 EDITED_HEADERS = ("content-length",)
 REJECTION_HEADERS = ("content-type",)
 
+METRICS_LISTENER, ADMIN_CLUSTER = "metrics", "envoy_admin"
+
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 
 
@@ -63,7 +65,8 @@ class BootstrapValues:
     dropped, since clients send it. `trusted_peers`: CIDR ranges, for `header` mode and for signals. `signals`: names of
     signals: headers, which only trusted peers may send, and metadata namespaces. `tokens`: in `jwt` mode, and only
     there. `filter_may_answer`: the filter may reject a request in place of the upstream.
-    `trusted_origins`: of web pages, next to those of loopback. `tracing`: None: no spans.
+    `trusted_origins`: of web pages, next to those of loopback. `tracing`: None: no spans. `metrics`: where Envoy serves
+    its own counters; None: whoever needs them asks the admin page.
     """
 
     upstream: str
@@ -83,6 +86,7 @@ class BootstrapValues:
     filter_may_answer: bool = False
     trusted_origins: tuple[str, ...] = ()
     tracing: EnvoyTracing | None = None
+    metrics: HostAndPort | None = None
     root_certificates: Path | None = field(default=None)  # for https URLs; None: the system's
 
     def __post_init__(self) -> None:
@@ -99,6 +103,8 @@ class BootstrapValues:
         if (self.identity is IdentityMode.JWT) != (self.tokens is not None):
             raise BadSetting("identity mode jwt, and no other, needs to know whose tokens it verifies")
         _check_listener(self.host, self.identity)
+        if self.metrics is not None and self.metrics.address is None:
+            raise BadSetting(f"metrics_host must be an IP address to listen on here, got {self.metrics.host!r:.80}")
 
 
 def template() -> Path:
@@ -163,7 +169,11 @@ def _filled(tree: Tree, plan: BootstrapValues) -> Tree:
     filled = without_unused(_put(tree, _values(plan)), plan.tokens)
     if plan.tracing is None:
         without_tracing(filled)
-    listener = filled["static_resources"]["listeners"][0]
+    resources = filled["static_resources"]
+    if plan.metrics is None:
+        resources["listeners"] = [one for one in resources["listeners"] if one["name"] != METRICS_LISTENER]
+        resources["clusters"] = [one for one in resources["clusters"] if one["name"] != ADMIN_CLUSTER]
+    listener = resources["listeners"][0]
     if not plan.trusted_peers:  # a chain for no source range would be one for all
         listener["filter_chains"] = [one for one in listener["filter_chains"] if one["name"] != "trusted_peers"]
     return filled
@@ -181,6 +191,8 @@ def _values(plan: BootstrapValues) -> dict[str, Tree]:
             *({"exact": one} for one in plan.trusted_origins),
         ],
         "admin_address": _admin_address(plan.admin),
+        "metrics_host": str(plan.metrics.address) if plan.metrics else "",
+        "metrics_port": plan.metrics.port if plan.metrics else 0,
         "trusted_peers": [one for peer in peers for one in _source_ranges(peer)],
         "identity_headers_removed": [{"remove": IDENTITY_HEADER}] if plan.identity is IdentityMode.JWT else [],
         "filter_never_answers": not plan.filter_may_answer,

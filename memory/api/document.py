@@ -14,7 +14,11 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
+from memory.api.document_page import document_page
+from memory.api.page_files import HEADERS
+
 PATHS = ("/openapi.json", "/v1/memory/openapi.json")  # the second also through the proxy
+PAGES = {"/docs": "v1/memory/ui/docs.css", "/v1/memory/docs": "ui/docs.css"}  # with their style sheets
 DESCRIPTION = """Long-term memory of users, across conversations.
 
 A call concerns the memories of one user, who is identified in one of these ways: by the header `x-authz-user-id`,
@@ -105,4 +109,20 @@ async def show_document(request: Request[Any, Any, Any]) -> Response[bytes]:
     return Response(await asyncio.to_thread(encoded_document, request.app), media_type=MediaType.JSON)
 
 
-__all__ = ["PATHS", "document_config", "encoded_document", "show_document"]
+@cache
+def _page(app: Litestar, style: str) -> bytes:
+    return document_page(msgspec.json.decode(encoded_document(app)), style=style)
+
+
+@get(list(PAGES), include_in_schema=False)
+async def show_document_page(request: Request[Any, Any, Any]) -> Response[bytes]:
+    """For people. It loads nothing but its style sheet, from us."""
+    style = PAGES[request.url.path.rstrip("/")]
+    if request.scope["raw_path"].endswith(b"/"):
+        style = f"../{style}"
+    headers = {name.decode(): value.decode() for name, value in HEADERS}
+    page = await asyncio.to_thread(_page, request.app, style)
+    return Response(page, media_type=MediaType.HTML, headers=headers)
+
+
+__all__ = ["PATHS", "document_config", "encoded_document", "show_document", "show_document_page"]

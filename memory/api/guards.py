@@ -25,7 +25,7 @@ RESERVED = frozenset(  # never ids of memories
     (
         *("search", "turns", "mcp", "flush", "stats", "receipts", "export", "import", "everything", "profile"),
         *("sessions", "conversations", "messages", "openapi.json", "opt-out", "caller", "operator", "ui", "projects"),
-        "invitations",
+        *("invitations", "docs"),
     )
 )
 

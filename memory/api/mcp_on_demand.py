@@ -58,7 +58,7 @@ class McpOnDemand:
             self._app = asyncio.get_running_loop().create_future()
             self._group.create_task(self._serve(self._app))
         app = await asyncio.shield(self._app)
-        await app(scope, receive, send)
+        await app(_with_one_accept(scope), receive, send)
 
     async def _serve(self, app: asyncio.Future[AsgiApp]) -> None:
         try:
@@ -70,6 +70,13 @@ class McpOnDemand:
         async with server.running():
             app.set_result(server.app)
             await self._closing.wait()
+
+
+def _with_one_accept(scope: AsgiScope) -> AsgiScope:
+    """Who names no types takes any, and several headers are one list. The SDK reads one header, and refuses none."""
+    accepted = b", ".join(value for name, value in scope["headers"] if name == b"accept" and value) or b"*/*"
+    others = [(name, value) for name, value in scope["headers"] if name != b"accept"]
+    return {**scope, "headers": [*others, (b"accept", accepted)]}
 
 
 async def _unavailable(_: AsgiScope, __: AsgiReceive, send: AsgiSend) -> None:

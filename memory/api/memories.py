@@ -43,6 +43,9 @@ StatusFilter: TypeAlias = Literal["active", "superseded", "archived", "raw", "al
 PageLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_MEMORIES_MAX)]
 
 
+TypesText: TypeAlias = Annotated[
+    str, QueryParameter(description="Types, separated by commas, as vLLM Semantic Router takes them.")
+]
 ClaimText: TypeAlias = Annotated[
     str,
     QueryParameter(
@@ -57,7 +60,6 @@ class AskedPage:
     """Which memories a listing is about."""
 
     status: StatusFilter
-    memory_type: str
     as_of: str | None
     limit: int
     cursor: str
@@ -66,24 +68,31 @@ class AskedPage:
 
 def asked_page(
     status: FromQuery[StatusFilter] = "active",
-    memory_type: FromQuery[str] = "",
     as_of: FromQuery[str | None] = None,
     limit: PageLimit = PAGE_MEMORIES_MAX,
     cursor: FromQuery[str] = "",
     project_id: FromQuery[str] = "",
 ) -> AskedPage:
-    return AskedPage(status, memory_type, as_of, limit, cursor, project_id)
+    return AskedPage(status, as_of, limit, cursor, project_id)
 
 
-def asked_claim(
-    subject: ClaimText = "", name: ClaimText = "", attribute: ClaimText = "", value: ClaimText = ""
-) -> ClaimFilter:
-    return ClaimFilter(subject, name, attribute, value)
+def asked_content(
+    memory_type: FromQuery[str] = "",
+    type: TypesText = "",  # noqa: A002 - parameters are called as they are asked for
+    subject: ClaimText = "",
+    name: ClaimText = "",
+    attribute: ClaimText = "",
+    value: ClaimText = "",
+) -> ListedContent:
+    types = tuple(filter(None, map(str.strip, type.split(","))))
+    if memory_type and types:
+        raise BadInput("memory_type and type say the same: give one of them")
+    return ListedContent(types or tuple(filter(None, [memory_type])), ClaimFilter(subject, name, attribute, value))
 
 
 PAGE = {
     "asked": Provide(asked_page, sync_to_thread=False),
-    "claim": Provide(asked_claim, sync_to_thread=False),
+    "about": Provide(asked_content, sync_to_thread=False),
 }
 
 
@@ -133,20 +142,20 @@ class MemoriesController(Controller):
         library: TheLibrary,
         caller: TheCaller,
         asked: NamedDependency[AskedPage],
-        claim: NamedDependency[ClaimFilter],
-    ) -> views.MemoryPage:
+        about: NamedDependency[ListedContent],
+    ) -> views.ListedMemories:
         """One page of memories, newest first. `as_of`: those that had that status then. `subject`, `name`, `attribute`
         and `value`: those whose claim has them.
         """
+        scope = Scope(caller.user_id, bounded_project(caller, asked.project_id))
+        status = None if asked.status == "all" else MemoryStatus(asked.status)
+        as_of = time_of(asked.as_of, "as_of")
         page = await library.page(
-            Scope(caller.user_id, bounded_project(caller, asked.project_id)),
-            status=None if asked.status == "all" else MemoryStatus(asked.status),
-            about=ListedContent(asked.memory_type, claim),
-            as_of=time_of(asked.as_of, "as_of"),
-            limit=asked.limit,
-            cursor=asked.cursor,
+            scope, status=status, about=about, as_of=as_of, limit=asked.limit, cursor=asked.cursor
         )
-        return views.MemoryPage(list(map(views.memory_view, page.memories)), page.next_cursor or None)
+        total = await library.total(scope, status=status, about=about) if as_of is None else None
+        memories = list(map(views.memory_view, page.memories))
+        return views.ListedMemories(memories, page.next_cursor or None, total, asked.limit)
 
     @operation(delete, "/", "deleteMemories", allowed=WRITES_PROJECTS, errors=(409,), status_code=200)
     async def delete_scope(

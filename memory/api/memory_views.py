@@ -122,13 +122,15 @@ class EvidenceView(msgspec.Struct, frozen=True):
 
 
 class MemoryView(msgspec.Struct, frozen=True):
-    """A memory. `subject`, `attribute` and `values` are the claim that it was made of, if a reader made it. `user_id`:
-    its author, who may be another member where `visibility` says that it is shared.
+    """A memory. `type`: as `memory_type`, for clients of vLLM Semantic Router. `subject`, `attribute` and `values` are
+    the claim that it was made of, if a reader made it. `user_id`: its author, who may be another member where
+    `visibility` says that it is shared.
     """
 
     id: str
     content: str
     memory_type: str
+    type: str
     category: str
     status: MemoryStatus
     created_at: TimeText
@@ -185,6 +187,13 @@ class MemoryPage(msgspec.Struct, frozen=True):
 
     memories: list[MemoryView]
     next_cursor: str | None
+
+
+class ListedMemories(MemoryPage, frozen=True):
+    """`total`: of all pages; null with `as_of` or a claim. `limit`: the most that a page has."""
+
+    total: int | None
+    limit: int
 
 
 class EarlierWordingView(msgspec.Struct, frozen=True):
@@ -266,6 +275,7 @@ def _fields(memory: Memory) -> dict[str, Any]:
         **{name: time_text(getattr(memory, name)) for name in ("created_at", "updated_at", "said_at")},
         **{name: time_text_or_none(getattr(memory, name)) for name in _LATER_TIMES},
         **{name: getattr(memory, name) or None for name in _MAY_BE_EMPTY},
+        "type": memory.memory_type,
         "values": list(memory.values),
         "evidence": list(map(evidence_view, memory.evidence)),
         "metadata": dict(plain_metadata_of(memory)),

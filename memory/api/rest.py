@@ -22,7 +22,7 @@ from memory.api.bodies import BODY_BYTES_MAX, JsonBody, MessagesSchema
 from memory.api.caller import CallerController
 from memory.api.callers import USERS_ONLY, CallerRules, Callers
 from memory.api.conversations import ConversationsController, MessagesController, SessionsController
-from memory.api.document import document_config, show_document
+from memory.api.document import document_config, show_document, show_document_page
 from memory.api.erasures import ErasuresController, EverythingController, OperatorErasuresController
 from memory.api.front import Front
 from memory.api.health import show_health, show_liveness
@@ -95,6 +95,7 @@ def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRoute
             show_health,
             show_liveness,
             show_document,
+            show_document_page,
             guarded("/", route_handlers=[*OF_MEMORIES, *OF_PAGES]),
             *(guarded(base, route_handlers=list(OF_BOTH_BASES)) for base in BASES),
         ],

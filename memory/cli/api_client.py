@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from memory.cli.caller import HOW_TO_IDENTIFY, caller_headers
-from memory.errors import BadInput, MemproxyError, NotFound, Unavailable
+from memory.errors import BadInput, BadSetting, MemproxyError, NotFound, Unavailable
 from memory.settings.loader import from_process
 
 UNAUTHENTICATED = 401
@@ -17,14 +17,18 @@ API_SECONDS_MAX = 30.0  # per call; deleting thousands of memories takes a while
 
 
 def api_client(config: Path | None, url: str | None, user: str) -> httpx.Client:
+    """Raises `BadSetting` for what is no URL."""
     settings = from_process(config, {})
-    return httpx.Client(
-        base_url=url or f"http://127.0.0.1:{settings.api_port}",
-        headers=caller_headers(settings, user),
-        timeout=API_SECONDS_MAX,
-        transport=_Transport(),
-        trust_env=False,
-    )
+    try:
+        return httpx.Client(
+            base_url=url or f"http://127.0.0.1:{settings.api_port}",
+            headers=caller_headers(settings, user),
+            timeout=API_SECONDS_MAX,
+            transport=_Transport(),
+            trust_env=False,
+        )
+    except httpx.InvalidURL as error:
+        raise BadSetting(f"--api: expected a URL such as http://127.0.0.1:8081, got {url!r:.80}: {error}") from error
 
 
 class ImportStopped(MemproxyError):

@@ -16,7 +16,7 @@ from memory.cli.options import ConfigOption, JsonOption
 from memory.cli.output import print_json
 from memory.errors import BadSetting
 from memory.settings import Settings
-from memory.settings.loader import from_process
+from memory.settings.loader import from_process, unread_by_us
 
 if TYPE_CHECKING:
     from memory.processes.findings import Finding
@@ -44,7 +44,11 @@ def doctor(context: Context, *, config: ConfigOption = None, as_json: JsonOption
     else:
         log_to_stderr(settings.log_format)
         named = f"{config}, environment and defaults" if config else "environment and defaults"
-        found = [Finding("settings", Level.OK, named), *asyncio.run(_all(settings, context.obj))]
+        unread = [
+            Finding("settings", Level.WARN, f"{key} of vLLM Semantic Router is not read", instead)
+            for key, instead in unread_by_us(config)
+        ]
+        found = [Finding("settings", Level.OK, named), *unread, *asyncio.run(_all(settings, context.obj))]
     is_well = all(one.level is not Level.FAIL for one in found)
     if as_json:
         print_json({"is_well": is_well, "checks": msgspec.to_builtins(found)})

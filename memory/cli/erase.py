@@ -15,6 +15,7 @@ from typer import BadParameter, Exit, Option, confirm, echo
 
 from memory.cli.options import ConfigOption, JsonOption, YesOption
 from memory.cli.output import print_json, waiting_for
+from memory.errors import BadSetting
 from memory.settings.loader import from_process
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ def _scan(options: EraseOptions, text: str) -> None:
     from memory.adapters.file_scan import scanned
 
     folder = Path(from_process(options.config, {}).data_dir)
+    if not folder.is_dir() or not any(folder.iterdir()):
+        raise BadSetting(f"there is nothing in {folder}: name the data_dir of the deployment")
     seen = scanned([folder], [text])
     if options.as_json:
         print_json(seen._asdict())

@@ -19,7 +19,7 @@ import msgspec
 from typer import Argument, BadParameter, Option, echo
 
 from memory.cli.options import ConfigOption, command, group
-from memory.cli.output import print_figures, print_json, progress_bar
+from memory.cli.output import print_json, print_table, progress_bar
 from memory.errors import BadInput
 from memory.settings import ExternalModel, ModelEndpoint
 from memory.settings.loader import Settings, from_process
@@ -300,7 +300,7 @@ def _evaluated(name: str, evaluation: _Evaluation, file: Path, options: Evaluati
         print_json(content)
     else:
         for head, rows in tables(result):
-            print_figures(head, rows)
+            print_table(head, rows, is_right=True)
             echo()
         if options.json_path is not None:
             _write(options.json_path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from typer import Option, echo
 
 from memory.cli.options import ConfigOption, JsonOption
-from memory.cli.output import print_figures, print_json
+from memory.cli.output import print_json, print_table
 from memory.settings.loader import Settings, from_process
 
 DAY = 86_400.0
@@ -42,7 +42,7 @@ def holdout(
     arms = ("noted", "held_out", "difference")
     counts = [(name, *(report[arm][name] for arm in arms[:2]), "") for name in ("conversations", "questions")]
     figures = [(label, *(_shown(report[arm][name]) for arm in arms)) for name, label in LABELS.items()]
-    print_figures(("", "noted", "held out", "difference"), [*counts, *figures])
+    print_table(("", "noted", "held out", "difference"), [*counts, *figures], is_right=True)
     if report["mixed"]:
         echo(f"{report['mixed']} conversations with both arms are left out.", err=True)
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
-from typer import Argument, BadParameter, Option, Typer, confirm, echo
+from typer import Argument, BadParameter, Exit, Option, Typer, confirm, echo
 
 from memory.cli.bootstrap import bootstrap
 from memory.cli.doctor import doctor
@@ -47,7 +47,7 @@ from memory.cli.token import token
 from memory.cli.transfer import export, import_
 from memory.cli.upkeep import upkeep
 from memory.errors import BadSetting
-from memory.settings.loader import Settings, from_process
+from memory.settings.loader import Settings, from_process, unread_by_us
 
 if TYPE_CHECKING:
     from memory.model import Turn
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 DEAD_LETTERS_MAX = 1_000  # shown by one `dlq list`
 PAGE_MEMORIES = 100  # the most that the API gives at once
+NOTHING_CODE = 1  # of `dlq drop`: no dead letter was dropped
 
 _Result = TypeVar("_Result")
 _Part = Callable[[Settings, asyncio.Event], Awaitable[None]]
@@ -86,7 +87,7 @@ command(commands, panel=OPERATION)(token)
 @command(commands, panel=PARTS)
 def worker(*, config: ConfigOption = None) -> None:
     """Learn memories from the turns in the turn log. Any number of workers may run."""
-    settings = from_process(config, {})
+    settings = settings_at_start(config, {})
     from memory.processes import (
         entrypoints,  # imported here, as in all commands: adapters take seconds to import, and `--help` should not wait
     )
@@ -97,10 +98,23 @@ def worker(*, config: ConfigOption = None) -> None:
 @command(commands, panel=PARTS)
 def api(*, config: ConfigOption = None) -> None:
     """Serve the REST API on `api_host` and `api_port`."""
-    settings = from_process(config, {})
+    settings = settings_at_start(config, {})
     from memory.processes import entrypoints
 
     run_part(entrypoints.run_api, settings)
+
+
+def settings_at_start(config: Path | None, flags: Mapping[str, object]) -> Settings:
+    """The settings of what runs until it is stopped. Opens its log, which names what it does not read of the file."""
+    import structlog
+
+    from memory.runtime.logs import log_to_stderr
+
+    settings = from_process(config, flags)
+    log_to_stderr(settings.log_format)
+    for key, instead in unread_by_us(config):
+        structlog.get_logger(__name__).warning("a key of vLLM Semantic Router is not read", key=key, instead=instead)
+    return settings
 
 
 def run_part(part: _Part, settings: Settings) -> None:
@@ -108,9 +122,6 @@ def run_part(part: _Part, settings: Settings) -> None:
     import uvloop
     from threadpoolctl import threadpool_limits
 
-    from memory.runtime.logs import log_to_stderr
-
-    log_to_stderr(settings.log_format)
     if settings.metrics_host:
         _show_metrics(settings.metrics_host, settings.metrics_port)
 
@@ -336,7 +347,7 @@ def dlq_drop(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give dead letters up: they will never be learnt. WINDOW_IDS, or --all."""
+    """Give dead letters up: they will never be learnt. WINDOW_IDS, or --all. The exit code is 1 if there was none."""
     _refuse_unless_named(window_ids, is_all=is_all)
     if not yes:
         what = f"{len(window_ids)} dead letters" if window_ids else "all dead letters"
@@ -347,6 +358,8 @@ def dlq_drop(
 
     count = _with_library(config, drop)
     echo(json.dumps({"dropped": count}) if as_json else f"dropped: {count}")
+    if not count:
+        raise Exit(NOTHING_CODE)
 
 
 async def _drop_all(library: Library) -> int:
@@ -371,10 +384,12 @@ def _open_library(settings: Settings) -> AbstractAsyncContextManager[Library]:
 
 
 def _with_library(config: Path | None, use: Callable[[Library], Awaitable[_Result]]) -> _Result:
+    from memory.processes.state_parts import refuse_without_record
     from memory.runtime.logs import log_to_stderr
 
     settings = from_process(config, {})
     log_to_stderr(settings.log_format)
+    refuse_without_record(settings)
 
     async def run() -> _Result:
         async with _open_library(settings) as library:

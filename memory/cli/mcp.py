@@ -1,19 +1,32 @@
 """`memproxy mcp`: the API's MCP server over standard input and output, for clients that start their servers themselves.
 
-It defines no tools: every message goes to the API of a running memproxy, and every answer back.
+It defines no tools: each message, which is a line, goes to the API of a running memproxy, and its answer back. What the
+API cannot answer is answered here, by one error of the protocol. It ends when its input does, after the last answer.
 """
 
 from __future__ import annotations
 
-import asyncio
-from typing import Annotated
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 from typer import Option
 
 from memory.cli.options import ConfigOption
-from memory.settings.loader import from_process
+from memory.errors import MemproxyError, Unavailable
 
-CALL_SECONDS_MAX = 30.0  # of one message to the API
+if TYPE_CHECKING:
+    import httpx
+
+CALLS_MAX = 8  # at once; further messages wait
+PATH = "/mcp"
+HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+UNREADABLE, INVALID, FAILED = -32_700, -32_600, -32_603  # codes of JSON-RPC
 
 
 def mcp(
@@ -25,32 +38,58 @@ def mcp(
     config: ConfigOption = None,
 ) -> None:
     """Serve the memory tools to an MCP client on standard input and output, until it closes them."""
-    from memory.cli.caller import caller_headers
+    from memory.cli.api_client import api_client
 
-    settings = from_process(config, {})
-    base = (url or f"http://127.0.0.1:{settings.api_port}").rstrip("/")
-    asyncio.run(_bridge(f"{base}/mcp", caller_headers(settings, user)))
+    lock = Lock()
+
+    def write(answer: bytes) -> None:
+        rest = memoryview(answer + b"\n")
+        with lock, suppress(BrokenPipeError):  # a client that has gone needs no answer
+            while rest:
+                rest = rest[os.write(sys.stdout.fileno(), rest) :]
+
+    with api_client(config, url, user) as api, ThreadPoolExecutor(CALLS_MAX) as calls:
+        for line in sys.stdin.buffer:
+            if line.strip():
+                calls.submit(_serve, api, line, write)
 
 
-async def _bridge(url: str, headers: list[tuple[bytes, bytes]]) -> None:
-    import httpx2
-    from mcp.client.streamable_http import streamable_http_client
-    from mcp.server.stdio import stdio_server
+def _serve(api: httpx.Client, line: bytes, write: Callable[[bytes], None]) -> None:
+    from httpx import HTTPError
 
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=CALL_SECONDS_MAX, trust_env=False) as http,
-        streamable_http_client(url, http_client=http) as (from_server, to_server),
-        stdio_server() as (from_client, to_client),
-        asyncio.TaskGroup() as both,
-    ):
+    try:
+        message = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        write(_error(None, UNREADABLE, f"this line is not JSON that can be read: {error}"))
+        return
+    if not isinstance(message, dict):
+        write(_error(None, INVALID, "expected one message a line: an object of JSON-RPC"))
+        return
+    is_answered = "id" in message and not {"result", "error"} & message.keys()
+    try:
+        answer = _answer(api.post(PATH, content=line, headers=HEADERS), message)
+    except (MemproxyError, HTTPError) as error:
+        answer = _error(message.get("id"), FAILED, str(error))
+    if is_answered:
+        write(answer)
 
-        async def forward_answers() -> None:
-            async for message in from_server:
-                if not isinstance(message, Exception):
-                    await to_client.send(message)
 
-        answers = both.create_task(forward_answers())
-        async for message in from_client:
-            if not isinstance(message, Exception):
-                await to_server.send(message)
-        answers.cancel()
+def _answer(response: httpx.Response, message: dict[str, Any]) -> bytes:
+    """In one line. An error that names no message is about this one. Raises what the API says in its own form."""
+    from memory.cli.api_client import answer_of
+
+    try:
+        content = msgspec.json.decode(response.content) if response.content else None
+    except (msgspec.DecodeError, RecursionError):
+        content = None
+    if isinstance(content, dict) and "jsonrpc" in content:
+        return msgspec.json.encode(content if content.get("id") is not None else content | {"id": message.get("id")})
+    answer_of(response)
+    raise Unavailable("the REST API", f"what answers there is not it (HTTP {response.status_code})")
+
+
+def _error(message_id: object, code: int, words: str) -> bytes:
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": message_id, "error": {"code": code, "message": words}})
+
+
+__all__ = ["mcp"]

@@ -7,15 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typer import echo
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-ID_WIDTH = 36  # of a UUID
-FIGURES_WIDTH = 200  # columns, if no terminal sets a limit
 
 
 def print_json(content: object) -> None:
@@ -56,23 +50,19 @@ def waiting_for(first: str) -> Iterator[Callable[[str], None]]:
         yield change
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Plain text: no markup is interpreted, and no control character reaches the terminal.
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, is_right: bool = False) -> None:
+    """Plain text that loses no word in a terminal of any width; in a pipe or file, one line per row.
 
-    The first column, mostly an id to copy, is never truncated.
+    `is_right`: figures behind a name.
     """
-    from rich.console import Console
-    from rich.table import Table
+    import shutil
+    import sys
 
-    table = Table(box=None, pad_edge=False)
-    longest = max((len(str(row[0])) for row in rows), default=0)
-    for number, name in enumerate(columns):
-        table.add_column(
-            name, overflow="ellipsis" if number else "fold", min_width=0 if number else min(longest, ID_WIDTH)
-        )
-    for row in rows:
-        table.add_row(*(_plain(value) for value in row))
-    Console(soft_wrap=False).print(table)
+    from memory.cli.tables import laid_out
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in laid_out(columns, rows, width=width, is_right=is_right):
+        echo(line)
 
 
 def print_memories(memories: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
@@ -102,23 +92,3 @@ def print_memories(memories: Sequence[Mapping[str, Any]], *, as_json: bool) -> N
         for m in memories
     ]
     print_table(columns, rows)
-
-
-def print_figures(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A name, then figures: not truncated in a narrow terminal, and one line per row in a file."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for number, name in enumerate(head):
-        table.add_column(_plain(name), justify="right" if number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(_plain(value) for value in row))
-    terminal = Console()
-    (terminal if terminal.is_terminal else Console(width=FIGURES_WIDTH)).print(table)
-
-
-def _plain(value: object) -> Text:
-    from rich.text import Text
-
-    return Text("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in str(value)))

@@ -45,14 +45,19 @@ async def open_snapshots(settings: Settings, clock: Clock) -> AsyncIterator[Snap
 @asynccontextmanager
 async def open_holdouts(settings: Settings) -> AsyncIterator[HoldoutRecord]:
     """Raises `BadSetting` where nothing has been recorded, `Unavailable`."""
-    if not settings.database_url and not settings.turn_log_path.exists():
-        raise BadSetting(f"there is no {settings.turn_log_path}: name the data_dir of the deployment")
+    refuse_without_record(settings)
     async with log_database(settings) as database:
         if settings.database_url and await newest_turn_at(database) is None:
             raise BadSetting(
                 f"nothing was recorded on {settings.database_url}: name the database_url of the deployment"
             )
         yield SqlHoldoutRecord(database)
+
+
+def refuse_without_record(settings: Settings) -> None:
+    """Raises `BadSetting` where no memproxy has run, since a tool would create an empty record and show it."""
+    if not settings.database_url and not settings.turn_log_path.exists():
+        raise BadSetting(f"there is no {settings.turn_log_path}: name the data_dir of the deployment")
 
 
 @asynccontextmanager
@@ -91,4 +96,12 @@ def migrate_tables(settings: Settings) -> None:
         migrate(settings)
 
 
-__all__ = ["migrate_tables", "open_examined", "open_holdouts", "open_snapshots", "open_state", "processes_on"]
+__all__ = [
+    "migrate_tables",
+    "open_examined",
+    "open_holdouts",
+    "open_snapshots",
+    "open_state",
+    "processes_on",
+    "refuse_without_record",
+]

@@ -77,7 +77,6 @@ TURNS_PER_RENEWAL = 50  # durable appends before which the user's lock is renewe
 PAGE_MEMORIES_MAX = 100
 PAGES_PER_LOOK_MAX = 50  # store pages read for one page, or one history: limits the cost of a rare match
 
-
 PLAIN = RequestOptions()
 ANYTHING = ListedContent()
 NO_SOURCES = OperatorSources()
@@ -211,10 +210,7 @@ class Library:
         cursor: str = "",
     ) -> Page:
         """One page, newest first. `as_of`: the memories that had that status then, by when things were said."""
-        types = (about.memory_type,) if about.memory_type else ()
-        refuse_unknown_types(types)
-        asked = None if as_of is not None else status
-        where = MemoryFilter(scope.user_id, scope.project_id, scope.agent_id, memory_types=types, status=asked)
+        where = about.filter_for(scope, None if as_of is not None else status)
         found: list[Memory] = []
         for _ in range(PAGES_PER_LOOK_MAX):
             page = await self._store.page(where, limit=limit - len(found), cursor=cursor, claim=about.claim)
@@ -223,6 +219,10 @@ class Library:
             if not cursor or len(found) >= limit:
                 break
         return Page(tuple(found), cursor)
+
+    async def total(self, scope: Scope, *, status: MemoryStatus | None, about: ListedContent) -> int | None:
+        """How many memories all pages have; None if that takes reading them."""
+        return await self._store.count(about.filter_for(scope, status)) if about.is_countable else None
 
     async def get(self, user_id: str, memory_id: str) -> Memory:
         shared = await self.projects.memories.get(user_id, memory_id)

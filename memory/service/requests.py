@@ -17,7 +17,7 @@ from memory.model.archived import kept_keys, restored
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.model.projects import ONE_TENANT, MemoryVisibility, Tenancy
 from memory.model.wordings import WORDINGS, Corrector, reworded
-from memory.ports import Clock, Tokens
+from memory.ports import Clock, MemoryFilter, Tokens
 from memory.runtime.tracing import NO_TRACER, Tracer
 
 METADATA_BYTES_MAX = 16_384  # of JSON; a Milvus JSON field holds 65,536
@@ -78,8 +78,19 @@ class NewMemory:
 class ListedContent:
     """Which memories a listing is about, by what they say. Empty means "any"."""
 
-    memory_type: str = ""
+    memory_types: tuple[str, ...] = ()
     claim: ClaimFilter = ANY_CLAIM
+
+    @property
+    def is_countable(self) -> bool:
+        """Whether the store counts them without reading them."""
+        return self.claim == ANY_CLAIM
+
+    def filter_for(self, scope: Scope, status: MemoryStatus | None) -> MemoryFilter:
+        """Raises `BadInput` for unknown types."""
+        refuse_unknown_types(self.memory_types)
+        types = self.memory_types
+        return MemoryFilter(scope.user_id, scope.project_id, scope.agent_id, memory_types=types, status=status)
 
 
 @dataclass(frozen=True, slots=True)

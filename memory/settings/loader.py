@@ -6,11 +6,10 @@ secret. `load` depends on its arguments (and the named file) only; `from_process
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import os
 import typing
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path, PurePath
@@ -38,7 +37,9 @@ from memory.settings import (
 )
 from memory.settings.database_urls import check_database_url
 from memory.settings.identity_checks import check_identity
+from memory.settings.router_file import FILE_KEYS, Unread, without_router_keys
 from memory.settings.switches import OffRoute
+from memory.settings.unknown_keys import unknown
 
 __all__ = [
     "ExternalModel",
@@ -50,6 +51,7 @@ __all__ = [
     "every_setting",
     "from_process",
     "load",
+    "unread_by_us",
 ]
 
 CONFIG_VARIABLE = "MEMPROXY_CONFIG"  # names the file, like `--config`; not a setting itself
@@ -67,12 +69,6 @@ _NO_SIGNAL_HEADERS = frozenset(
     """accept api-key authorization connection content-encoding content-length content-type cookie expect host
     proxy-authorization te traceparent transfer-encoding upgrade user-agent x-api-key x-authz-user-id x-forwarded-for
     x-memory-edge-secret x-memory-token-claims x-request-id""".split()
-)
-
-
-_INSTEAD_OF_REDIS = (
-    "the turn log is no longer kept on Redis; write database_url: postgresql://HOST:PORT/DATABASE, and memory.database "
-    "for role and password; `memproxy export` of the release before and `memproxy import` move what was kept"
 )
 
 
@@ -124,6 +120,12 @@ def from_process(file: Path | None, flags: Mapping[str, object]) -> Settings:
     return settings if settings.models_dir else msgspec.structs.replace(settings, models_dir=_cached_models(environ))
 
 
+def unread_by_us(file: Path | None) -> list[Unread]:
+    """The keys of the file that `from_process` reads which belong to vLLM Semantic Router and have no counterpart."""
+    named = file or os.environ.get(CONFIG_VARIABLE)  # noqa: TID251 - likewise
+    return _tree_of(Path(named))[1] if named else []
+
+
 def _cached_models(environ: Mapping[str, str]) -> str:
     """The cache folder by the XDG convention; "" without a home directory, as in some containers."""
     home = environ.get("XDG_CACHE_HOME") or (f"{environ['HOME']}/.cache" if environ.get("HOME") else "")
@@ -146,6 +148,17 @@ def dump(settings: Settings) -> str:
 
 
 def _from_file(file: Path, leaves: Mapping[str, Leaf]) -> dict[str, _Given]:
+    tree, _ = _tree_of(file)
+    given: dict[str, _Given] = {}
+    _walk(tree, "", Settings, given, str(file), others=FILE_KEYS)
+    for path in given:
+        if leaves[path].doc.is_secret:
+            raise BadSetting(f"{path} is a secret: set {leaves[path].doc.environment}, and take it out of {file}")
+    return given
+
+
+def _tree_of(file: Path) -> tuple[Any, list[Unread]]:
+    """What the file holds, without the keys of vLLM Semantic Router; and those without a counterpart."""
     try:
         tree = _yaml(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -154,12 +167,7 @@ def _from_file(file: Path, leaves: Mapping[str, Leaf]) -> dict[str, _Given]:
         ) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadSetting(f"the configuration file {file} is not YAML that can be used: {error}") from error
-    given: dict[str, _Given] = {}
-    _walk(tree, "", Settings, given, str(file))
-    for path in given:
-        if leaves[path].doc.is_secret:
-            raise BadSetting(f"{path} is a secret: set {leaves[path].doc.environment}, and take it out of {file}")
-    return given
+    return without_router_keys(tree, str(file))
 
 
 def _yaml(text: str) -> Any:  # noqa: ANN401 - whatever it holds
@@ -167,8 +175,15 @@ def _yaml(text: str) -> Any:  # noqa: ANN401 - whatever it holds
     return yaml.load(text, Loader=_OnceOnly)  # noqa: S506 - a SafeLoader
 
 
-def _walk(tree: object, prefix: str, struct: type[msgspec.Struct], given: dict[str, _Given], source: str) -> None:
-    """Collect the leaves below `prefix`; a key without a value counts as not given."""
+def _walk(
+    tree: object,
+    prefix: str,
+    struct: type[msgspec.Struct],
+    given: dict[str, _Given],
+    source: str,
+    others: Sequence[str] = (),
+) -> None:
+    """Collect the leaves below `prefix`; a key without a value counts as not given. `others`: keys that were read."""
     if tree is None:
         return
     if not isinstance(tree, Mapping):
@@ -178,7 +193,7 @@ def _walk(tree: object, prefix: str, struct: type[msgspec.Struct], given: dict[s
     hints = typing.get_type_hints(struct, include_extras=True)
     for key, value in tree.items():
         if key not in hints:
-            raise BadSetting(_unknown(f"{prefix}{key}", [prefix + name for name in hints], source))
+            raise BadSetting(unknown(f"{prefix}{key}", [prefix + name for name in (*hints, *others)], source))
         if is_section(hints[key]):
             _walk(value, f"{prefix}{key}.", hints[key], given, source)
         elif value is not None:
@@ -192,7 +207,7 @@ def _from_environment(environ: Mapping[str, str], leaves: Mapping[str, Leaf]) ->
         if not name.startswith(ENVIRONMENT_PREFIX) or name == CONFIG_VARIABLE:
             continue
         if name not in paths:
-            raise BadSetting(_unknown(name, list(paths), "environment"))
+            raise BadSetting(unknown(name, list(paths), "environment"))
         if value:  # compose files and charts pass unset variables as ""
             given[paths[name]] = _Given(value, name, is_text=True)
     return given
@@ -202,21 +217,13 @@ def _from_flags(flags: Mapping[str, object], leaves: Mapping[str, Leaf]) -> dict
     given = {}
     for path, value in flags.items():
         if path not in leaves:
-            raise BadSetting(_unknown(path, list(leaves), "command line"))
+            raise BadSetting(unknown(path, list(leaves), "command line"))
         if leaves[path].doc.is_secret:
             raise BadSetting(f"{path} is a secret and other users see arguments: set {leaves[path].doc.environment}")
         if value is not None:
             plain = str(value) if isinstance(value, PurePath) else value
             given[path] = _Given(plain, "--" + path.replace("_", "-"), is_text=isinstance(plain, str))
     return given
-
-
-def _unknown(key: str, known: list[str], source: str) -> str:
-    if "redis" in key.lower():
-        return f"{key} ({source}): {_INSTEAD_OF_REDIS}"
-    nearest = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    advice = f"did you mean {nearest[0]}?" if nearest else f"known here: {', '.join(known)}"
-    return f"unknown setting {key} ({source}): {advice}"
 
 
 def _converted(leaf: Leaf, given: _Given) -> object:

@@ -104,7 +104,7 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
     upstream_signals: Annotated[
         tuple[UpstreamSignal, ...] | None,
-        Meta(description="Signals about a request from filters ahead of us; none: vLLM Semantic Router and our own."),
+        Meta(description="Signals about a request from filters ahead of us; none: those in the table below."),
     ] = None
     milvus: MilvusSettings = MilvusSettings()
     database: DatabaseSettings = DatabaseSettings()

@@ -116,7 +116,7 @@ async def test_only_a_trusted_peer_may_say_who_the_user_is(upstream: RecordingUp
 async def test_recall_hears_trusted_peers_and_filters_ahead_and_no_stranger(upstream: RecordingUpstream) -> None:
     stated = [
         ({}, NO_SIGNALS),
-        ({"x-vsr-fact-check-needed": "true"}, UpstreamSignals("general_fact", "x-vsr-fact-check-needed")),
+        ({"x-disable-router-memory": "true"}, UpstreamSignals("skip", "x-disable-router-memory")),
         ({"x-memory-intent": "search"}, UpstreamSignals("search", "x-memory-intent")),
         ({"x-classified": "skip"}, UpstreamSignals("skip", "memory.signals:intent")),
         ({"x-unstated-of": "skip"}, NO_SIGNALS),

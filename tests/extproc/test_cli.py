@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,17 +41,36 @@ def test_the_version_is_one_line_and_a_start_imports_nothing_heavy() -> None:
         (("probe", "http://127.0.0.1:1/healthz"), 1, ""),
         (("restart", "--data-dir", "/none"), 2, "no `memproxy up` runs on /none"),
         (("doctor", "--config", "/none.yaml"), 1, ""),
+        (("dlq", "list", "--config", "{deep}"), 2, "memproxy: the input is nested too deeply"),
     ],
 )
 def test_errors_go_to_standard_error_and_have_their_exit_code(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, said: str
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    words: tuple[str, ...],
+    code: int,
+    said: str,
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["memproxy", *words])
+    deep = tmp_path / "deep.yaml"
+    deep.write_text("[" * 10_000)
+    monkeypatch.setattr(sys, "argv", ["memproxy", *(word.format(deep=deep) for word in words)])
     with pytest.raises(SystemExit) as ended:
         main()
     shown = capsys.readouterr()
     assert (ended.value.code, said in shown.err) == (code, True), shown.err
     assert words[0] == "doctor" or shown.out == ""
+
+
+def test_what_users_said_is_printed_in_any_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = BytesIO()
+    monkeypatch.setattr(sys, "stdout", TextIOWrapper(shown, encoding="iso-8859-1"))
+    monkeypatch.setattr(sys, "argv", ["memproxy", "--version"])
+    with pytest.raises(SystemExit):
+        main()
+    sys.stdout.write("café 北京")
+    sys.stdout.flush()
+    assert shown.getvalue().endswith(b"caf\xe9 \\u5317\\u4eac")
 
 
 def test_every_command_of_the_console_script_has_its_help() -> None:

@@ -72,6 +72,6 @@ def test_metadata_speaks_as_text_list_or_truth(left: dict[str, object], means: s
 
 
 def test_no_name_is_read_that_no_rule_names() -> None:
-    said = [("x-memory-intent", b"skip"), ("x-vsr-session-phase", b"tool_loop")]
+    said = [("x-memory-intent", b"skip"), ("x-disable-router-memory", b"true")]
     assert READER.read_signals(said, {"memory.signals": {"intent": "skip"}}) == NO_SIGNALS
     assert SignalReader().read_signals(said, {}).means == "skip"

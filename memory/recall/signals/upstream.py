@@ -34,14 +34,10 @@ class UpstreamRule:
         assert self.means in MEANINGS, f"means must be one of {', '.join(MEANINGS)}"
 
 
-# What vLLM Semantic Router publishes about a request, and names of our own for any other filter. Its chosen category
-# and reasoning mode say nothing about memory ("math" may still be "my maths homework"), so they are left alone, and so
-# is "no fact check needed": a poem needs none, nor does a greeting.
+# What clients of vLLM Semantic Router send, and it passes on; and names of our own for any filter. What the router
+# finds out about a request (`x-vsr-…`) it tells the client, in the response.
 DEFAULT_RULES = (
     UpstreamRule("x-disable-router-memory", ("true",), SKIP),
-    UpstreamRule("x-vsr-matched-fact-check", ("needs_fact_check",), SignalLabel.GENERAL_FACT),
-    UpstreamRule("x-vsr-fact-check-needed", ("true",), SignalLabel.GENERAL_FACT),
-    UpstreamRule("x-vsr-session-phase", ("tool_loop",), SignalLabel.TOOL),
     *(UpstreamRule("x-memory-intent", (meaning,), meaning) for meaning in MEANINGS),
     *(UpstreamRule("memory.signals:intent", (meaning,), meaning) for meaning in MEANINGS),
 )

@@ -10,7 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from product import eventually
+from served_app import free_port
 from token_issuer import TokenIssuer
 
 from extproc.addresses import HostAndPort
@@ -77,6 +80,7 @@ PLANS: list[dict[str, Any]] = [
         "trusted_peers": ("10.0.0.0/8", "::/0", "0.0.0.0/0"),
     },
     {"identity": IdentityMode.JWT, "tokens": INLINE, "host": "0.0.0.0", "trusted_peers": ()},
+    {"admin": 9901, "metrics": HostAndPort("::", 9464)},
     {"identity": IdentityMode.JWT, "tokens": dataclasses.replace(FETCHED, is_required=True)},
     {
         "identity": IdentityMode.JWT,
@@ -316,6 +320,39 @@ def test_the_admin_page_is_a_socket_of_this_user_or_a_port_of_loopback() -> None
     assert unasked["address"] == {"pipe": {"path": "/run/a.sock", "mode": 0o600}}
     with pytest.raises(BadSetting, match="envoy_admin_port is needed"):  # of `memproxy envoy`, in a container
         bootstrap_values(Settings(upstream="http://127.0.0.1:8000"), (Path("/run/f.sock"),))
+
+
+def test_an_envoy_alone_shows_its_counters_and_nothing_else_of_its_admin_page(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match="metrics_host must be an IP address"):
+        plan(metrics=HostAndPort("envoy", 9464))
+    assert "envoy_admin" not in clusters(plain())
+    ports = {name: free_port() for name in ("PORT", "ENVOY_ADMIN_PORT", "METRICS_PORT")}
+    given = {f"MEMPROXY_{name}": str(port) for name, port in ports.items()}
+    given |= {"MEMPROXY_METRICS_HOST": "127.0.0.1", "MEMPROXY_EDGE_SECRET": "x"}
+    given["MEMPROXY_UPSTREAM"] = "http://127.0.0.1:1"
+    words = [*(f"{name}={value}" for name, value in given.items()), Path(sys.executable).with_name("memproxy"), "envoy"]
+    command = ["env", *words, "--to", tmp_path / "envoy.json", "--filter", "127.0.0.1:1"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        page = f"http://127.0.0.1:{ports['METRICS_PORT']}"
+        shown = eventually(lambda: answer_of(f"{page}/metrics"))
+        assert "envoy_cluster_membership_healthy{" in shown.text
+        for path in ("/stats/prometheus", "/", "/metrics/x"):
+            assert httpx.get(page + path, timeout=30).status_code == 404
+        for path in ("/metrics", "/quitquitquit"):
+            assert httpx.post(page + path, timeout=30).status_code == 404
+        assert process.poll() is None
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def answer_of(url: str) -> httpx.Response | None:
+    """None while nobody answers there."""
+    try:
+        return httpx.get(url, timeout=30)
+    except httpx.TransportError:
+        return None
 
 
 def test_without_trusted_peers_all_clients_of_mode_jwt_are_alike() -> None:

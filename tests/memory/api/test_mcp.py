@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -154,6 +156,17 @@ async def listed(url: str, path: str = PATHS[0], **headers: str) -> int:
         return (await http.post(path, json=asked, headers=sent)).status_code
 
 
+async def test_whoever_takes_json_is_answered_also_without_saying_so(url: str) -> None:
+    usual = ["application/json", "*/*", "text/event-stream, application/json;q=0.5", "application/*", ""]
+    asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
+    several = [("accept", "text/event-stream"), ("accept", "application/json")]
+    async with httpx.AsyncClient(base_url=url) as http:
+        del http.headers["accept"]
+        for headers in [], several, *([("accept", one)] for one in (*usual, "text/html")):
+            answer = await http.post(PATHS[0], content=asked, headers=[("content-type", "application/json"), *headers])
+            assert answer.status_code == (406 if headers == [("accept", "text/html")] else 200)
+
+
 @pytest.mark.parametrize("identity", ["development", "header", "jwt"])
 async def test_a_page_of_another_host_gets_no_answer_of_the_protocol(parts: Parts, identity: str) -> None:
     rules = CallerRules(pages=TrustedPages(("https://app.example",)))
@@ -249,6 +262,70 @@ async def test_the_same_tools_work_over_standard_input_and_output(url: str) -> N
         assert [memory["id"] for memory in found["memories"]] == [saved["id"]]
     async with client(f"{url}", f"{PATHS[0]}?user_id=j%C3%BCrgen") as again:
         assert (await called(again, "memory_stats"))["active"] == 1
+
+
+async def bridged(url: str, *lines: bytes) -> list[dict[str, Any]]:
+    """What the bridge prints until it ends, which it does by itself."""
+    process = await asyncio.create_subprocess_exec(
+        *(MEMPROXY, "mcp", "--api", url, "--user", "ann"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    shown, _ = await process.communicate(b"".join(line + b"\n" for line in lines))
+    assert process.returncode == 0
+    return [json.loads(line) for line in shown.splitlines()]
+
+
+async def test_standard_input_that_ends_ends_it_and_each_message_has_one_answer(url: str) -> None:
+    assert await bridged(url) == []
+    listing = b'{"jsonrpc": "2.0", "id": "a\\u0000b", "method": "tools/list"}'
+    wrong = [b"nonsense", b"[]", b"[" * 10_000, b'{"id": 7}', b'{"jsonrpc": "2.0", "method": "notifications/any"}']
+    answers = await bridged(url, listing, *wrong, b"")
+    codes = {(one["id"], one.get("error", {}).get("code")) for one in answers}
+    assert codes == {("a\0b", None), (None, -32_700), (None, -32_600), (7, -32_602)}
+    assert len(answers) == 5
+
+
+async def test_an_api_that_is_down_is_one_error_that_says_so() -> None:
+    asked = [b'{"jsonrpc": "2.0", "id": 1, "method": "initialize"}', b'{"jsonrpc": "2.0", "method": "notifications/x"}']
+    [answer] = await bridged("http://127.0.0.1:1", *asked)
+    assert (answer["id"], answer["error"]["code"]) == (1, -32_603)
+    assert "127.0.0.1:1; is it running? Name another with --api" in answer["error"]["message"]
+
+
+async def test_what_answers_in_place_of_the_api_is_named() -> None:
+    async def other(_: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+        to.write(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>")
+        to.close()
+
+    listing = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
+    async with await asyncio.start_server(other, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        [answer] = await bridged(f"http://127.0.0.1:{port}", listing)
+    assert "what answers there is not it (HTTP 200)" in answer["error"]["message"]
+
+
+async def test_a_client_that_closes_in_mid_call_ends_it() -> None:
+    called, is_closed = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+        called.set()
+        await is_closed.wait()
+        to.write(b'HTTP/1.1 200 OK\r\ncontent-length: 36\r\n\r\n{"jsonrpc":"2.0","id":1,"result":{}}')
+        to.close()
+
+    async with await asyncio.start_server(slow, "127.0.0.1", 0) as server:
+        command = (MEMPROXY, "mcp", "--user", "ann", "--api", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        reading, writing = os.pipe()
+        pipes = {"stdin": subprocess.PIPE, "stdout": writing, "stderr": subprocess.PIPE}
+        process = await asyncio.create_subprocess_exec(*command, **pipes)
+        os.close(writing)
+        assert process.stdin is not None
+        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}\n')
+        await called.wait()
+        os.close(reading)
+        process.stdin.close()
+        is_closed.set()
+        _, said = await process.communicate()
+    assert (process.returncode, said) == (0, b"")
 
 
 async def test_a_model_is_refused_while_the_user_has_opted_out(url: str, parts: Parts) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 
 import httpx
+import pytest
 from api_parts import api_of
 from library_parts import Parts
 
@@ -26,6 +28,22 @@ async def test_every_file_is_served_with_its_type_and_a_strict_policy(parts: Par
         assert (policy["default-src"], policy["script-src"], policy["style-src"]) == ("'none'", "'self'", "'self'")
         assert policy["frame-ancestors"] == policy["base-uri"] == policy["form-action"] == "'none'"
         assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs/", "/v1/memory/docs"])
+async def test_the_page_about_the_api_tells_every_call_and_loads_only_our_style(parts: Parts, path: str) -> None:
+    async with api_of(parts, identity_mode="jwt") as api:
+        shown = await api.get(path)
+        document = (await api.get("/openapi.json")).json()
+        [loaded] = re.findall(r'(?:src|href)="([^#"]*)"', shown.text)
+        assert (await api.get(str(shown.url.join(loaded)))).content == (FILES / "docs.css").read_bytes()
+    assert (shown.status_code, shown.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "default-src 'none'" in shown.headers["content-security-policy"]
+    assert "<script" not in shown.text
+    calls = {f"{method.upper()} {path}" for path, calls in document["paths"].items() for method in calls}
+    assert calls == set(map(html.unescape, re.findall("<summary><code>(.*?)</code>", shown.text)))
+    assert set(re.findall(r'href="#(.*?)"', shown.text)) <= set(re.findall(r'id="(.*?)"', shown.text))
+    assert "separated by commas" in shown.text
 
 
 async def test_an_unchanged_file_is_not_sent_again(api: httpx.AsyncClient) -> None:

@@ -80,6 +80,22 @@ async def test_a_listing_goes_by_pages_status_type_and_time(api: httpx.AsyncClie
     assert second["next_cursor"] is None
 
 
+async def test_a_listing_is_read_as_clients_of_the_router_read_it(api: httpx.AsyncClient) -> None:
+    for number, kind in enumerate(("semantic", "episodic", "procedural", "episodic")):
+        await add_one(api, f"number {number}", memory_type=kind)
+    found = (await api.get("/v1/memory", params={"type": "episodic, procedural", "limit": 2})).json()
+    assert [(one["type"], one["memory_type"]) for one in found["memories"]] == [("episodic",) * 2, ("procedural",) * 2]
+    assert (found["total"], found["limit"]) == (3, 2)
+    assert (await api.get("/v1/memory")).json()["total"] == 4
+    for uncounted in ({"as_of": "2020-01-01"}, {"value": "tea"}):
+        assert (await api.get("/v1/memory", params=uncounted)).json()["total"] is None
+    for wrong in ("other", "semantic,other"):
+        assert_refused(await api.get("/v1/memory", params={"type": wrong}), 400, "memory_type must be one of")
+    assert_refused(await api.get("/v1/memory?type=semantic&memory_type=semantic"), 400, "give one of them")
+    assert_refused(await api.delete("/v1/memory?user_id=ann&type=semantic"), 400, "unknown field type")
+    assert (await api.get("/v1/memory")).json()["total"] == 4
+
+
 async def test_a_search_hands_everything_to_the_ranking(api: httpx.AsyncClient, parts: Parts) -> None:
     body = {
         "query": "how much?",

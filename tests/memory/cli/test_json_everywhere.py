@@ -149,7 +149,9 @@ DOCUMENTS = [  # in an order in which each finds what it needs
 def test_standard_output_is_one_document_and_progress_is_elsewhere(world: World) -> None:
     """One test: they follow upon each other."""
     for words in DOCUMENTS:
-        result = world.run(f"{words.replace('URL', world.url)} --json", code=int(words.startswith("probe")))
+        result = world.run(
+            f"{words.replace('URL', world.url)} --json", code=int(words.startswith(("probe", "dlq drop")))
+        )
         assert isinstance(json.loads(result.stdout), dict), words
     for words in LINES:
         lines = world.run(f"{words} --json").stdout.splitlines()

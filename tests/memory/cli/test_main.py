@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
+import termios
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -14,13 +19,14 @@ import pytest
 from api_parts import api_of
 from command_worlds import run
 from library_parts import NOW, Parts, PlainSearch, library_parts
+from rich.cells import cell_len
 from served_library import served_library
 from typer.main import get_command
 
 from memory.cli import main
 from memory.cli.api_client import answer_of
 from memory.cli.options import MemoryTypeName
-from memory.cli.output import print_table
+from memory.cli.tables import laid_out
 from memory.errors import BadInput, BadSetting, NotFound, Unavailable
 from memory.model import MEMORY_TYPES, Memory, MemoryStatus, Scope
 from memory.model.claim_filters import ClaimFilter
@@ -160,12 +166,67 @@ def test_every_command_and_option_has_its_help_and_offers_what_there_is() -> Non
     assert get_args(main.StatusName) == (*(one.value for one in MemoryStatus), "all")
 
 
-def test_a_narrow_terminal_truncates_what_is_long_and_never_an_id(capsys: pytest.CaptureFixture[str]) -> None:
-    known = "s-b427dd94e3fb51b1d9d02af6608c5b1d"
-    print_table(["session", "title"], [(known, "A long title " * 20), ("s1", "short")])
-    shown = capsys.readouterr().out
-    assert known in shown
-    assert max(map(len, shown.splitlines())) <= 80
+SAID = [
+    "I am allergic to penicillin, and my doctor is Dr. Llanfairpwllgwyngyll of Anglesey " * 3,
+    "Le café coûte 3\u00a0€\nand comes\u200d with a [bold]biscuit[/bold]",
+    "我住在北京市朝阳区建国路八十八号院十二号楼三单元四零二室隔壁是一家书店和一家茶馆",
+]
+
+
+def refuse_lost_words(lines: list[str], ids: list[str], columns: int) -> None:
+    shown = "\n".join(lines)
+    for memory_id, content in zip(ids, SAID, strict=True):
+        assert "".join(content.split()) in "".join(shown.split())
+        assert {memory_id, *content.split()} <= set(shown.split())
+    assert all(cell_len(line) <= columns or " " not in line.strip() for line in lines)
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 200, None])
+def test_rows_lose_no_word_at_any_width_or_in_a_pipe(columns: int | None) -> None:
+    ids = ["0199f2b4-0b1c-7abc-8def-0123456789a" + str(number) for number in range(3)]
+    rows = [(memory_id, "semantic", content) for memory_id, content in zip(ids, SAID, strict=True)]
+    lines = list(laid_out(("id", "type", "content"), rows, width=columns))
+    refuse_lost_words(lines, ids, columns or 1_000)
+    assert (len(lines) == 4) == (columns is None)
+    assert list(laid_out(("id", "type"), [], width=columns)) == ["id  type"]
+
+
+def test_list_and_search_know_the_width_of_their_terminal(tmp_path: Path) -> None:
+    async def fill(parts: Parts) -> None:
+        await parts.library.add(Scope("ann"), [NewMemory(content) for content in SAID])
+
+    with served_library(tmp_path, fill) as url:
+        for words in ("list",), ("search", "what am I allergic to?"):
+            shown = in_terminal(40, *words, "--user", "ann", "--api", url)
+            refuse_lost_words(shown.splitlines(), ids_of(url)[::-1], 40)
+
+
+def in_terminal(columns: int, *words: str) -> str:
+    """What the command prints in a terminal of so many columns."""
+    command = ["env", "--unset=COLUMNS", sys.executable, "-m", "extproc", *words]
+    ours, its = pty.openpty()
+    termios.tcsetwinsize(its, (24, columns))
+    process = subprocess.Popen(command, stdin=its, stdout=its)
+    os.close(its)
+    shown = b""
+    with suppress(OSError):  # how a terminal ends
+        while piece := os.read(ours, 65_536):
+            shown += piece
+    os.close(ours)
+    assert process.wait() == 0
+    return shown.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (20, ["said twice", "  noted: 1.00", "    [0.95, 1.05]", "  held out: 0.5"]),
+        (80, ["                        noted  held out", "said twice  1.00 [0.95, 1.05]       0.5"]),
+    ],
+)
+def test_figures_stand_below_their_names_where_there_is_room(width: int, shown: list[str]) -> None:
+    row = ("said twice", "1.00 [0.95, 1.05]", "0.5")
+    assert list(laid_out(("", "noted", "held out"), [row], width=width, is_right=True)) == shown
 
 
 def test_a_look_tells_which_files_hold_a_text_and_which_could_not_be_read(tmp_path: Path) -> None:
@@ -177,6 +238,10 @@ def test_a_look_tells_which_files_hold_a_text_and_which_could_not_be_read(tmp_pa
     seen = json.loads(run("erase", "--config", config, "--scan", "green tea", "--json", code=1).stdout)
     assert (seen["files"], seen["found_in"]) == (2, ["log"])
     assert [reason.partition(":")[0] for reason in seen["not_searched"]] == [UNREAD]
+    config.write_text(f"data_dir: {json.dumps(str(tmp_path / 'another'))}", encoding="utf-8")
+    with pytest.raises(BadSetting, match="name the data_dir"):
+        run("erase", "--config", config, "--scan", "green tea")
+    config.write_text(f"data_dir: {json.dumps(str(tmp_path))}", encoding="utf-8")
     missing = run("erase", "--config", config, "--scan", "black tea").output
     assert f"looked through 2 files, 26 bytes, in {tmp_path}: nothing" in missing
     assert f"not searched: {UNREAD}" in missing

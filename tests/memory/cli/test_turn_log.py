@@ -101,6 +101,7 @@ def test_turns_shows_the_record_of_a_user_oldest_first(world: CommandWorld) -> N
 
 
 def test_dead_letters_are_listed_with_the_reason_of_their_last_failure(world: CommandWorld) -> None:
+    done(record(world))
     assert letters(world) == {}
     done(bury(world, "a", "b"))
     first, second = json.loads(world.run("dlq", "list", "--json").stdout)["dead_letters"]
@@ -137,11 +138,12 @@ def test_a_dead_letter_is_dropped_only_on_purpose_and_its_turn_stays_on_record(w
     world.run("dlq", "drop", windows["user-a"], "--all", code=2)
     world.run("dlq", "drop", "--all", code=1, answer="n\n")
     assert set(letters(world)) == {"user-a", "user-b", "user-c"}
-    assert world.run("dlq", "drop", "another", "--yes").stdout == "dropped: 0\n"
+    assert world.run("dlq", "drop", "another", "--yes", code=1).stdout == "dropped: 0\n"
     assert json.loads(world.run("dlq", "drop", windows["user-a"], "--yes", "--json").stdout) == {"dropped": 1}
     assert set(letters(world)) == {"user-b", "user-c"}
     assert world.run("dlq", "drop", "--all", answer="y\n").stdout.endswith("dropped: 2\n")
     assert letters(world) == {}
+    assert json.loads(world.run("dlq", "drop", "--all", "--yes", "--json", code=1).stdout) == {"dropped": 0}
     assert [one["id"] for one in turns_of(world, "--user", "user-a")] == ["a"]
 
     async def is_never_learnt() -> None:
@@ -207,4 +209,8 @@ def test_where_nothing_was_recorded_the_setting_to_change_is_named_and_nothing_i
     is_on_postgres = request.node.callspec.params["world"] != "sqlite"
     with pytest.raises(BadInput, match="database_url" if is_on_postgres else "data_dir"):
         world.run("eval", "holdout")
+    for words in ("turns", "--user", "ann"), ("dlq", "list"), ("dlq", "replay", "--all"), ("dlq", "drop", "x", "--yes"):
+        if not is_on_postgres:
+            with pytest.raises(BadInput, match="data_dir"):
+                world.run(*words)
     assert list((world.config.parent / "data").iterdir()) == []

@@ -191,15 +191,12 @@ def test_whatever_is_said_there_is_a_decision(said: list[str]) -> None:
 @pytest.mark.parametrize(
     ("values", "means"),
     [
-        ({"x-vsr-matched-fact-check": "needs_fact_check"}, SignalLabel.GENERAL_FACT),
-        ({"x-vsr-fact-check-needed": "true"}, SignalLabel.GENERAL_FACT),
-        ({"x-vsr-session-phase": "tool_loop"}, SignalLabel.TOOL),
         ({"x-disable-router-memory": "true"}, "skip"),
         ({"x-memory-intent": "personal"}, SignalLabel.PERSONAL),
         ({"memory.signals:intent": "search"}, "search"),
     ],
 )
-def test_the_routers_signals_are_understood_by_default(values: dict[str, str], means: str) -> None:
+def test_what_clients_and_filters_say_is_understood_by_default(values: dict[str, str], means: str) -> None:
     found = read_upstream(values)
     assert (found.means, found.source) == (means, next(iter(values)))
 
@@ -208,9 +205,9 @@ def test_the_routers_signals_are_understood_by_default(values: dict[str, str], m
     "values",
     [
         {},
-        {"x-vsr-matched-fact-check": "no_fact_check_needed"},
-        {"x-vsr-fact-check-needed": "false"},
-        {"x-vsr-selected-category": "math", "x-vsr-selected-reasoning": "on"},
+        {"x-vsr-matched-fact-check": "needs_fact_check", "x-vsr-session-phase": "tool_loop"},  # of its responses
+        {"x-vsr-selected-category": "math", "x-vsr-selected-reasoning": "on", "x-selected-model": "qwen3"},
+        {"x-disable-router-memory": "false"},
         {"x-memory-intent": "whatever"},
         {"x-memory-intent": ""},
     ],
@@ -220,11 +217,11 @@ def test_what_says_nothing_about_memory_is_no_signal(values: dict[str, str]) -> 
 
 
 def test_values_may_be_lists_and_case_does_not_count() -> None:
-    assert read_upstream({"x-vsr-matched-fact-check": "other, NEEDS_FACT_CHECK"}).means == SignalLabel.GENERAL_FACT
+    assert read_upstream({"x-memory-intent": "other, GENERAL_FACT"}).means == SignalLabel.GENERAL_FACT
 
 
 def test_an_order_goes_before_a_label() -> None:
-    values = {"x-vsr-fact-check-needed": "true", "x-memory-intent": "search"}
+    values = {"x-memory-intent": "general_fact", "memory.signals:intent": "search"}
     assert read_upstream(values).means == "search"
 
 
