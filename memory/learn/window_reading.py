@@ -15,12 +15,14 @@ from memory.errors import Unavailable
 from memory.learn import forgetting, gate, raw_words, stored_reading
 from memory.learn.failed_turns import muted, with_failed_turns
 from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmations_of
+from memory.learn.forget_targets import Vectors
 from memory.learn.forgetting import ForgetRequest
+from memory.learn.neighbours import Embedded
 from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
 from memory.learn.withheld_turns import refused_turns, withheld_turns
-from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Turn, TurnStatus
+from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Turn, TurnStatus, Vector
 from memory.ports import ConversationRecord, Lease, MemoryBank, RequestTraces
 from memory.runtime.metrics import Metrics
 from memory.service.left_out_turns import LeftOutTurns
@@ -77,6 +79,7 @@ class WindowReading:
         memories: MemoryBank,
         traces: RequestTraces,
         readers: Readers,
+        embedded: Embedded,
         metrics: Metrics,
         bounds: WindowBounds,
     ) -> None:
@@ -84,6 +87,7 @@ class WindowReading:
         self._store = memories.store
         self._local_memories = memories.local_memories
         self._readers = readers
+        self._embedded = embedded
         self._receipts = traces.receipts
         self._left_out = LeftOutTurns(traces.summaries)
         self._metrics = metrics
@@ -118,12 +122,13 @@ class WindowReading:
         requests = forgetting.carried_out(said)
         if lasting := forgetting.lasting(requests):
             await self._turn_log.mark_forget_requests(lease, _by_turn(lasting))
-        spared = await asyncio.to_thread(forgetting.split_claims, verdict.kept, said, [*context, *turns])
         later = await self.later_requests(lease)
-        kept = await asyncio.to_thread(_standing, spared.kept, later)
+        vectors = await self._vectors(claims, [*said, *later])
+        spared = await asyncio.to_thread(forgetting.split_claims, verdict.kept, said, [*context, *turns], vectors)
+        kept = await asyncio.to_thread(_standing, spared.kept, later, vectors)
         self._metrics.facts_dropped.labels("withheld").inc(len(verdict.kept) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
-        withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later)
+        withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later, vectors)
         await self._left_out.leave_out(lease.user_id, withheld | refused_turns(verdict.dropped))
         raw = await asyncio.to_thread(self._raw, claims, turns, withheld) if self._keeps_raw_words else ()
         return WindowClaims(kept, requests, (*context, *turns), confirmations, raw)
@@ -135,8 +140,14 @@ class WindowReading:
     async def later_for_stored(self, lease: Lease, claims: Sequence[Claim]) -> list[ForgetRequest]:
         """The `later_requests` for a window with a stored plan of these claims."""
         later = await self.later_requests(lease)
-        await self._left_out.leave_out(lease.user_id, withheld_turns(lease.turns, claims, (), later))
+        vectors = await self._vectors(claims, later)
+        await self._left_out.leave_out(lease.user_id, withheld_turns(lease.turns, claims, (), later, vectors))
         return later
+
+    async def _vectors(self, claims: Sequence[Claim], requests: Sequence[ForgetRequest]) -> dict[str, Vector]:
+        """What the requests are compared by; nothing where there is none."""
+        topics = forgetting.topics_of(requests)
+        return await self._embedded([*topics, *(claim.text for claim in claims)]) if topics else {}
 
     async def later_requests(self, lease: Lease) -> list[ForgetRequest]:
         """The requests to forget that the user made after this window, as they were read then."""
@@ -194,8 +205,8 @@ def _by_turn(requests: Sequence[ForgetRequest]) -> dict[str, bytes]:
     return {turn_id: stored_reading.encode(found) for turn_id, found in claims.items()}
 
 
-def _standing(claims: Sequence[Claim], later: Sequence[ForgetRequest]) -> list[Claim]:
-    return [claim for claim in claims if not forgetting.is_forgotten_later(later, claim)]
+def _standing(claims: Sequence[Claim], later: Sequence[ForgetRequest], vectors: Vectors) -> list[Claim]:
+    return [claim for claim in claims if not forgetting.is_forgotten_later(later, claim, vectors)]
 
 
 def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmation]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, log2
+from math import log2
 
-from memory.language import asks_to_erase, is_asked, is_denied, mentions_erasing
+from memory.language import is_asked, is_denied
 from memory.language.dates import period
 from memory.learn.reading.judgements import JudgedClause, Judgement
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
@@ -34,15 +34,17 @@ KEPT_SHARE_MAX = 0.95  # these three balance precision and coverage on developme
 LEANING_QUESTION_MIN = 0.999  # of a question that cannot be understood alone: it has nothing to state
 QUESTION_SHARE_MIN = 0.8  # of a question that states something: "what did I say about my guitar?" names its topic
 ASKED_SHARE_MIN = 0.5  # of an act that changes memories
-FORGET_SHARE_MIN = 0.95  # deleting cannot be undone: without confirming words, the encoder has to be almost certain
+ORDER_SHARE_MIN = 0.35  # of an order to forget or not to store: it does nothing unless it means something known
 INSTRUCT_SHARE_MIN = 0.12  # low on purpose: even a small share of an instruction injection taints the message
 CONFIDENCE_AT_LEAST = 0.7  # of a claim at its threshold; equals the gate's minimum
 PROPOSED_SHARE_MIN = 0.25  # below it a unit is not proposed at all, so that refusals can be counted
+ORDER_ATTRIBUTE_MIN = 0.6  # of such an attribute, named in an order to forget
 SINGLE_VALUED_SHARE_MIN = 0.8  # of an attribute that has one value at a time
 LETTERS_MIN = 2  # letters, digits or characters that a unit needs to have content
 LEANING_SHARE_MIN = 0.5  # from which a fact takes along what was said before it
 ELLIPSIS = "…"
 _KINDS = ("value", "name")
+_ORDERS = (Act.FORGET, Act.WITHHOLD)
 TEXT_CHARACTERS_MAX = 600  # of a claim with the units joined to it
 UNDATED = frozenset({"birthday", "age"})  # attributes whose dates do not say when a claim holds
 
@@ -82,7 +84,7 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
         is_word = sum(character.isalnum() for character in unit.text) >= LETTERS_MIN
         parts = _parts(reading, index) if unit.is_own and is_word else []
         for number, part in enumerate(parts):
-            act, share, bar = _act_of(part.labels, unit.text, unit.text[part.start : part.end], kept_bar)
+            act, share, bar = _act_of(part.labels, unit.text, kept_bar)
             share = share if act is Act.INSTRUCT else min(share, part.most)
             if share >= min(bar, PROPOSED_SHARE_MIN):
                 claim = _claim(reading, part, act, _confidence(share, bar))
@@ -137,7 +139,7 @@ def _kept_bar(own_units: int) -> float:
     return min(KEPT_SHARE_MAX, KEPT_SHARE_MIN + KEPT_SHARE_STEP * log2(max(1, own_units)))
 
 
-def _act_of(labels: Judgement | JudgedClause, sentence: str, words: str, kept_bar: float) -> tuple[Act, float, float]:
+def _act_of(labels: Judgement | JudgedClause, sentence: str, kept_bar: float) -> tuple[Act, float, float]:
     """The most likely act other than none, its share, and the share that it needs."""
     acts = labels.acts
     if acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
@@ -148,16 +150,9 @@ def _act_of(labels: Judgement | JudgedClause, sentence: str, words: str, kept_ba
             leans = labels.leaning_share >= LEANING_SHARE_MIN
             kept_bar = LEANING_QUESTION_MIN if leans else max(kept_bar, QUESTION_SHARE_MIN)
         return act, sum(acts[one.value] for one in STORED_ACTS), kept_bar
-    return act, acts[act.value], _forget_bar(words) if act is Act.FORGET else ASKED_SHARE_MIN
-
-
-def _forget_bar(text: str) -> float:
-    """A request to forget needs two signals: the encoder, and a phrase that asks for it in the position of a request.
-    The same phrase elsewhere ("don't forget …") counts against it.
-    """
-    if asks_to_erase(text):
-        return ASKED_SHARE_MIN
-    return inf if mentions_erasing(text) else FORGET_SHARE_MIN
+    if act in _ORDERS:
+        return act, sum(acts[one.value] for one in _ORDERS), ORDER_SHARE_MIN
+    return act, acts[act.value], ASKED_SHARE_MIN
 
 
 def _confidence(share: float, bar: float) -> float:
@@ -174,7 +169,7 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
     within = [one for one in stretches if part.start <= one.start and one.end <= part.end]
     values, names = ([unit.text[one.start : one.end] for one in within if one.kind == kind] for kind in _KINDS)
     holds_from, holds_until = (None, None) if labels.attribute in UNDATED else period(text, turn.at)
-    attribute = _attribute_of(labels)
+    attribute = _attribute_of(labels, ORDER_ATTRIBUTE_MIN if act in _ORDERS else SINGLE_VALUED_SHARE_MIN)
     category = "correction" if act is Act.CORRECT else labels.category
     return Claim(
         act=act,
@@ -197,7 +192,7 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
     )
 
 
-def _attribute_of(labels: Judgement | JudgedClause) -> str:
+def _attribute_of(labels: Judgement | JudgedClause, share_min: float) -> str:
     """None if a single-valued attribute is uncertain: a new value would supersede a memory."""
-    is_sure = labels.attribute_share >= SINGLE_VALUED_SHARE_MIN or not is_single_valued(labels.attribute)
+    is_sure = labels.attribute_share >= share_min or not is_single_valued(labels.attribute)
     return labels.attribute if is_sure else NO_ATTRIBUTE

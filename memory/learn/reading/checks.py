@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from memory.language import bare_reply, is_denied, names_erasing, stands_alone
+from memory.language import bare_reply, is_denied, stands_alone
 from memory.language.calendar_items import holds_time
 from memory.language.dates import period
 from memory.language.word_boundaries import continues_word, whole_word_positions
@@ -144,8 +144,6 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
     numbers = sorted({proposed.u} if isinstance(proposed.u, int) else set(proposed.u))
     said, quote = _quoted(numbers, transcript)
     act = _act(proposed.act)
-    if act is Act.FORGET and not names_erasing(quote):
-        raise _InvalidClaim('"forget" needs a sentence that asks for it in so many words')  # deleting cannot be undone
     wrong: list[str] = []
     values = _values(proposed, quote, wrong)
     if wrong and not values and act in _WITH_FIELDS:
