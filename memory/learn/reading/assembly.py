@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log2
 
-from memory.language import is_asked, is_denied
+from memory.language import bare_reply, is_asked, is_denied
 from memory.language.dates import period
 from memory.learn.reading.judgements import JudgedClause, Judgement
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
 from memory.learn.reading.replies import answered, question_of
-from memory.learn.reading.units import Unit
+from memory.learn.reading.units import Unit, unwrapped
 from memory.model import (
     EXPLICIT_ACTS,
     NO_ATTRIBUTE,
@@ -34,6 +34,7 @@ KEPT_SHARE_MAX = 0.95  # these three balance precision and coverage on developme
 LEANING_QUESTION_MIN = 0.999  # of a question that cannot be understood alone: it has nothing to state
 QUESTION_SHARE_MIN = 0.8  # of a question that states something: "what did I say about my guitar?" names its topic
 ASKED_SHARE_MIN = 0.5  # of an act that changes memories
+CORRECT_SHARE_MIN = 0.15  # of a correction that the encoder takes for a reply, and that names another value
 ORDER_SHARE_MIN = 0.35  # of an order to forget or not to store: it does nothing unless it means something known
 INSTRUCT_SHARE_MIN = 0.12  # low on purpose: even a small share of an instruction injection taints the message
 CONFIDENCE_AT_LEAST = 0.7  # of a claim at its threshold; equals the gate's minimum
@@ -42,6 +43,7 @@ ORDER_ATTRIBUTE_MIN = 0.6  # of such an attribute, named in an order to forget
 SINGLE_VALUED_SHARE_MIN = 0.8  # of an attribute that has one value at a time
 LETTERS_MIN = 2  # letters, digits or characters that a unit needs to have content
 LEANING_SHARE_MIN = 0.5  # from which a fact takes along what was said before it
+CORRECTION_LEANING_MIN = 0.88  # of a correction: all of them refer to something, few say nothing alone
 ELLIPSIS = "…"
 _KINDS = ("value", "name")
 _ORDERS = (Act.FORGET, Act.WITHHOLD)
@@ -84,7 +86,10 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
         is_word = sum(character.isalnum() for character in unit.text) >= LETTERS_MIN
         parts = _parts(reading, index) if unit.is_own and is_word else []
         for number, part in enumerate(parts):
-            act, share, bar = _act_of(part.labels, unit.text, kept_bar)
+            has_value = any(
+                part.start <= one.start and one.end <= part.end for one in reading.judgements[index].stretches
+            )
+            act, share, bar = _act_of(part.labels, unit.text, kept_bar, has_value=has_value)
             share = share if act is Act.INSTRUCT else min(share, part.most)
             if share >= min(bar, PROPOSED_SHARE_MIN):
                 claim = _claim(reading, part, act, _confidence(share, bar))
@@ -95,7 +100,8 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
 def _parts(reading: JudgedMessage, index: int) -> list[_Part]:
     """The clauses of a unit that says several facts; otherwise the unit."""
     unit, judgement = reading.units[index], reading.judgements[index]
-    if len(judgement.clauses) < 2 or judgement.acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
+    is_fragment = judgement.leaning_share >= CORRECTION_LEANING_MIN  # "Sorry, I meant my son" is one thing said
+    if len(judgement.clauses) < 2 or is_fragment or judgement.acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
         return [_Part(index, 0, len(unit.text), judgement)]
     return [_Part(index, one.start, one.end, one, 1.0 - judgement.acts["none"]) for one in judgement.clauses]
 
@@ -103,7 +109,8 @@ def _parts(reading: JudgedMessage, index: int) -> list[_Part]:
 def _understandable(reading: JudgedMessage, parts: Sequence[_Part], number: int, claim: Claim) -> Claim:
     """The claim with the words that it leans on, of its sentence, of the one before, or of the question before it."""
     part = parts[number]
-    if len(reading.units) == len(parts) == 1 and reading.previous is not None:
+    is_reply = len(reading.units) == len(parts) == 1 and reading.previous is not None
+    if is_reply and reading.previous is not None and (claim.act is not Act.CORRECT or bare_reply(claim.text)):
         return answered(claim, question_of(reading.previous.answer), reading.previous.id, leans=part.leans)
     if not part.leans or claim.act not in STORED_ACTS:
         return claim
@@ -120,7 +127,7 @@ def _without_values(reading: JudgedMessage, start: int, part: _Part) -> str:
         if stretch.kind == "value" and start <= stretch.start and stretch.end <= part.start:
             told += unit.text[position : stretch.start] + ELLIPSIS
             position = stretch.end
-    return (told + unit.text[position : part.start]).strip()
+    return unwrapped(told + unit.text[position : part.start]).strip()
 
 
 def _sentence_before(reading: JudgedMessage, index: int) -> str:
@@ -131,7 +138,7 @@ def _sentence_before(reading: JudgedMessage, index: int) -> str:
         if not unit.is_own or gap.count("\n") > 1:
             return ""
         if judgement.leaning_share < LEANING_SHARE_MIN:
-            return unit.text
+            return unwrapped(unit.text)
     return ""
 
 
@@ -139,12 +146,18 @@ def _kept_bar(own_units: int) -> float:
     return min(KEPT_SHARE_MAX, KEPT_SHARE_MIN + KEPT_SHARE_STEP * log2(max(1, own_units)))
 
 
-def _act_of(labels: Judgement | JudgedClause, sentence: str, kept_bar: float) -> tuple[Act, float, float]:
+def _act_of(
+    labels: Judgement | JudgedClause, sentence: str, kept_bar: float, *, has_value: bool
+) -> tuple[Act, float, float]:
     """The most likely act other than none, its share, and the share that it needs."""
     acts = labels.acts
     if acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
         return Act.INSTRUCT, acts[Act.INSTRUCT.value], INSTRUCT_SHARE_MIN
     act = max(Act, key=lambda one: acts[one.value])
+    if act is Act.CONFIRM and has_value and acts[Act.CORRECT.value] >= CORRECT_SHARE_MIN:  # "No, on Tuesday"
+        return Act.CORRECT, acts[Act.CONFIRM.value] + acts[Act.CORRECT.value], ASKED_SHARE_MIN
+    if act in EXPLICIT_ACTS:
+        return act, sum(acts[one.value] for one in STORED_ACTS), ASKED_SHARE_MIN
     if act in STORED_ACTS:
         if act is Act.STATE and is_asked(sentence):  # "Can you remember that …?" is a request, not a question
             leans = labels.leaning_share >= LEANING_SHARE_MIN
@@ -164,24 +177,27 @@ def _confidence(share: float, bar: float) -> float:
 
 def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> Claim:
     unit, labels, turn = reading.units[part.index], part.labels, reading.turn
-    text = unit.text[part.start : part.end]
+    quote = unit.text[part.start : part.end]
+    text = unwrapped(quote)
     stretches = reading.judgements[part.index].stretches
     within = [one for one in stretches if part.start <= one.start and one.end <= part.end]
-    values, names = ([unit.text[one.start : one.end] for one in within if one.kind == kind] for kind in _KINDS)
+    values, names = (
+        [unwrapped(unit.text[one.start : one.end]) for one in within if one.kind == kind] for kind in _KINDS
+    )
     holds_from, holds_until = (None, None) if labels.attribute in UNDATED else period(text, turn.at)
     attribute = _attribute_of(labels, ORDER_ATTRIBUTE_MIN if act in _ORDERS else SINGLE_VALUED_SHARE_MIN)
     category = "correction" if act is Act.CORRECT else labels.category
     return Claim(
         act=act,
         text=text,
-        evidence=Evidence(text, turn.id),
+        evidence=Evidence(quote, turn.id),
         scope=turn.scope,
         said_at=turn.at,
         relation=Relation(labels.relation),
         name=names[0] if names else "",
         attribute=attribute,
         values=tuple(values),
-        is_affirmed=not is_denied(text),
+        is_affirmed=not is_denied(text) or (act is Act.CORRECT and len(values) > 1),  # one of them is denied
         holds_from=holds_from,
         holds_until=holds_until,
         memory_type=type_of(act, attribute, category),
@@ -189,6 +205,7 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
         confidence=confidence,
         importance=IMPORTANCE_ASKED if act in EXPLICIT_ACTS else IMPORTANCE[category],
         made_by=reading.made_by,
+        leans=labels.leaning_share >= (CORRECTION_LEANING_MIN if act is Act.CORRECT else LEANING_SHARE_MIN),
     )
 
 

@@ -23,6 +23,7 @@ from memory.learn.reading.answers import CONFIDENCE, LEVELS, UNITS_OF_CLAIM_MAX,
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
 from memory.learn.reading.replies import answered
 from memory.learn.reading.transcript import AuthorMessage, Transcript
+from memory.learn.reading.units import unwrapped
 from memory.model import (
     ATTRIBUTES,
     CATEGORIES,
@@ -155,7 +156,7 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
     holds_from, holds_until = _period(proposed, quote, said.turn.at, wrong)
     claim = Claim(
         act=act,
-        text=quote,
+        text=unwrapped(quote),
         evidence=Evidence(quote, said.turn.id),
         scope=said.turn.scope,
         said_at=said.turn.at,
@@ -171,6 +172,7 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
         confidence=CONFIDENCE.get(proposed.sure.strip().casefold(), CONFIDENCE[LEVELS[-1]]),
         importance=IMPORTANCE_ASKED if act in EXPLICIT_ACTS else IMPORTANCE[category],
         made_by=made_by,
+        leans=act is Act.CORRECT and not stands_alone(quote),
     )
     return LocatedClaim(_answered(claim, said), numbers[0], numbers[-1]), wrong if act in _WITH_FIELDS else []
 
