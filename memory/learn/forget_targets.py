@@ -13,7 +13,6 @@ import numpy as np
 
 from memory.language import asked_words, content_words, names_everything
 from memory.language.restating import says_all
-from memory.language.word_boundaries import whole_word_positions
 from memory.model import NO_ATTRIBUTE, Claim, Memory, MemoryStatus, Relation, Vector, is_single_valued
 
 MEANT_MIN, SIMILAR_MIN = 0.0, -2.0  # log odds at which a statement is meant, or close to what is meant
@@ -61,10 +60,10 @@ def _odds(request: Claim, known: Known, likeness: float, gap: float) -> float:
         odds += OTHER_PERSON
     elif request.relation is not Relation.USER:
         odds += ALL_OF_A_PERSON if names_everything(request.text) else SAME_PERSON
-    content = text_of(known).casefold()
-    values = [one.casefold() for one in (request.name, *request.values) if _is_telling(one)]
+    content = content_words(text_of(known))
+    values = [words for one in (request.name, *request.values) if _is_telling(one) and (words := content_words(one))]
     if values:
-        said = [bool(whole_word_positions(one, content)) for one in values]
+        said = [says_all(words, content) for words in values]
         odds += SAYS_VALUES if all(said) else 0.0 if any(said) else LACKS_VALUES
     return odds
 

@@ -17,6 +17,7 @@ from memory.learn.failed_turns import muted, with_failed_turns
 from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmations_of
 from memory.learn.forget_targets import Vectors
 from memory.learn.forgetting import ForgetRequest
+from memory.learn.frames import Frames
 from memory.learn.neighbours import Embedded
 from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
@@ -30,6 +31,7 @@ from memory.service.left_out_turns import LeftOutTurns
 # failed and aborted turns are not learnt
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN, TurnStatus.FILLED_IN})
 CONTEXT_TURNS_MAX = 8  # of the session before the window: enough to see what a bare "yes" answers
+FRAME_TURNS_MAX = 40  # in which a role play may have begun
 FAILED_TURNS_MAX = 20  # of the session, up to the window's end
 
 Store = Callable[[bytes], Awaitable[None]]
@@ -88,6 +90,7 @@ class WindowReading:
         self._local_memories = memories.local_memories
         self._readers = readers
         self._embedded = embedded
+        self._frames = Frames(embedded)
         self._receipts = traces.receipts
         self._left_out = LeftOutTurns(traces.summaries)
         self._metrics = metrics
@@ -100,7 +103,8 @@ class WindowReading:
         turns = [turn for turn in lease.turns if turn.status in TEACHING]
         if not turns:
             return WindowClaims((), (), ())
-        context = await self._turn_log.context(lease, limit=CONTEXT_TURNS_MAX)
+        conversation = await self._turn_log.context(lease, limit=FRAME_TURNS_MAX)
+        context = conversation[-CONTEXT_TURNS_MAX:]
         failed = await self._turn_log.failed_turns(lease, limit=FAILED_TURNS_MAX)
         before, during = with_failed_turns(context, turns, failed)
         claims = gate.without_repetitions(
@@ -118,15 +122,18 @@ class WindowReading:
         self._rate_limit.record_window(*session, at=at, kept=len(verdict.kept))
         for dropped in verdict.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
+        framed = await self._frames.foreign(verdict.kept, [*conversation, *turns])
+        self._metrics.facts_dropped.labels("framed").inc(len(framed))
+        own = [claim for claim in verdict.kept if claim not in framed]
         said = forgetting.requests_of(claims, turns)
         requests = forgetting.carried_out(said)
         if lasting := forgetting.lasting(requests):
             await self._turn_log.mark_forget_requests(lease, _by_turn(lasting))
         later = await self.later_requests(lease)
         vectors = await self._vectors(claims, [*said, *later])
-        spared = await asyncio.to_thread(forgetting.split_claims, verdict.kept, said, [*context, *turns], vectors)
+        spared = await asyncio.to_thread(forgetting.split_claims, own, said, [*context, *turns], vectors)
         kept = await asyncio.to_thread(_standing, spared.kept, later, vectors)
-        self._metrics.facts_dropped.labels("withheld").inc(len(verdict.kept) - len(kept))
+        self._metrics.facts_dropped.labels("withheld").inc(len(own) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later, vectors)
         await self._left_out.leave_out(lease.user_id, withheld | refused_turns(verdict.dropped))
