@@ -6,6 +6,7 @@ was said before it, never after. Pure.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -217,6 +218,14 @@ def outcomes_of(requests: Sequence[ForgetRequest], found: Mapping[int, ForgetMat
     }
 
 
+def with_kept(outcomes: dict[str, dict[str, Any]], claims: Sequence[Claim], turns: Sequence[Turn]) -> dict[str, Any]:
+    """The outcomes, with how many of the memories that the user asked for are kept, by receipt id."""
+    receipts = {turn.id: turn.receipt_id for turn in turns if turn.receipt_id}
+    asked = Counter(receipts.get(claim.evidence.turn_id, "") for claim in claims if claim.is_explicit)
+    kept = {receipt_id: {"kept": count} for receipt_id, count in asked.items() if receipt_id}
+    return {one: outcomes.get(one, {}) | kept.get(one, {}) for one in outcomes.keys() | kept.keys()}
+
+
 def _outcome(done: Sequence[tuple[Act, ForgetMatches]]) -> dict[str, Any]:
     ids = list(dict.fromkeys(memory_id for _, found in done for memory_id in found.gone))
     stayed = list(dict.fromkeys(one for _, found in done for one in found.similar if one not in ids))
@@ -303,4 +312,5 @@ __all__ = [
     "split_claims",
     "topics_of",
     "turn_meant",
+    "with_kept",
 ]

@@ -215,7 +215,7 @@ class WindowLearning:
         verdicts = renumbered(seen.of_pairs, places, count=len(read.claims), ids=ids)
         judged = Judged(read.confirmations, verdicts)
         changes = consolidation.consolidate(claims, known, now=self._clock(), ids=ids, judged=judged)
-        outcomes = forgetting.outcomes_of(read.requests, forgotten)
+        outcomes = forgetting.with_kept(forgetting.outcomes_of(read.requests, forgotten), claims, read.turns)
         revision = (await self._ledger.revision(lease.user_id)).number
         inputs = plan_inputs.inputs_of(claims, read.confirmations, verdicts, known, changes, revision=revision)
         raw = raw_words.without_quoted(read.raw, changes)

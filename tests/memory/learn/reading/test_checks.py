@@ -161,16 +161,6 @@ def test_a_denial_beside_the_values_denies_nothing(text: str, fields: dict[str, 
 
 @pytest.mark.parametrize(
     "text",
-    ["My address is Main Street 5.", "I forgot my keys again.", "Don't forget that I'm vegan.", "我住在图尔库。"],
-)
-def test_deleting_needs_a_word_that_asks_for_it(text: str) -> None:
-    found = check(a_claim(1, act="forget"), turns=said(text))
-    assert (found.sound, found.doubtful, found.refused) == ((), (), 1)
-    assert '"forget"' in found.objections[0]
-
-
-@pytest.mark.parametrize(
-    "text",
     [
         "My address should be deleted, thanks.",
         "Please forget where I live.",
