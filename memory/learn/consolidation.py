@@ -190,7 +190,11 @@ def _corrected(claim: Claim, known: Sequence[Memory]) -> Memory | None:
 
 def _with_corrected(claim: Claim, row: Memory) -> Claim:
     """Both statements, as they were said: what the new one changes in the old one is left to whoever reads them."""
-    text = claim.text if row.content in claim.text else f"{row.content} {claim.text}"
+    text = (
+        claim.text
+        if row.content in claim.text
+        else f"{row.content}{'. ' if row.content[-1:].isalnum() else ' '}{claim.text}"
+    )
     if len(text) > CORRECTED_CHARACTERS_MAX:
         return claim
     is_of_field = claim.attribute == row.attribute and bool(claim.values)

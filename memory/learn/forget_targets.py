@@ -20,8 +20,10 @@ UNRELATED_LIKENESS = 0.15  # cosine of the nearest of a few unrelated statements
 GAP_MAX = 0.3  # cosine; a statement that stands out more is not more likely
 PER_LIKENESS, PER_GAP, BASE = 4.0, 8.0, -3.2
 SAME_ATTRIBUTE, SAME_FIELD, SAME_PERSON, OTHER_PERSON = 2.0, 2.0, 1.5, -0.5
-SAYS_VALUES, LACKS_VALUES, ALL_OF_A_PERSON = 2.5, -1.0, 2.5
+SAYS_VALUES, LACKS_VALUES, ALL_OF_A_PERSON = 2.5, -2.0, 2.5
 VALUE_CHARACTERS_MIN = 3  # shorter ones occur anywhere; of a script without spaces one less
+RESTATED, RESTATED_WORDS_MIN = 5.0, 2
+UNKNOWN_LIKENESS = 0.3  # cosine of the nearest statement that is not meant, where the others are not known
 FIRST_UNSPACED = "\u2e80"
 
 Known: TypeAlias = Claim | Memory
@@ -33,15 +35,17 @@ def text_of(known: Known) -> str:
     return known.content if isinstance(known, Memory) else known.text
 
 
-def odds_of(request: Claim, known: Sequence[Known], vectors: Vectors) -> list[float]:
+def odds_of(
+    request: Claim, known: Sequence[Known], vectors: Vectors, *, nearest: float = UNRELATED_LIKENESS
+) -> list[float]:
     """For each of these statements, the log odds that the request means it. Without its vector, and for raw words,
-    which nobody read: whether it has all of the request's words.
+    which nobody read: whether it has all of the request's words. `nearest`: the cosine that unrelated ones may have.
     """
     asked = vectors.get(request.text)
     found = [vectors.get(text_of(one)) for one in known]
     likeness = [0.0 if asked is None or one is None else float(one @ asked) for one in found]
     active = [one for one, row in zip(likeness, known, strict=True) if _is_active(row)]
-    best = sorted([UNRELATED_LIKENESS, UNRELATED_LIKENESS, *active], reverse=True)[:2]
+    best = sorted([nearest, nearest, *active], reverse=True)[:2]
     return [
         _by_words(request, row)
         if asked is None or vector is None or _is_raw(row)
@@ -62,7 +66,9 @@ def _odds(request: Claim, known: Known, likeness: float, gap: float) -> float:
         odds += ALL_OF_A_PERSON if names_everything(request.text) else SAME_PERSON
     content = content_words(text_of(known))
     values = [words for one in (request.name, *request.values) if _is_telling(one) and (words := content_words(one))]
-    if values:
+    if len(content) >= RESTATED_WORDS_MIN and says_all(content, content_words(request.text)):
+        odds += RESTATED  # "forget that I like beer"
+    elif values:
         said = [says_all(words, content) for words in values]
         odds += SAYS_VALUES if all(said) else 0.0 if any(said) else LACKS_VALUES
     return odds
@@ -85,4 +91,4 @@ def _is_active(known: Known) -> bool:
     return not isinstance(known, Memory) or known.status is MemoryStatus.ACTIVE
 
 
-__all__ = ["MEANT_MIN", "SIMILAR_MIN", "Known", "Vectors", "odds_of", "text_of"]
+__all__ = ["MEANT_MIN", "SIMILAR_MIN", "UNKNOWN_LIKENESS", "Known", "Vectors", "odds_of", "text_of"]

@@ -15,9 +15,9 @@ from typing import Any
 
 from memory.language import asked_words, content_words, is_limited, names_everything, names_previous
 from memory.language.restating import has_code_of, says_all
-from memory.learn.forget_targets import MEANT_MIN, SIMILAR_MIN, Known, Vectors, odds_of
+from memory.learn.forget_targets import MEANT_MIN, SIMILAR_MIN, UNKNOWN_LIKENESS, Known, Vectors, odds_of
 from memory.learn.reading.units import own_messages
-from memory.model import NO_ATTRIBUTE, Act, Claim, Memory, MemoryStatus, Turn, TurnStatus
+from memory.model import Act, Claim, Memory, MemoryStatus, Turn, TurnStatus, is_single_valued
 from memory.service.erasure import without_source
 
 FORGET_MEMORIES_MAX = 20_000  # examined for one request; more than anybody has
@@ -137,9 +137,13 @@ def is_forgotten_later(
     return any(
         known.said_at <= request.turn.at
         and request.turn.scope.project_id in ("", _project_of(known))
-        and (request.reach is ForgetReach.EVERYTHING or odds_of(request.claim, [known], vectors)[0] >= MEANT_MIN)
+        and (request.reach is ForgetReach.EVERYTHING or _means_it(request, known, vectors))
         for request in requests
     )
+
+
+def _means_it(request: ForgetRequest, known: Known, vectors: Vectors) -> bool:
+    return odds_of(request.claim, [known], vectors, nearest=UNKNOWN_LIKENESS)[0] >= MEANT_MIN
 
 
 def says_topic(request: ForgetRequest) -> Callable[[str], bool]:
@@ -149,11 +153,11 @@ def says_topic(request: ForgetRequest) -> Callable[[str], bool]:
 
 
 def names_only_a_kind(request: ForgetRequest) -> bool:
-    """Whether its topic is an attribute without a value ("where I live"): what nobody has read may say that in any
-    words.
+    """Whether its topic is a plain attribute without a value ("where I live"): what nobody has read may say that in
+    any words.
     """
     asked = request.claim
-    return bool(request.topic) and asked.attribute != NO_ATTRIBUTE and not (asked.values or asked.name)
+    return bool(request.topic) and is_single_valued(asked.attribute) and not (asked.values or asked.name)
 
 
 def matching_ids(

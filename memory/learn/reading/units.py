@@ -23,6 +23,7 @@ CHARACTERS_MAX = 24_000  # of one message; a longer one is a document, whose mid
 BLOCKS_CHARACTERS_MAX = 100_000
 FOREIGN_BLOCKS = frozenset({"fence", "blockquote_open", "table_open", "html_block"})  # indented text is no code
 WRAP_CHARACTERS_MIN = 30  # of the longest line of text that an editor wraps
+WRAPPED_CHARACTERS_MAX = 400  # before and after a line's end that are looked at
 WRAPPED_LINES_MIN = 3  # of a paragraph in which a wrapped line may begin with a capital letter
 MAIL_LANGUAGES = ["en", "de", "es", "zh"]
 
@@ -107,6 +108,7 @@ def _boundaries(message: str, begin: int, stop: int) -> Iterator[int]:
 
 def _is_wrapped(message: str, at: int, begin: int, stop: int) -> bool:
     """Whether an editor broke the line at `at`: the next word had no room, and no sentence or item begins there."""
+    begin, stop = max(begin, at - WRAPPED_CHARACTERS_MAX), min(stop, at + WRAPPED_CHARACTERS_MAX)
     first = max(begin, message.rfind("\n\n", begin, at))
     last = message.find("\n\n", at, stop)
     lines = [line.strip() for line in message[first : last if last >= 0 else stop].split("\n") if line.strip()]
