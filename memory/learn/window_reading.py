@@ -17,8 +17,7 @@ from memory.learn.failed_turns import muted, with_failed_turns
 from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmations_of
 from memory.learn.forget_targets import Vectors
 from memory.learn.forgetting import ForgetRequest
-from memory.learn.frames import Frames
-from memory.learn.neighbours import Embedded
+from memory.learn.frames import Embedded, Frames
 from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line

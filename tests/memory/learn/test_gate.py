@@ -14,14 +14,6 @@ from memory.model import Act, Claim, Message, Turn
 from memory.secrets.redaction import redact
 
 LEEDS = "I live in Leeds"
-NO_REQUESTS = (
-    "Don't forget that I'm allergic to peanuts.",
-    "I forgot my keys at the office again.",
-    "I delete all my social media accounts every January.",
-    "Vergiss nicht, dass ich Diabetes habe.",
-    "Siempre olvido las llaves en casa.",
-    "别忘了我对花生过敏",
-)
 
 
 def refusal(one: Claim, *turns: Turn, shown: tuple[str, ...] = (), limits: GateLimits | None = None) -> Refusal | None:
