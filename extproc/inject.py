@@ -41,6 +41,7 @@ from extproc.switches import switched_off
 from extproc.upstream_signals import SignalReader
 from memory.chat.api_shape import ApiShape
 from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
+from memory.chat.envelopes import KNOWN, Envelopes, of_speaker
 from memory.chat.history import deletions
 from memory.model import CHAT_BYTES_MAX, CompactedHistory, Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
@@ -175,6 +176,7 @@ class Injection:
         *,
         rejects_mismatches: bool = False,
         off_routes: Sequence[OffRoute] = (),
+        envelopes: Envelopes = KNOWN,
     ) -> None:
         """`rejects_mismatches`: the upstream does not get requests that contradict the edge.
         `off_routes`: without memory.
@@ -183,6 +185,7 @@ class Injection:
         self._rules = rules
         self._rejects_mismatches = rejects_mismatches
         self._off_routes = off_routes
+        self._envelopes = envelopes
         self._mode = mode
         self._signals = signals
         self._headers: Headers = ()
@@ -238,7 +241,7 @@ class Injection:
 
     def _on_chat(self, body: bytes, shape: ApiShape) -> Sequence[Command]:
         try:
-            request = read_chat_request(body, shape)
+            request = read_chat_request(body, shape, self._envelopes)
         except NotAChat as error:
             return [CountPassed(error.reason), Finish()]
         scope = identify(self._headers, request.context, self._mode, request.named_user, self._rules)
@@ -255,6 +258,7 @@ class Injection:
             return _without_memory(request, "not_understood" if request.problems else "disabled")
         if request.conversation is None:
             return [CountPassed("no_conversation"), *_without_memory(request, "no_conversation")]
+        request = replace(request, conversation=of_speaker(request.conversation, scope.user_id))
         self._request = request = _with_switches(request, self._headers)
         self.state = State.AWAIT_RECALL
         return [RecallMemories(scope, request, self._upstream)]

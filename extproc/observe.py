@@ -39,6 +39,7 @@ from extproc.reply import Reply, ReplyBuffer, read_reply
 from extproc.switches import switched_off
 from extproc.turn_links import ContinueTurn, LinkExchange
 from memory.chat.completions import NotAChat, read_chat_request
+from memory.chat.envelopes import KNOWN, Envelopes, of_speaker
 from memory.chat.sent_conversations import sent_conversation
 from memory.model import (
     CHAT_BYTES_MAX,
@@ -126,12 +127,14 @@ class Observation:
         rules: IdentityRules = USUAL_RULES,
         trace_id: str = "",
         off_routes: Sequence[OffRoute] = (),
+        envelopes: Envelopes = KNOWN,
     ) -> None:
         """`is_recording` False: learning is disabled, and requests cannot enable it. `trace_id`:
         of the trace that the proxy makes; without one the client's `traceparent` names it. `off_routes`: without
         memory.
         """
         self._off_routes = off_routes
+        self._envelopes = envelopes
         self._is_recording = is_recording
         self._rules = rules
         self._turn_id = turn_id
@@ -254,12 +257,14 @@ class Observation:
     def _read_request(self) -> ObservedRequest | None:
         """The request, if memory may use it."""
         try:
-            request = read_chat_request(b"".join(self._request_chunks), self._api.requests)
+            request = read_chat_request(b"".join(self._request_chunks), self._api.requests, self._envelopes)
         except NotAChat:
             return None
         scope = identify(self._request_headers, request.context, self._mode, request.named_user, self._rules)
         if not isinstance(scope, Scope) or request.conversation is None:
             return None
+        request = replace(request, conversation=of_speaker(request.conversation, scope.user_id))
+        assert request.conversation is not None
         wants_record = self._is_recording and request.options.auto_store
         is_enabled = request.options.enabled and not switched_off(self._request_headers, self._off_routes)
         return ObservedRequest(scope, request, request.conversation, wants_record, is_enabled)

@@ -41,6 +41,7 @@ from extproc.sent_again import RecordingPolicy
 from extproc.uploads import Uploads
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory.chat.completions import ChatRequest
+from memory.chat.envelopes import KNOWN, Envelopes
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX, Scope
 from memory.model.web_pages import TrustedPages
@@ -96,6 +97,7 @@ class EdgeTrust:
     rules: IdentityRules = USUAL_RULES
     rejects_mismatches: bool = False  # envoy.yaml then permits the filter to answer
     off_routes: tuple[OffRoute, ...] = ()
+    envelopes: Envelopes = KNOWN
     secret: str = ""  # which calls must bring; "": none
     places: int = 10_000  # how many chats Envoy lets in at a time
 
@@ -178,6 +180,7 @@ class Filter:
             trust.rules,
             rejects_mismatches=trust.rejects_mismatches,
             off_routes=trust.off_routes,
+            envelopes=trust.envelopes,
         )
         async with self._uploads.stream() as upload:
             async for message in requests:
@@ -248,6 +251,7 @@ class Filter:
             rules=self._trust.rules,
             trace_id=self._tracer.trace_id(),
             off_routes=self._trust.off_routes,
+            envelopes=self._trust.envelopes,
         )
         observed = ObservedStream(self._recorder, observation)
         try:
@@ -361,6 +365,7 @@ def edge_trust(settings: Settings) -> EdgeTrust:
         IdentityRules(claim_names(settings), TrustedPages(settings.memory.identity.trusted_origins)),
         rejects_mismatches=settings.memory.identity.on_mismatch == "reject",
         off_routes=tuple(map(OffRoute.parsed, settings.memory.off_routes)),
+        envelopes=Envelopes.parsed(settings.memory.envelopes),
         places=settings.memory.filter_in_flight_max,
     )
 

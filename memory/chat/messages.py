@@ -26,6 +26,7 @@ from memory.chat.completions import (
     quoted,
     string_of,
 )
+from memory.chat.envelopes import KNOWN
 from memory.chat.json_spans import Member, NotJson, Splice, edited, items_of, members_of, removals, value_of
 from memory.chat.notes_in_messages import BLANK_LINE, Span, into_message, last_named
 from memory.model import Conversation, Message, Note, Placement, Role
@@ -33,8 +34,6 @@ from memory.model import Conversation, Message, Note, Placement, Role
 PATH = "/v1/messages"
 TOOL_CALL, TOOL_RESULT = "tool_use", "tool_result"
 
-# Blocks of Claude Code in the user's name: its reminders, and the output of commands that the user ran.
-_NOT_SAID = ("system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat")
 _THINKING = ("thinking", "redacted_thinking")
 _CACHE_MARK = "cache_control"  # clients move it to newer messages; prompts do not contain it
 _BILLING = "x-anthropic-billing-header"  # a system block of Claude Code, new in each request, which vLLM leaves out
@@ -172,15 +171,10 @@ def _message(role: str, content: str | list[_WireBlock]) -> Message:
     if role != Role.USER:
         is_call = any(block.type == TOOL_CALL for block in blocks)
         return Message(role, "\n".join(block.said for block in blocks if block.said), is_tool_traffic=is_call)
-    said = "\n".join(block.said for block in blocks if block.said and not _is_of_agent(block))
-    if not said.strip() and any(block.type == TOOL_RESULT for block in blocks):
+    said = "\n".join(block.said for block in blocks if block.said)
+    if not KNOWN.own_words(said).strip() and any(block.type == TOOL_RESULT for block in blocks):
         return Message(Role.TOOL, "", is_tool_traffic=True)
     return Message(role, said)
-
-
-def _is_of_agent(block: _WireBlock) -> bool:
-    said = block.said.strip()
-    return any(said.startswith(f"<{tag}>") and said.endswith(f"</{tag}>") for tag in _NOT_SAID)
 
 
 def _is_billing(block: _WireBlock) -> bool:
@@ -224,7 +218,8 @@ def _block_material(sent: bytes) -> bytes | None:
 def _stays_ahead(text: bytes, part: Span) -> bool:
     """Tool results have to be first, and an agent's reminders say nothing to which a note belongs."""
     block = _block(text[slice(*part)])
-    return block.type == TOOL_RESULT or _is_of_agent(block)
+    is_said = bool(block.said.strip())
+    return block.type == TOOL_RESULT or (is_said and not KNOWN.own_words(block.said).strip())
 
 
 def _into_system(request: ChatRequest, addition: str) -> Splice:

@@ -6,7 +6,7 @@ models: no rules may be added here for a misunderstood sentence. Pure, except fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby, takewhile
 from typing import Literal
@@ -19,19 +19,13 @@ from memory.language.loader import (
     Language,
     MalformedLanguage,
     PhraseList,
-    attributes,
     calendar,
-    people,
     pleasantries,
     words,
 )
 from memory.language.phrases import PhraseMatch, PhraseTable, is_word, tokenize
-from memory.model import Relation
 
 Reply = Literal["yes", "no", ""]
-
-Person = frozenset[str]
-"""What a word says about who somebody is to the author: {"pet", "dog"}. Several keys all apply."""
 
 
 @cache
@@ -79,54 +73,6 @@ def bare_reply(text: str) -> Reply:
     return next((reply for reply in replies if reply), "")
 
 
-def relation_named(text: str) -> Relation | None:
-    """The relation to the author of whoever is mentioned; OTHER for several, or for a person in no table."""
-    found = _labels(text, _people)
-    if not found:
-        return None
-    return Relation(found.pop()) if len(found) == 1 else Relation.OTHER
-
-
-def persons_named(text: str) -> frozenset[Person]:
-    """People and pets mentioned by their relation to the author; the same keys in every language."""
-    tokens = tokenize(text).tokens
-    return frozenset(found.labels for language in candidates(text) for found in _persons(language).found(tokens))
-
-
-def names_same_person(asked: str, said: str) -> bool:
-    """Whether `said` mentions the person whom `asked` mentions, or one of several of a kind ("my mum and my dad").
-
-    For a person described by another one ("my wife's sister"), both have to be mentioned.
-    """
-    persons, known = persons_named(asked), persons_named(said)
-    met = [any(one <= other for other in known) for one in persons]
-    are_of_a_kind = bool(persons) and bool(frozenset.intersection(*persons))
-    return any(met) if are_of_a_kind else bool(met) and all(met)
-
-
-def asks_to_erase(text: str) -> bool:
-    """Whether one of its clauses asks to forget something, in the position of a request."""
-    tokens = tokenize(text).tokens
-    return any(_asks_to_erase(language, tokens, start) for language in candidates(text) for start in _openings(tokens))
-
-
-def names_erasing(text: str) -> bool:
-    """Whether a word that asks for deletion occurs anywhere in it."""
-    tokens = tokenize(text).tokens
-    return any(_erasing(language).labels(tokens) & {"imperative", "form"} for language in candidates(text))
-
-
-def mentions_erasing(text: str) -> bool:
-    """Whether such a word occurs, even if it asks for nothing ("don't forget")."""
-    tokens = tokenize(text).tokens
-    return any(_erasing(language).stands_in(tokens) for language in candidates(text))
-
-
-def attributes_named(text: str) -> frozenset[str]:
-    """Those of `memory.model.ATTRIBUTES` that it mentions ("my address", "where I live")."""
-    return frozenset(_labels(text, _attributes))
-
-
 def names_everything(text: str) -> bool:
     """Whether "everything" or "all of it" occurs; it may still mean everything about one topic."""
     return any(_listed(language, "everything").labels(tokenize(text).tokens) for language in candidates(text))
@@ -149,47 +95,14 @@ def is_limited(text: str) -> bool:
 
 
 def asked_words(text: str) -> frozenset[str]:
-    """`content_words` of a request, without the words of asking, and without the people and attributes it mentions."""
+    """`content_words` of a request, without the words of asking."""
     tokens = tokenize(text).tokens
     named: set[int] = set()
     for language in candidates(text):
-        for table in (_people(language), _attributes(language), _forgetting(language), _listed(language, "everything")):
+        for table in (_forgetting(language), _listed(language, "everything")):
             named |= _positions(table.found(tokens))
         named |= _positions(_pointing(language, tokens))
     return content_of(tokens, candidates(text), without=named)
-
-
-def _openings(tokens: Sequence[str]) -> Iterator[int]:
-    """The positions at which clauses begin."""
-    yield from (at for at, token in enumerate(tokens) if is_word(token) and (not at or not is_word(tokens[at - 1])))
-
-
-def _asks_to_erase(language: Language, tokens: Sequence[str], start: int) -> bool:
-    """For the clause at `start`. A later clause has to ask explicitly, or refer back: "…, forget it"."""
-    table, at, is_asking = _erasing(language), start, start == 0
-    while at < len(tokens):
-        found = table.at(tokens, at)
-        if found is None:
-            return False
-        if "imperative" in found.labels or ("form" in found.labels and is_asking and at > start):
-            return is_asking or _points_back(language, tokens, found)
-        if "asking" in found.labels and _closes_with_erasing(table, tokens[found.end :]):
-            return True
-        if not found.labels & {"opener", "filler"}:
-            return False
-        is_asking = is_asking or "opener" in found.labels
-        at = next((next_ for next_ in range(found.end, len(tokens)) if is_word(tokens[next_])), len(tokens))
-    return False
-
-
-def _points_back(language: Language, tokens: Sequence[str], verb: PhraseMatch[str]) -> bool:
-    """Whether the clause of the verb contains nothing else but "that"."""
-    clause = list(takewhile(is_word, tokens[verb.start :]))
-    return any(found.end == len(clause) for found in _closing(language).found(clause))
-
-
-def _closes_with_erasing(table: PhraseTable[str], tokens: Sequence[str]) -> bool:
-    return "form" in table.labels(list(takewhile(is_word, tokens)))
 
 
 def _pointing(language: Language, tokens: Sequence[str]) -> Iterator[PhraseMatch[str]]:
@@ -222,10 +135,6 @@ def _reply(language: Language, tokens: Sequence[str]) -> Reply:
     return "yes" if "yes" in said and "no" not in said else "no" if "no" in said and "yes" not in said else ""
 
 
-def _labels(text: str, table: Callable[[Language], PhraseTable[str]]) -> set[str]:
-    return {label for language in candidates(text) for label in table(language).labels(tokenize(text).tokens)}
-
-
 @cache
 def _listed(language: Language, section: Literal["negators", "several", "everything", "limits"]) -> PhraseTable[str]:
     listed: PhraseList = getattr(words(language), section)
@@ -244,13 +153,6 @@ def _forgetting(language: Language) -> PhraseTable[str]:
 
 
 @cache
-def _erasing(language: Language) -> PhraseTable[str]:
-    own = words(language).erasing
-    labelled = {"imperative": own.imperatives, "form": own.forms, "opener": own.openers, "filler": own.fillers}
-    return _table({**labelled, "asking": own.asking}, own.unmeant)
-
-
-@cache
 def _anywhere(language: Language) -> PhraseTable[str]:
     return _table({"previous": words(language).previous.anywhere})
 
@@ -258,31 +160,6 @@ def _anywhere(language: Language) -> PhraseTable[str]:
 @cache
 def _closing(language: Language) -> PhraseTable[str]:
     return _table({"previous": words(language).previous.closing})
-
-
-@cache
-def _people(language: Language) -> PhraseTable[str]:
-    return _table(people(language).words, people(language).unmeant)
-
-
-@cache
-def _persons(language: Language) -> PhraseTable[str]:
-    """What each phrase says about the person: the relation, unless "other", and the person's key, if it has one."""
-    own = people(language)
-    general = {phrase for label in own.words for phrase in own.persons.get(label, ())}
-    keyed = {phrase for phrases in own.persons.values() for phrase in phrases}
-    by_relation = {label: listed for label, listed in own.words.items() if label != Relation.OTHER}
-    by_itself = {phrase: (phrase,) for listed in own.words.values() for phrase in listed if phrase not in keyed}
-    persons = {key: [p for p in listed if p not in general] for key, listed in own.persons.items()}
-    entries = [
-        (p, label) for table in (by_relation, persons, by_itself) for label, listed in table.items() for p in listed
-    ]
-    return PhraseTable(entries, own.unmeant)
-
-
-@cache
-def _attributes(language: Language) -> PhraseTable[str]:
-    return _table(attributes(language).words, attributes(language).unmeant)
 
 
 def _table(words_of: Mapping[str, Iterable[str]], unmeant: Iterable[str] = ()) -> PhraseTable[str]:
@@ -294,12 +171,9 @@ __all__ = [
     "Calendar",
     "Language",
     "MalformedLanguage",
-    "Person",
     "Reply",
     "abbreviations",
     "asked_words",
-    "asks_to_erase",
-    "attributes_named",
     "bare_reply",
     "calendar",
     "content_words",
@@ -308,14 +182,9 @@ __all__ = [
     "is_denied",
     "is_limited",
     "language_of",
-    "mentions_erasing",
     "month_names",
-    "names_erasing",
     "names_everything",
     "names_previous",
-    "names_same_person",
-    "persons_named",
     "pleasantries",
-    "relation_named",
     "wants_several",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import chain
 
-from memory.language.loader import Language, attributes, calendar, people, words
+from memory.language.loader import Language, calendar, words
 from memory.language.phrases import is_han, is_word, spellings, tokenize
 from memory.language.text_cache import cached_by_text
 
@@ -50,7 +50,6 @@ def _phrases(language: str) -> Iterator[str]:
     yield from chain(own.function_words, own.fillers, own.common, own.negators.words)
     yield from chain(own.replies.yes, own.replies.no, own.replies.softeners, own.everything.words, own.limits.words)
     yield from chain(own.previous.anywhere, own.previous.closing, own.forgetting.words)
-    yield from chain(*people(language).words.values(), *attributes(language).words.values())
     yield from chain(*dates.months, *dates.weekdays, *dates.units.values(), *dates.relative.values(), dates.numbers)
     yield from chain(dates.this, dates.next, dates.last, dates.coming, dates.latest, *dates.preceding.values())
 

@@ -1,7 +1,7 @@
 """Loads the vocabulary files of the languages into validated values. This module contains no words of a language.
 
-The word lists are in a folder per language: `words.toml`, `people.toml`, `attributes.toml`, `calendar.toml`,
-`pleasantries.toml`. Each list that affects behaviour has `examples`, which the tests run.
+The word lists are in a folder per language: `words.toml`, `calendar.toml`, `pleasantries.toml`. Each list that affects
+behaviour has `examples`, which the tests run.
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from memory.model import ATTRIBUTES, Relation
-
 Language = Literal["en", "de", "es", "zh"]
 
 LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "zh")
-NAMED_RELATIONS = tuple(relation.value for relation in Relation if relation is not Relation.USER)
 
 Phrases = tuple[str, ...]
 """Phrases as people write them, in lower case; missing accents are tolerated in matching."""
@@ -72,22 +69,6 @@ class AskingWords(LanguageStruct, frozen=True):
     examples: tuple[tuple[str, Phrases], ...] = ()
 
 
-class EraseRequests(LanguageStruct, frozen=True):
-    """Words that ask for deletion. `imperatives` ask at the start of a clause, alone or after `openers`.
-
-    `forms` ask after `openers`, or in a clause that starts with `asking` ("kannst du … löschen"). `fillers` may precede
-    all of them. `unmeant` phrases contain one of them and ask for nothing. Examples: a sentence, and whether it asks.
-    """
-
-    imperatives: Phrases
-    forms: Phrases
-    openers: Phrases
-    fillers: Phrases
-    asking: Phrases
-    unmeant: Phrases = ()
-    examples: tuple[tuple[str, bool], ...] = ()
-
-
 class Words(LanguageStruct, frozen=True):
     """`words.toml`. `letters`: used by this language only. `variants`: characters read as another one."""
 
@@ -103,28 +84,8 @@ class Words(LanguageStruct, frozen=True):
     previous: BackReferences
     limits: PhraseList
     forgetting: AskingWords
-    erasing: EraseRequests
     letters: str = ""
     variants: dict[str, str] = {}
-
-
-class LabelledPhrases(LanguageStruct, frozen=True):
-    """`attributes.toml`: phrases by the attribute that they mention."""
-
-    words: dict[str, Phrases]
-    unmeant: Phrases = ()
-    examples: tuple[tuple[str, Phrases], ...] = ()
-
-
-class People(LabelledPhrases, frozen=True):
-    """`people.toml`. `persons`: phrases that mean one person, by a key shared by all languages.
-
-    A phrase under several keys means all of them ("ex-wife": an ex, and which one). A phrase without a key stands for
-    itself; one under the name of its relation adds nothing. Examples: asked, said, whether the same person is meant.
-    """
-
-    persons: dict[str, Phrases] = {}
-    same_person: tuple[tuple[str, str, bool], ...] = ()
 
 
 class Calendar(LanguageStruct, frozen=True):
@@ -200,26 +161,9 @@ class Pleasantries(LanguageStruct, frozen=True):
             raise ValueError(f"slots without phrases: {used - set(self.slots)}, unused: {set(self.slots) - used}")
 
 
-AnyLabelled = TypeVar("AnyLabelled", bound=LabelledPhrases)
-
-
 @cache
 def words(language: str) -> Words:
     return _loaded(language, "words", Words)
-
-
-@cache
-def people(language: str) -> People:
-    found = complete(f"{language}/people.toml", _loaded(language, "people", People), NAMED_RELATIONS)
-    listed = {phrase for phrases in found.words.values() for phrase in phrases}
-    if unknown := {phrase for phrases in found.persons.values() for phrase in phrases} - listed:
-        raise MalformedLanguage(f"{language}/people.toml: persons without a relation: {sorted(unknown)}")
-    return found
-
-
-@cache
-def attributes(language: str) -> LabelledPhrases:
-    return complete(f"{language}/attributes.toml", _loaded(language, "attributes", LabelledPhrases), tuple(ATTRIBUTES))
 
 
 @cache
@@ -238,14 +182,6 @@ def parsed(name: str, text: str, shape: type[Shape]) -> Shape:
         return msgspec.convert(tomllib.loads(text), shape)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise MalformedLanguage(f"{name}: {error}") from error
-
-
-def complete(name: str, labelled: AnyLabelled, labels: tuple[str, ...]) -> AnyLabelled:
-    """Raises `MalformedLanguage` unless there are words for each label, and no others."""
-    missing, unknown = set(labels) - set(labelled.words), set(labelled.words) - set(labels)
-    if missing or unknown:
-        raise MalformedLanguage(f"{name}: missing words for {sorted(missing)}, unknown labels {sorted(unknown)}")
-    return labelled
 
 
 def _loaded(language: str, kind: str, shape: type[Shape]) -> Shape:

@@ -18,7 +18,6 @@ from enum import Enum, auto
 from math import inf
 from typing import TypeAlias
 
-from memory.language.word_boundaries import whole_word_positions
 from memory.learn.feedback import Confirmation, is_restated, raised
 from memory.model import (
     Act,
@@ -38,12 +37,11 @@ from memory.model.memories import CONFIDENCE_STEP, NO_ATTRIBUTE
 from memory.ports import PairRelation, PairVerdict
 
 EVIDENCE_MAX = 5  # per memory: the first and the latest; otherwise each repetition would add to it
-AVOID_CHARACTERS_MAX = 500  # of the text that a correction says is wrong
 REPLACES_MIN = 0.8  # confidence at which a verdict alone supersedes; a wrong supersession loses a fact
 SAME_MIN = 0.8
 UNRELATED_MIN = 0.8  # confidence at which a verdict keeps two values of one attribute side by side
 STATEMENT = "statement"  # the field name, where a confident verdict concerns two statements without an attribute
-BARE_VALUE_CHARACTERS_MAX = 40  # "no, it's Tuesday": a correction that is not a statement of its own
+CORRECTED_CHARACTERS_MAX = 600  # of a statement with what corrects it
 
 SEVERAL = frozenset({relation.value for relation in Relation} - {Relation.USER.value, Relation.PARTNER.value})
 """Subjects of which a user can have several at a time."""
@@ -132,8 +130,12 @@ def consolidate(
 def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, PairVerdict], *, is_repeat: bool) -> None:
     known = draft.known(claim.scope.project_id)
     standing = [row for row in known if claim.said_at < stood_until(row)]
-    stated = _completed(claim, standing)
-    same = _same(draft, stated, standing, verdicts)
+    made = next((row for row in standing if claim.leans and claim.evidence in row.evidence), None)  # at an earlier try
+    corrected = _corrected(claim, standing) if claim.leans and claim.act is Act.CORRECT and made is None else None
+    if claim.leans and claim.act is Act.CORRECT and made is None and corrected is None:
+        return  # it corrects nothing that is known, and says nothing alone
+    stated = claim if corrected is None else _with_corrected(claim, corrected)
+    same = made or _same(draft, stated, standing, verdicts)
     if same is not None:
         row = confirmed(same, stated.evidence, said_at=stated.said_at, now=draft.now)
         draft.put(row, ChangeKind.UPDATE)
@@ -142,6 +144,8 @@ def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, Pai
     else:
         row = _new_row(stated, new_id, draft.now)
         draft.put(row, ChangeKind.CREATE)
+    if corrected is not None and corrected.id != row.id:
+        draft.put(_superseded(corrected, row, STATEMENT, draft.now), ChangeKind.SUPERSEDE)
     for other in known:
         if other.id != row.id:
             _compare(draft, row.id, other.id, verdicts.get(other.id))
@@ -171,26 +175,39 @@ def _says_again(claim: Claim, row: Memory, verdict: PairVerdict | None) -> bool:
     return _folded(claim.values) <= _folded(row.values) and bool(claim.values) and not claim.is_explicit
 
 
-def _completed(claim: Claim, known: Sequence[Memory]) -> Claim:
-    """ "No, Tuesday" as a correction of "my appointment is on Monday": the statement with the value replaced.
-
-    Only if exactly one row can be meant and contains its value once; otherwise the correction is kept as it was said.
+def _corrected(claim: Claim, known: Sequence[Memory]) -> Memory | None:
+    """The row that "No, Tuesday" corrects: one that it quotes, else the latest of its field, else the latest; first
+    those of its conversation. None if nothing can be meant.
     """
-    if claim.act is not Act.CORRECT or len(claim.text) > BARE_VALUE_CHARACTERS_MAX or len(claim.values) != 1:
+    before = [row for row in known if row.said_at <= claim.said_at and row.status is MemoryStatus.ACTIVE]
+    quoted = [row for row in before if row.content in claim.text]
+    here = [row for row in before if claim.scope.session_id and row.session_id == claim.scope.session_id]
+    of_field = [row for row in before if _is_of_field(claim.attribute, claim.relation.value, row)]
+    of_attribute = [row for row in here if row.attribute == claim.attribute != NO_ATTRIBUTE]
+    meant = quoted or of_attribute or here or (of_field if len(of_field) == 1 else [])
+    return max(meant, key=lambda row: row.said_at, default=None)
+
+
+def _with_corrected(claim: Claim, row: Memory) -> Claim:
+    """Both statements, as they were said: what the new one changes in the old one is left to whoever reads them."""
+    text = (
+        claim.text
+        if row.content in claim.text
+        else f"{row.content}{'. ' if row.content[-1:].isalnum() else ' '}{claim.text}"
+    )
+    if len(text) > CORRECTED_CHARACTERS_MAX:
         return claim
-    before = [row for row in known if row.said_at <= claim.said_at]
-    fitting = [row for row in before if _is_of_field(claim.attribute, claim.relation.value, row)]
-    made = next((row for row in fitting if claim.evidence in row.evidence), None)
-    if made is not None:  # at an earlier attempt
-        return replace(claim, text=made.content, name=made.name)
-    if len(fitting) != 1 or len(fitting[0].values) != 1:
-        return claim
-    row, old, new = fitting[0], fitting[0].values[0], claim.values[0]
-    places = whole_word_positions(old, row.content)
-    if len(places) != 1:
-        return claim
-    text = row.content[: places[0]] + new + row.content[places[0] + len(old) :]
-    return replace(claim, text=text, name=row.name)
+    is_of_field = claim.attribute == row.attribute and bool(claim.values)
+    return replace(
+        claim,
+        text=text,
+        name=claim.name or row.name,
+        attribute=row.attribute,
+        values=claim.values if is_of_field else row.values,
+        relation=next((one for one in Relation if one.value == row.subject), claim.relation)
+        if claim.relation is Relation.USER
+        else claim.relation,
+    )
 
 
 def _compare(draft: _Draft, row_id: str, other_id: str, verdict: PairVerdict | None) -> None:
@@ -207,9 +224,6 @@ def _compare(draft: _Draft, row_id: str, other_id: str, verdict: PairVerdict | N
     is_first = older.status is MemoryStatus.ACTIVE
     changed = _superseded(older, newer, why, draft.now)
     draft.put(changed, ChangeKind.SUPERSEDE if is_first else ChangeKind.UPDATE)
-    if newer.id == row_id and newer.category == "correction":
-        avoid = older.content[:AVOID_CHARACTERS_MAX]
-        draft.put(replace(newer, metadata={**newer.metadata, "avoid": avoid}), ChangeKind.UPDATE)
 
 
 def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) -> str:
@@ -231,6 +245,8 @@ def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) ->
         return ""
     is_kept_apart = relation is PairRelation.UNRELATED and sure >= UNRELATED_MIN and newer.category != "correction"
     has_other_value = bool(newer.values and older.values) and not _folded(newer.values) & _folded(older.values)
+    if newer.category == "correction":  # "in Rome, not in Pisa" has both
+        has_other_value = bool(older.values and _folded(newer.values) - _folded(older.values))
     is_asked_for = older.trust is Trust.EXPLICIT and newer.trust is not Trust.EXPLICIT
     if (
         tense is not was

@@ -1,31 +1,23 @@
-"""Requests to forget, or not to store, something: which memories and claims each of them means.
+"""Requests to forget, or not to store, something: how far each reaches, and what goes and stays because of it.
 
-Deleting cannot be undone, so the rules are strict: the reader has to be sure of the request, and a memory has to match
-it completely, by all its words or by the same attribute of the same person. Otherwise nothing is deleted; memories that
-are merely similar are reported to the user and kept. A request concerns what was said before it, never after. Pure.
+`forget_targets` finds what a request means. What comes close is reported to the user and kept. A request concerns what
+was said before it, never after. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
-from memory.language import (
-    asked_words,
-    attributes_named,
-    content_words,
-    is_limited,
-    names_everything,
-    names_previous,
-    names_same_person,
-    relation_named,
-)
+from memory.language import asked_words, content_words, is_limited, names_everything, names_previous
 from memory.language.restating import has_code_of, says_all
-from memory.language.word_boundaries import whole_word_positions
+from memory.learn.forget_targets import MEANT_MIN, SIMILAR_MIN, UNKNOWN_LIKENESS, Known, Vectors, odds_of
 from memory.learn.reading.units import own_messages
-from memory.model import Act, Claim, Memory, MemoryStatus, Relation, Turn, TurnStatus
+from memory.model import Act, Claim, Memory, MemoryStatus, Turn, TurnStatus, is_single_valued
 from memory.service.erasure import without_source
 
 FORGET_MEMORIES_MAX = 20_000  # examined for one request; more than anybody has
@@ -34,8 +26,6 @@ SIMILAR_MAX = 20  # listed in a receipt
 OUTCOME_IDS_MAX = 100  # listed in a receipt; `count` has the total
 ASKING_ACTS = frozenset({Act.REMEMBER, Act.FORGET, Act.WITHHOLD})  # acts that ask something of memory itself
 SURE_MIN = 0.7  # confidence at which a claim counts as certain
-SIMILAR_LIKENESS_MIN = 0.55  # cosine at which a memory is reported as similar; never a reason to delete
-SIMILAR_SHARE_MIN = 0.5  # share of the words of a request
 
 
 class ForgetReach(StrEnum):
@@ -75,29 +65,34 @@ def requests_of(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[ForgetRe
     """The user's requests to forget or not to store something, in the order said."""
     by_id = {turn.id: turn for turn in turns}
     return [
-        _request(claim, by_id[claim.evidence.turn_id])
+        request
         for claim in claims
         if claim.act in (Act.FORGET, Act.WITHHOLD) and claim.confidence >= SURE_MIN and claim.evidence.turn_id in by_id
+        for request in _requests(claim, by_id[claim.evidence.turn_id])
     ]
 
 
-def _request(claim: Claim, turn: Turn) -> ForgetRequest:
+def _requests(claim: Claim, turn: Turn) -> Iterator[ForgetRequest]:
+    """One, or two of "Don't store my blood type", which says nothing to withhold: what is known of it goes as well."""
     message, start = _position(claim, turn)
-    return ForgetRequest(claim, turn, message, start, _reach(claim, turn, message))
+    said = list(own_messages(turn))[message : message + 1]
+    is_alone = bool(said) and said[0].strip() == claim.evidence.words.strip()
+    if claim.act is Act.FORGET or (is_alone and names_previous(claim.text)):
+        yield ForgetRequest(claim, turn, message, start, _reach(claim))
+        return
+    yield ForgetRequest(claim, turn, message, start, ForgetReach.MESSAGE)
+    if is_alone:
+        yield ForgetRequest(claim, turn, message, start, ForgetReach.TOPIC)
 
 
-def _reach(claim: Claim, turn: Turn, message: int) -> ForgetReach:
-    if claim.act is Act.WITHHOLD:
-        said = list(own_messages(turn))[message : message + 1]
-        is_alone = bool(said) and said[0].strip() == claim.evidence.words.strip()
-        return ForgetReach.PREVIOUS if is_alone and names_previous(claim.text) else ForgetReach.MESSAGE
+def _reach(claim: Claim) -> ForgetReach:
     if is_limited(claim.text):
         return ForgetReach.NOTHING
-    if asked_words(claim.text) or attributes_named(claim.text) or relation_named(claim.text) is not None:
-        return ForgetReach.TOPIC
-    if names_everything(claim.text):
+    if claim.act is Act.WITHHOLD or (names_previous(claim.text) and not asked_words(claim.text)):
+        return ForgetReach.PREVIOUS
+    if names_everything(claim.text) and not asked_words(claim.text):
         return ForgetReach.EVERYTHING
-    return ForgetReach.PREVIOUS if names_previous(claim.text) else ForgetReach.NOTHING
+    return ForgetReach.TOPIC
 
 
 def topics_of(requests: Iterable[ForgetRequest]) -> list[str]:
@@ -105,15 +100,22 @@ def topics_of(requests: Iterable[ForgetRequest]) -> list[str]:
     return list(dict.fromkeys(request.topic for request in requests if request.topic))
 
 
-def split_claims(claims: Sequence[Claim], requests: Sequence[ForgetRequest], turns: Sequence[Turn]) -> SplitClaims:
+def split_claims(
+    claims: Sequence[Claim], requests: Sequence[ForgetRequest], turns: Sequence[Turn], vectors: Vectors
+) -> SplitClaims:
     """`turns`: context and window, in the order said."""
     place = {turn.id: index for index, turn in enumerate(turns)}
-    kept: list[Claim] = []
-    withheld: list[Claim] = []
-    for claim in claims:
-        is_taken = any(_takes(request, claim, turns, place) for request in requests)
-        (withheld if is_taken else kept).append(claim)
-    return SplitClaims(tuple(kept), tuple(withheld))
+    taken: set[int] = set()
+    for request in requests:
+        earlier = [n for n, claim in enumerate(claims) if _is_before(request, claim, place)]
+        means = _means(request, [claims[n] for n in earlier], turns, vectors)
+        taken |= {n for n, is_meant in zip(earlier, means, strict=True) if is_meant}
+        if request.reach is ForgetReach.MESSAGE:
+            taken |= {n for n, claim in enumerate(claims) if _is_of_message(request, claim)}
+    return SplitClaims(
+        tuple(claim for n, claim in enumerate(claims) if n not in taken),
+        tuple(claim for n, claim in enumerate(claims) if n in taken),
+    )
 
 
 def without_words_of(gone: Collection[Claim], kept: Iterable[Claim]) -> list[Claim]:
@@ -123,12 +125,6 @@ def without_words_of(gone: Collection[Claim], kept: Iterable[Claim]) -> list[Cla
         replace(one, evidence=one.evidence.alone) if (one.evidence.turn_id, one.evidence.quote) in shared else one
         for one in kept
     ]
-
-
-def is_withheld(requests: Sequence[ForgetRequest], row: Memory, turns: Sequence[Turn]) -> bool:
-    """Whether a request means this row with raw words, or was made in its turn. `turns` as for `split_claims`."""
-    place = {turn.id: index for index, turn in enumerate(turns)}
-    return any(_takes(request, row, turns, place) for request in requests)
 
 
 def lasting(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
@@ -143,14 +139,20 @@ def carried_out(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
     return [request for request in requests if request.turn.status is not TurnStatus.FILLED_IN]
 
 
-def is_forgotten_later(requests: Sequence[ForgetRequest], known: Claim | Memory) -> bool:
+def is_forgotten_later(
+    requests: Sequence[ForgetRequest], known: Known, vectors: Vectors = MappingProxyType({})
+) -> bool:
     """Whether one of these `lasting` requests, made later, means what is being learnt now."""
     return any(
         known.said_at <= request.turn.at
         and request.turn.scope.project_id in ("", _project_of(known))
-        and (request.reach is ForgetReach.EVERYTHING or names(request.claim, known))
+        and (request.reach is ForgetReach.EVERYTHING or _means_it(request, known, vectors))
         for request in requests
     )
+
+
+def _means_it(request: ForgetRequest, known: Known, vectors: Vectors) -> bool:
+    return odds_of(request.claim, [known], vectors, nearest=UNKNOWN_LIKENESS)[0] >= MEANT_MIN
 
 
 def says_topic(request: ForgetRequest) -> Callable[[str], bool]:
@@ -160,47 +162,43 @@ def says_topic(request: ForgetRequest) -> Callable[[str], bool]:
 
 
 def names_only_a_kind(request: ForgetRequest) -> bool:
-    """Whether its topic has no words of its own ("where I live"): what nobody has read may say that in any words."""
-    return bool(request.topic) and not asked_words(request.topic)
+    """Whether its topic is a plain attribute without a value ("where I live"): what nobody has read may say that in
+    any words.
+    """
+    asked = request.claim
+    return bool(request.topic) and is_single_valued(asked.attribute) and not (asked.values or asked.name)
 
 
-Likeness = Callable[[Memory], float]
-"""Cosine of a memory to the words of the current request, -1..1."""
-
-
-def matching_ids(request: ForgetRequest, memories: Iterable[Memory], turns: Sequence[Turn]) -> list[str]:
+def matching_ids(
+    request: ForgetRequest, memories: Iterable[Memory], turns: Sequence[Turn], vectors: Vectors = MappingProxyType({})
+) -> list[str]:
     """Ids of the memories to delete. `memories`: all of the user's in the request's project, of any status.
 
     Only those said before the request match. `turns`: context and window, in the order said.
     """
     before = [memory for memory in memories if memory.said_at <= request.turn.at]
-    match request.reach:
-        case ForgetReach.EVERYTHING:
-            found = before
-        case ForgetReach.TOPIC:
-            found = [memory for memory in before if names(request.claim, memory)]
-        case ForgetReach.PREVIOUS:
-            previous = turn_meant(request, turns)
-            found = [m for m in before if previous and _stands_on_alone(m, previous.id)]
-        case _:
-            found = []  # the message itself: nothing of it is stored yet
-    return [memory.id for memory in found[:FORGET_MEMORIES_MAX]]
+    means = _means(request, before, turns, vectors)
+    found = dict.fromkeys(memory.id for memory, is_meant in zip(before, means, strict=True) if is_meant)
+    for memory in sorted(before, key=lambda one: -one.said_at):  # and what they superseded
+        if memory.superseded_by in found and memory.id not in found:
+            found[memory.id] = None
+    return list(found)[:FORGET_MEMORIES_MAX]
 
 
-def similar_ids(request: ForgetRequest, memories: Iterable[Memory], likeness: Likeness) -> list[str]:
+def similar_ids(request: ForgetRequest, memories: Iterable[Memory], vectors: Vectors) -> list[str]:
     """Ids of active memories that are kept although the user may have meant them; the user has to decide.
 
     Most similar first. `memories` as for `matching_ids`.
     """
     if request.reach is not ForgetReach.TOPIC:
         return []
-    found = [
-        (likeness(memory), memory.id)
-        for memory in memories
-        if memory.said_at <= request.turn.at and memory.status is MemoryStatus.ACTIVE
-        if _is_similar(request.claim, memory, likeness(memory)) and not names(request.claim, memory)
+    before = [one for one in memories if one.said_at <= request.turn.at and one.status is MemoryStatus.ACTIVE]
+    near = [
+        (odds, memory.id)
+        for odds, memory in zip(odds_of(request.claim, before, vectors), before, strict=True)
+        if SIMILAR_MIN <= odds < MEANT_MIN
     ]
-    return [memory_id for _, memory_id in sorted(found, reverse=True)[:SIMILAR_MAX]]
+    return [memory_id for _, memory_id in sorted(near, reverse=True)[:SIMILAR_MAX]]
 
 
 def turn_meant(request: ForgetRequest, turns: Sequence[Turn]) -> Turn | None:
@@ -233,6 +231,14 @@ def outcomes_of(requests: Sequence[ForgetRequest], found: Mapping[int, ForgetMat
     }
 
 
+def with_kept(outcomes: dict[str, dict[str, Any]], claims: Sequence[Claim], turns: Sequence[Turn]) -> dict[str, Any]:
+    """The outcomes, with how many of the memories that the user asked for are kept, by receipt id."""
+    receipts = {turn.id: turn.receipt_id for turn in turns if turn.receipt_id}
+    asked = Counter(receipts.get(claim.evidence.turn_id, "") for claim in claims if claim.is_explicit)
+    kept = {receipt_id: {"kept": count} for receipt_id, count in asked.items() if receipt_id}
+    return {one: outcomes.get(one, {}) | kept.get(one, {}) for one in outcomes.keys() | kept.keys()}
+
+
 def _outcome(done: Sequence[tuple[Act, ForgetMatches]]) -> dict[str, Any]:
     ids = list(dict.fromkeys(memory_id for _, found in done for memory_id in found.gone))
     stayed = list(dict.fromkeys(one for _, found in done for one in found.similar if one not in ids))
@@ -248,35 +254,35 @@ def _outcome(done: Sequence[tuple[Act, ForgetMatches]]) -> dict[str, Any]:
     return outcome
 
 
-def _takes(request: ForgetRequest, known: Claim | Memory, turns: Sequence[Turn], place: Mapping[str, int]) -> bool:
-    if request.turn.scope.project_id not in ("", _project_of(known)):
+def _is_before(request: ForgetRequest, claim: Claim, place: Mapping[str, int]) -> bool:
+    if request.turn.scope.project_id not in ("", claim.scope.project_id):
         return False
-    here, there = place.get(request.turn.id), place.get(_turn_of(known))
+    here, there = place.get(request.turn.id), place.get(claim.evidence.turn_id)
     if here is None or there is None or there > here:
         return False
-    if there == here:
-        if isinstance(known, Memory):
-            return True
-        message, start = _position(known, request.turn)
-        if request.reach is ForgetReach.MESSAGE and message == request.message:
-            return True
-        if (message, start) >= (request.message, request.start):
-            return False
-    return _reaches(request, known, turns)
+    return there < here or _position(claim, request.turn) < (request.message, request.start)
 
 
-def _reaches(request: ForgetRequest, known: Claim | Memory, turns: Sequence[Turn]) -> bool:
-    """Whether the request matches what was said before it."""
+def _is_of_message(request: ForgetRequest, claim: Claim) -> bool:
+    return claim.evidence.turn_id == request.turn.id and _position(claim, request.turn)[0] == request.message
+
+
+def _means(request: ForgetRequest, known: Sequence[Known], turns: Sequence[Turn], vectors: Vectors) -> Sequence[bool]:
+    """For each of these statements, made before the request, whether it means it."""
     match request.reach:
         case ForgetReach.EVERYTHING:
-            return True
+            return [True] * len(known)
         case ForgetReach.TOPIC:
-            return names(request.claim, known)
+            return [odds >= MEANT_MIN for odds in odds_of(request.claim, known, vectors)]
         case ForgetReach.PREVIOUS:
             previous = turn_meant(request, turns)
-            return previous is not None and _turn_of(known) == previous.id
+            return [previous is not None and _rests_on(one, previous.id) for one in known]
         case _:
-            return False
+            return [False] * len(known)
+
+
+def _rests_on(known: Known, turn_id: str) -> bool:
+    return known.evidence.turn_id == turn_id if isinstance(known, Claim) else _stands_on_alone(known, turn_id)
 
 
 def _position(claim: Claim, turn: Turn) -> tuple[int, int]:
@@ -299,62 +305,8 @@ def _stands_on_alone(memory: Memory, turn_id: str) -> bool:
     return is_on_it and without_source(memory, turn_id, now=memory.updated_at) is None
 
 
-def names(request: Claim, known: Claim | Memory) -> bool:
-    """Whether `known` contains everything that the request names, about the person that the request names."""
-    content, subject = _said_of(known)
-    if isinstance(known, Memory) and known.status is MemoryStatus.RAW:  # nobody read whom or what it is about
-        words = asked_words(request.text)
-        return bool(words) and says_all(words, content_words(content))
-    if not (_is_of_person(request, subject, known.name, content) and _is_of_attribute(request, known)):
-        return False
-    words = asked_words(request.text)
-    if not words:
-        return bool(attributes_named(request.text)) or relation_named(request.text) is not None
-    return says_all(words, content_words(content))
-
-
-def _is_similar(request: Claim, memory: Memory, likeness: float) -> bool:
-    """Whether the request may refer to it: half of the words match, or it is about a person of the same kind."""
-    words = asked_words(request.text)
-    if not words:
-        named = relation_named(request.text)
-        is_of_kind = named is not None and memory.subject == named.value
-        return is_of_kind and (_is_of_attribute(request, memory) or names_same_person(request.text, memory.content))
-    share = len(words & content_words(memory.content)) / len(words)
-    return share >= SIMILAR_SHARE_MIN and likeness >= SIMILAR_LIKENESS_MIN
-
-
-def _said_of(known: Claim | Memory) -> tuple[str, str]:
-    """Its text, and whom it is about."""
-    return (known.content, known.subject) if isinstance(known, Memory) else (known.text, known.relation.value)
-
-
-def _project_of(known: Claim | Memory) -> str:
+def _project_of(known: Known) -> str:
     return known.project_id if isinstance(known, Memory) else known.scope.project_id
-
-
-def _turn_of(known: Claim | Memory) -> str:
-    """The turn that it is from; of a memory, the first one."""
-    return known.evidence[0].turn_id if isinstance(known, Memory) else known.evidence.turn_id
-
-
-def _is_of_attribute(request: Claim, known: Claim | Memory) -> bool:
-    named = relation_named(request.text)
-    # "my pets" refers to a subject.
-    attributes = attributes_named(request.text) - {named.value if named is not None else ""}
-    return not attributes or known.attribute in attributes
-
-
-def _is_of_person(request: Claim, subject: str, name: str, content: str) -> bool:
-    """ "My job" does not mean the sister's job, nor "my dog" the cat; a given name has to occur in the memory."""
-    is_named = bool(request.name) or bool(whole_word_positions(name.casefold(), request.text.casefold()))
-    if request.name and not whole_word_positions(request.name.casefold(), content.casefold()):
-        return False
-    named = relation_named(request.text)
-    if named is None:
-        return is_named or subject in ("", Relation.USER.value)
-    is_of_kind = named is Relation.OTHER or subject == named.value or relation_named(content) is named
-    return is_of_kind and (is_named or names_same_person(request.text, content))
 
 
 __all__ = [
@@ -365,15 +317,14 @@ __all__ = [
     "SplitClaims",
     "carried_out",
     "is_forgotten_later",
-    "is_withheld",
     "lasting",
     "matching_ids",
-    "names",
     "outcomes_of",
     "requests_of",
     "similar_ids",
     "split_claims",
     "topics_of",
     "turn_meant",
+    "with_kept",
     "without_words_of",
 ]

@@ -13,9 +13,9 @@ from enum import StrEnum
 from itertools import takewhile
 from math import inf
 
-from memory.language import asks_to_erase, content_words, language_of
+from memory.language import content_words, language_of
 from memory.learn import hidden_text
-from memory.learn.reading.units import own_messages, units_of
+from memory.learn.reading.units import own_messages
 from memory.model import STORED_ACTS, Act, Claim, Role, Turn, statement_key
 from memory.secrets.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, redact
 
@@ -54,7 +54,6 @@ class Refusal(StrEnum):
     ECHO = "echo"
     SECRET = "secret"  # noqa: S105 (a reason, not a secret)
     PLANTED = "planted"
-    ASKS_TO_FORGET = "asks_to_forget"
     RATE = "rate"
 
 
@@ -153,8 +152,7 @@ def _refusal(
     if source in planted:
         return Refusal.PLANTED
     return (
-        _refused_as_request(claim)
-        or _refused_by_size(claim, limits)
+        _refused_by_size(claim, limits)
         or _refused_as_secret(claim, limits)
         or _refused_as_unsure(claim, limits)
         or _refused_as_echo(claim, turns, before, limits)
@@ -198,13 +196,6 @@ def _source(claim: Claim, turns: Mapping[str, Turn]) -> str | None:
 def _message(quote: str, turn: Turn | None) -> str:
     """The user's message in that turn that contains the quote, or ""."""
     return next((content for content in own_messages(turn) if quote in content), "") if turn is not None else ""
-
-
-def _refused_as_request(claim: Claim) -> Refusal | None:
-    """If a reader takes "forget that I am ill" for a statement, the opposite of the request would be stored."""
-    is_own = claim.evidence.role != Role.ASSISTANT
-    asks = is_own and any(asks_to_erase(unit.text) for unit in units_of(claim.evidence.words))
-    return Refusal.ASKS_TO_FORGET if asks else None
 
 
 def _refused_by_size(claim: Claim, limits: GateLimits) -> Refusal | None:

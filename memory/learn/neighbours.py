@@ -8,7 +8,7 @@ compares fields.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -17,6 +17,7 @@ import numpy as np
 from memory.language import content_words
 from memory.learn.consolidation import stood_until
 from memory.learn.feedback import Confirmation
+from memory.learn.frames import Embedded
 from memory.model import Claim, MemoryStatus, Record, Vector, statement_key
 from memory.ports import MemoryFilter, MemoryLookup, MemoryStore, UserMemories
 
@@ -26,9 +27,6 @@ FOUND_OF_ONE_MIN, FOUND_OF_ONE_MAX = 6, 60  # nearest rows per text
 WORDS_OF_ONE_MAX, WORDS_MAX = 12, 60  # each is searched in all contents: 1 ms for 20,000 rows
 ANSWER_LINES_MAX = 12  # of confirmed answers
 TEXTS_MAX = 60  # texts of a window for which neighbours are searched
-
-Embedded = Callable[[Sequence[str]], Awaitable[dict[str, Vector]]]
-"""Returns vectors by text. Raises `Unavailable`."""
 
 
 @dataclass(frozen=True, slots=True)

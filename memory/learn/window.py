@@ -125,6 +125,7 @@ class WindowLearning:
             memories=memories,
             traces=traces,
             readers=readers,
+            embedded=self._plan_writer.embedded,
             metrics=instruments.metrics,
             bounds=bounds,
         )
@@ -219,7 +220,7 @@ class WindowLearning:
         verdicts = renumbered(seen.of_pairs, places, count=len(read.claims), ids=ids)
         judged = Judged(read.confirmations, verdicts)
         changes = consolidation.consolidate(claims, known, now=self._clock(), ids=ids, judged=judged)
-        outcomes = forgetting.outcomes_of(read.requests, forgotten)
+        outcomes = forgetting.with_kept(forgetting.outcomes_of(read.requests, forgotten), claims, read.turns)
         revision = (await self._ledger.revision(lease.user_id)).number
         inputs = plan_inputs.inputs_of(claims, read.confirmations, verdicts, known, changes, revision=revision)
         raw = raw_words.without_quoted(read.raw, changes)
@@ -247,9 +248,10 @@ class WindowLearning:
                 meant = {n: partial(forgetting.matching_ids, one, turns=read.turns) for n, one in of_project.items()}
                 words |= await self._raw_words.chosen(lease.user_id, meant, held, project_id=project_id)
             records = stored[project_id]
-            memories, likeness = [one.memory for one in records], _likeness(vectors.get(request.topic), records)
-            gone = forgetting.matching_ids(request, memories, read.turns)
-            similar = forgetting.similar_ids(request, memories, likeness)
+            memories = [one.memory for one in records]
+            by_text = {**vectors, **{one.memory.content: one.vector for one in records}}
+            gone = forgetting.matching_ids(request, memories, read.turns, by_text)
+            similar = forgetting.similar_ids(request, memories, by_text)
             found[index] = ForgetMatches(gone, similar, words[index])
             kept: list[Claim | Memory] = [*read.claims, *(one for one in memories if one.id not in gone)]
             await self._leave_out(lease.user_id, request, kept, held)
@@ -272,9 +274,10 @@ class WindowLearning:
         claims = stored.inputs.claims if stored.inputs is not None else ()
         rows = [*(change.memory for change in stored.changes), *stored.raw]
         contents = [*(row.content for row in rows), *(claim.text for claim in claims)]
-        vectors = await self._plan_writer.embedded(contents)
         later = await self._reading.later_for_stored(lease, claims)
-        not_forgotten = [change for change in stored.changes if not forgetting.is_forgotten_later(later, change.memory)]
+        vectors = await self._plan_writer.embedded([*contents, *forgetting.topics_of(later)])
+        is_forgotten = partial(forgetting.is_forgotten_later, later, vectors=vectors)
+        not_forgotten = [change for change in stored.changes if not is_forgotten(change.memory)]
         async with self._locked(lease) as held:
             await held.store_plan(plan.encode(stored))  # `Conflict` if its turns were withdrawn before we held the lock
             if await self._opt_outs.since(lease.user_id) is not None:
@@ -286,11 +289,12 @@ class WindowLearning:
                 wanted = await self._plan_writer.without_outdated(lease.user_id, held.lock, not_forgotten)
                 fitting, known = replace(stored, changes=wanted), vectors
             else:
+                overtaken = {n for n, claim in enumerate(claims) if is_forgotten(claim)}
                 left = forgetting.without_words_of({claims[n] for n in overtaken}, claims)
                 inputs = replace(stored.inputs, claims=left, revision=revision, done=stored.inputs.done | overtaken)
                 fitting, known = await self._planned_again(lease, held.lock, stored, inputs, vectors)
                 await held.save(fitting)
-            said = [row for row in stored.raw if not forgetting.is_forgotten_later(later, row)]
+            said = [row for row in stored.raw if not is_forgotten(row)]
             fitting = replace(fitting, raw=await self._plan_writer.raw_not_forgotten(held.lock, said))
             gone = await self._plan_writer.apply(lease.user_id, held.lock, fitting, known)
         await self._plan_writer.finish(lease.user_id, stored, gone)
@@ -355,11 +359,6 @@ class WindowLearning:
         async with self._ledger.write(lease.user_id) as held:
             repaired, vectors = await self._planned_again(lease, held, planned, planned.inputs, {}, only_stored=True)
             await self._plan_writer.apply(lease.user_id, held, replace(repaired, forget=(), raw=()), vectors)
-
-
-def _likeness(topic: Vector | None, records: Sequence[Record]) -> Callable[[Memory], float]:
-    vectors = {record.memory.id: record.vector for record in records}
-    return lambda memory: 0.0 if topic is None else float(vectors[memory.id] @ topic)
 
 
 def memory_id(lease: Lease, ordinal: str) -> str:

@@ -15,12 +15,14 @@ from memory.errors import Unavailable
 from memory.learn import forgetting, gate, raw_words, stored_reading
 from memory.learn.failed_turns import muted, with_failed_turns
 from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmations_of
+from memory.learn.forget_targets import Vectors
 from memory.learn.forgetting import ForgetRequest
+from memory.learn.frames import Embedded, Frames
 from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
 from memory.learn.withheld_turns import refused_turns, withheld_turns
-from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Turn, TurnStatus
+from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Turn, TurnStatus, Vector
 from memory.ports import ConversationRecord, Lease, MemoryBank, RequestTraces
 from memory.runtime.metrics import Metrics
 from memory.service.left_out_turns import LeftOutTurns
@@ -28,6 +30,7 @@ from memory.service.left_out_turns import LeftOutTurns
 # failed and aborted turns are not learnt
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN, TurnStatus.FILLED_IN})
 CONTEXT_TURNS_MAX = 8  # of the session before the window: enough to see what a bare "yes" answers
+FRAME_TURNS_MAX = 40  # in which a role play may have begun
 FAILED_TURNS_MAX = 20  # of the session, up to the window's end
 
 Store = Callable[[bytes], Awaitable[None]]
@@ -77,6 +80,7 @@ class WindowReading:
         memories: MemoryBank,
         traces: RequestTraces,
         readers: Readers,
+        embedded: Embedded,
         metrics: Metrics,
         bounds: WindowBounds,
     ) -> None:
@@ -84,6 +88,8 @@ class WindowReading:
         self._store = memories.store
         self._local_memories = memories.local_memories
         self._readers = readers
+        self._embedded = embedded
+        self._frames = Frames(embedded)
         self._receipts = traces.receipts
         self._left_out = LeftOutTurns(traces.summaries)
         self._metrics = metrics
@@ -96,7 +102,8 @@ class WindowReading:
         turns = [turn for turn in lease.turns if turn.status in TEACHING]
         if not turns:
             return WindowClaims((), (), ())
-        context = await self._turn_log.context(lease, limit=CONTEXT_TURNS_MAX)
+        conversation = await self._turn_log.context(lease, limit=FRAME_TURNS_MAX)
+        context = conversation[-CONTEXT_TURNS_MAX:]
         failed = await self._turn_log.failed_turns(lease, limit=FAILED_TURNS_MAX)
         before, during = with_failed_turns(context, turns, failed)
         claims = gate.without_repetitions(
@@ -114,17 +121,21 @@ class WindowReading:
         self._rate_limit.record_window(*session, at=at, kept=len(verdict.kept))
         for dropped in verdict.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
+        framed = await self._frames.foreign(verdict.kept, [*conversation, *turns])
+        self._metrics.facts_dropped.labels("framed").inc(len(framed))
+        own = [claim for claim in verdict.kept if claim not in framed]
         said = forgetting.requests_of(claims, turns)
         requests = forgetting.carried_out(said)
         if lasting := forgetting.lasting(requests):
             await self._turn_log.mark_forget_requests(lease, _by_turn(lasting))
-        spared = await asyncio.to_thread(forgetting.split_claims, verdict.kept, said, [*context, *turns])
         later = await self.later_requests(lease)
-        standing = await asyncio.to_thread(_standing, spared.kept, later)
-        kept = forgetting.without_words_of(set(verdict.kept) - set(standing), standing)
-        self._metrics.facts_dropped.labels("withheld").inc(len(verdict.kept) - len(kept))
+        vectors = await self._vectors(claims, [*said, *later])
+        spared = await asyncio.to_thread(forgetting.split_claims, own, said, [*context, *turns], vectors)
+        standing = await asyncio.to_thread(_standing, spared.kept, later, vectors)
+        kept = forgetting.without_words_of(set(own) - set(standing), standing)
+        self._metrics.facts_dropped.labels("withheld").inc(len(own) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
-        withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later)
+        withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later, vectors)
         await self._left_out.leave_out(lease.user_id, withheld | refused_turns(verdict.dropped))
         raw = await asyncio.to_thread(self._raw, claims, turns, withheld) if self._keeps_raw_words else ()
         return WindowClaims(kept, requests, (*context, *turns), confirmations, raw)
@@ -136,8 +147,14 @@ class WindowReading:
     async def later_for_stored(self, lease: Lease, claims: Sequence[Claim]) -> list[ForgetRequest]:
         """The `later_requests` for a window with a stored plan of these claims."""
         later = await self.later_requests(lease)
-        await self._left_out.leave_out(lease.user_id, withheld_turns(lease.turns, claims, (), later))
+        vectors = await self._vectors(claims, later)
+        await self._left_out.leave_out(lease.user_id, withheld_turns(lease.turns, claims, (), later, vectors))
         return later
+
+    async def _vectors(self, claims: Sequence[Claim], requests: Sequence[ForgetRequest]) -> dict[str, Vector]:
+        """What the requests are compared by; nothing where there is none."""
+        topics = forgetting.topics_of(requests)
+        return await self._embedded([*topics, *(claim.text for claim in claims)]) if topics else {}
 
     async def later_requests(self, lease: Lease) -> list[ForgetRequest]:
         """The requests to forget that the user made after this window, as they were read then."""
@@ -195,8 +212,8 @@ def _by_turn(requests: Sequence[ForgetRequest]) -> dict[str, bytes]:
     return {turn_id: stored_reading.encode(found) for turn_id, found in claims.items()}
 
 
-def _standing(claims: Sequence[Claim], later: Sequence[ForgetRequest]) -> list[Claim]:
-    return [claim for claim in claims if not forgetting.is_forgotten_later(later, claim)]
+def _standing(claims: Sequence[Claim], later: Sequence[ForgetRequest], vectors: Vectors) -> list[Claim]:
+    return [claim for claim in claims if not forgetting.is_forgotten_later(later, claim, vectors)]
 
 
 def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmation]:

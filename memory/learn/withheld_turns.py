@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from memory.learn.forget_targets import Vectors
 from memory.learn.forgetting import (
     ForgetReach,
     ForgetRequest,
@@ -22,7 +23,7 @@ from memory.learn.reading.units import own_messages
 from memory.model import Claim, Turn
 
 # Not what was too short or not sure: that is said in passing, and may be told again.
-REFUSED = frozenset({Refusal.SECRET, Refusal.PLANTED, Refusal.ASKS_TO_FORGET, Refusal.RATE})
+REFUSED = frozenset({Refusal.SECRET, Refusal.PLANTED, Refusal.RATE})
 
 
 def refused_turns(dropped: Iterable[Dropped]) -> frozenset[str]:
@@ -31,7 +32,11 @@ def refused_turns(dropped: Iterable[Dropped]) -> frozenset[str]:
 
 
 def withheld_turns(
-    turns: Sequence[Turn], claims: Sequence[Claim], requests: Sequence[ForgetRequest], later: Sequence[ForgetRequest]
+    turns: Sequence[Turn],
+    claims: Sequence[Claim],
+    requests: Sequence[ForgetRequest],
+    later: Sequence[ForgetRequest],
+    vectors: Vectors,
 ) -> frozenset[str]:
     """Their ids. `turns`: context and window, in the order said. `claims`: all of the window's, also refused ones.
 
@@ -39,7 +44,8 @@ def withheld_turns(
     """
     if not (requests or later):
         return frozenset()
-    taken = [*split_claims(claims, requests, turns).withheld, *(c for c in claims if is_forgotten_later(later, c))]
+    taken = [*split_claims(claims, requests, turns, vectors).withheld]
+    taken += [claim for claim in claims if is_forgotten_later(later, claim, vectors)]
     withheld = {claim.evidence.turn_id for claim in taken}
     asked = [*(request.turn for request in requests), *(turn_meant(request, turns) for request in requests)]
     withheld |= {turn.id for turn in asked if turn is not None}

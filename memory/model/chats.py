@@ -24,6 +24,7 @@ class Message:
     role: str  # one of Role, or whatever else the client sent ("developer")
     content: str
     is_tool_traffic: bool = False  # a tool call of the assistant, or a tool's result
+    name: str = ""  # of who wrote it, where the client says so
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,8 @@ class Claim:
     `values`: the words of `text` that would differ if the fact changed, as typed. `name`: of the person or pet that it
     is about, "" for the author or if not given. `is_affirmed`: False for a denial ("I don't eat fish"). `said_at`,
     `holds_from`, `holds_until`: Unix seconds; None if open. `confidence`, `importance`: 0..1. `made_by`: the reader
-    with its version. `question`: the assistant's, of `text`, to which the author's words reply.
+    with its version. `question`: the assistant's, of `text`, to which the author's words reply. `leans`: whether `text`
+    says nothing without what was said before.
     """
 
     act: Act
@@ -87,6 +88,7 @@ class Claim:
     importance: float = 0.5
     made_by: str = ""
     question: str = ""
+    leans: bool = False
 
     def __post_init__(self) -> None:
         if self.attribute != NO_ATTRIBUTE and self.attribute not in ATTRIBUTES:

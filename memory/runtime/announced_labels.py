@@ -55,7 +55,7 @@ ANNOUNCED: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("echo",),
         ("secret",),
         ("planted",),
-        ("asks_to_forget",),
+        ("framed",),
         ("rate",),
         ("withheld",),
     ),

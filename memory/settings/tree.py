@@ -131,6 +131,13 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
             "it, of that host or of any."
         ),
     ] = ()
+    envelopes: Annotated[
+        tuple[Annotated[str, Meta(pattern="^-?[A-Za-z0-9_.:-]+$")], ...],
+        Meta(
+            description="Further elements in which clients wrap messages: `NAME` is around the user's own words, "
+            "`-NAME` around words of the client."
+        ),
+    ] = ()
     shadow: ShadowSettings = ShadowSettings()
     holdout: HoldoutSettings = HoldoutSettings()
 

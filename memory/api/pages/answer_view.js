@@ -69,6 +69,7 @@ function explained(receipt, memoryId) {
     [t("receipt.reason"), named("reason", receipt.reason)],
     [t("receipt.tokens"), number(receipt.tokens)],
     [t("receipt.took"), t("receipt.ms", { ms: number(Math.round(Object.values(receipt.timings_ms).reduce((sum, ms) => sum + ms, 0))) })],
+    ...["kept", "count"].filter((name) => receipt.outcome[name] !== undefined).map((name) => [t(`receipt.asked.${name}`), number(receipt.outcome[name])]),
   ];
   return part(
     "receipt.title",

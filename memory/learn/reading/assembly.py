@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, log2
+from math import log2
 
-from memory.language import asks_to_erase, is_asked, is_denied, mentions_erasing
+from memory.language import bare_reply, is_asked, is_denied
 from memory.language.dates import period
 from memory.learn.reading.judgements import JudgedClause, Judgement
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
 from memory.learn.reading.replies import answered, question_of
-from memory.learn.reading.units import Unit
+from memory.learn.reading.units import Unit, unwrapped
 from memory.model import (
     EXPLICIT_ACTS,
     NO_ATTRIBUTE,
@@ -34,15 +34,19 @@ KEPT_SHARE_MAX = 0.95  # these three balance precision and coverage on developme
 LEANING_QUESTION_MIN = 0.999  # of a question that cannot be understood alone: it has nothing to state
 QUESTION_SHARE_MIN = 0.8  # of a question that states something: "what did I say about my guitar?" names its topic
 ASKED_SHARE_MIN = 0.5  # of an act that changes memories
-FORGET_SHARE_MIN = 0.95  # deleting cannot be undone: without confirming words, the encoder has to be almost certain
+CORRECT_SHARE_MIN = 0.15  # of a correction that the encoder takes for a reply, and that names another value
+ORDER_SHARE_MIN = 0.35  # of an order to forget or not to store: it does nothing unless it means something known
 INSTRUCT_SHARE_MIN = 0.12  # low on purpose: even a small share of an instruction injection taints the message
 CONFIDENCE_AT_LEAST = 0.7  # of a claim at its threshold; equals the gate's minimum
 PROPOSED_SHARE_MIN = 0.25  # below it a unit is not proposed at all, so that refusals can be counted
+ORDER_ATTRIBUTE_MIN = 0.6  # of such an attribute, named in an order to forget
 SINGLE_VALUED_SHARE_MIN = 0.8  # of an attribute that has one value at a time
 LETTERS_MIN = 2  # letters, digits or characters that a unit needs to have content
 LEANING_SHARE_MIN = 0.5  # from which a fact takes along what was said before it
+CORRECTION_LEANING_MIN = 0.88  # of a correction: all of them refer to something, few say nothing alone
 ELLIPSIS = "…"
 _KINDS = ("value", "name")
+_ORDERS = (Act.FORGET, Act.WITHHOLD)
 TEXT_CHARACTERS_MAX = 600  # of a claim with the units joined to it
 UNDATED = frozenset({"birthday", "age"})  # attributes whose dates do not say when a claim holds
 
@@ -82,7 +86,10 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
         is_word = sum(character.isalnum() for character in unit.text) >= LETTERS_MIN
         parts = _parts(reading, index) if unit.is_own and is_word else []
         for number, part in enumerate(parts):
-            act, share, bar = _act_of(part.labels, unit.text, unit.text[part.start : part.end], kept_bar)
+            has_value = any(
+                part.start <= one.start and one.end <= part.end for one in reading.judgements[index].stretches
+            )
+            act, share, bar = _act_of(part.labels, unit.text, kept_bar, has_value=has_value)
             share = share if act is Act.INSTRUCT else min(share, part.most)
             if share >= min(bar, PROPOSED_SHARE_MIN):
                 claim = _claim(reading, part, act, _confidence(share, bar))
@@ -93,7 +100,8 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
 def _parts(reading: JudgedMessage, index: int) -> list[_Part]:
     """The clauses of a unit that says several facts; otherwise the unit."""
     unit, judgement = reading.units[index], reading.judgements[index]
-    if len(judgement.clauses) < 2 or judgement.acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
+    is_fragment = judgement.leaning_share >= CORRECTION_LEANING_MIN  # "Sorry, I meant my son" is one thing said
+    if len(judgement.clauses) < 2 or is_fragment or judgement.acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
         return [_Part(index, 0, len(unit.text), judgement)]
     return [_Part(index, one.start, one.end, one, 1.0 - judgement.acts["none"]) for one in judgement.clauses]
 
@@ -101,7 +109,8 @@ def _parts(reading: JudgedMessage, index: int) -> list[_Part]:
 def _understandable(reading: JudgedMessage, parts: Sequence[_Part], number: int, claim: Claim) -> Claim:
     """The claim with the words that it leans on, of its sentence, of the one before, or of the question before it."""
     part = parts[number]
-    if len(reading.units) == len(parts) == 1 and reading.previous is not None:
+    is_reply = len(reading.units) == len(parts) == 1 and reading.previous is not None
+    if is_reply and reading.previous is not None and (claim.act is not Act.CORRECT or bare_reply(claim.text)):
         return answered(claim, question_of(reading.previous.answer), reading.previous.id, leans=part.leans)
     if not part.leans or claim.act not in STORED_ACTS:
         return claim
@@ -115,7 +124,7 @@ def _opening(reading: JudgedMessage, standing: _Part, part: _Part) -> str:
     """The words of the standing clause before its first value: "My sister Ana lives in …"."""
     stretches = reading.judgements[part.index].stretches
     values = [one.start for one in stretches if one.kind == "value" and standing.start <= one.start < standing.end]
-    told = reading.units[part.index].text[standing.start : min(values, default=part.start)].rstrip()
+    told = unwrapped(reading.units[part.index].text[standing.start : min(values, default=part.start)]).rstrip()
     return f"{told} {ELLIPSIS}" if values else told
 
 
@@ -127,7 +136,7 @@ def _sentence_before(reading: JudgedMessage, index: int) -> str:
         if not unit.is_own or gap.count("\n") > 1:
             return ""
         if judgement.leaning_share < LEANING_SHARE_MIN:
-            return unit.text
+            return unwrapped(unit.text)
     return ""
 
 
@@ -135,27 +144,26 @@ def _kept_bar(own_units: int) -> float:
     return min(KEPT_SHARE_MAX, KEPT_SHARE_MIN + KEPT_SHARE_STEP * log2(max(1, own_units)))
 
 
-def _act_of(labels: Judgement | JudgedClause, sentence: str, words: str, kept_bar: float) -> tuple[Act, float, float]:
+def _act_of(
+    labels: Judgement | JudgedClause, sentence: str, kept_bar: float, *, has_value: bool
+) -> tuple[Act, float, float]:
     """The most likely act other than none, its share, and the share that it needs."""
     acts = labels.acts
     if acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
         return Act.INSTRUCT, acts[Act.INSTRUCT.value], INSTRUCT_SHARE_MIN
     act = max(Act, key=lambda one: acts[one.value])
+    if act is Act.CONFIRM and has_value and acts[Act.CORRECT.value] >= CORRECT_SHARE_MIN:  # "No, on Tuesday"
+        return Act.CORRECT, acts[Act.CONFIRM.value] + acts[Act.CORRECT.value], ASKED_SHARE_MIN
+    if act in EXPLICIT_ACTS:
+        return act, sum(acts[one.value] for one in STORED_ACTS), ASKED_SHARE_MIN
     if act in STORED_ACTS:
         if act is Act.STATE and is_asked(sentence):  # "Can you remember that …?" is a request, not a question
             leans = labels.leaning_share >= LEANING_SHARE_MIN
             kept_bar = LEANING_QUESTION_MIN if leans else max(kept_bar, QUESTION_SHARE_MIN)
         return act, sum(acts[one.value] for one in STORED_ACTS), kept_bar
-    return act, acts[act.value], _forget_bar(words) if act is Act.FORGET else ASKED_SHARE_MIN
-
-
-def _forget_bar(text: str) -> float:
-    """A request to forget needs two signals: the encoder, and a phrase that asks for it in the position of a request.
-    The same phrase elsewhere ("don't forget …") counts against it.
-    """
-    if asks_to_erase(text):
-        return ASKED_SHARE_MIN
-    return inf if mentions_erasing(text) else FORGET_SHARE_MIN
+    if act in _ORDERS:
+        return act, sum(acts[one.value] for one in _ORDERS), ORDER_SHARE_MIN
+    return act, acts[act.value], ASKED_SHARE_MIN
 
 
 def _confidence(share: float, bar: float) -> float:
@@ -167,24 +175,27 @@ def _confidence(share: float, bar: float) -> float:
 
 def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> Claim:
     unit, labels, turn = reading.units[part.index], part.labels, reading.turn
-    text = unit.text[part.start : part.end]
+    said = unit.text[part.start : part.end]
+    text = unwrapped(said)
     stretches = reading.judgements[part.index].stretches
     within = [one for one in stretches if part.start <= one.start and one.end <= part.end]
-    values, names = ([unit.text[one.start : one.end] for one in within if one.kind == kind] for kind in _KINDS)
+    values, names = (
+        [unwrapped(unit.text[one.start : one.end]) for one in within if one.kind == kind] for kind in _KINDS
+    )
     holds_from, holds_until = (None, None) if labels.attribute in UNDATED else period(text, turn.at)
-    attribute = _attribute_of(labels)
+    attribute = _attribute_of(labels, ORDER_ATTRIBUTE_MIN if act in _ORDERS else SINGLE_VALUED_SHARE_MIN)
     category = "correction" if act is Act.CORRECT else labels.category
     return Claim(
         act=act,
         text=text,
-        evidence=Evidence(unit.text, turn.id, clause=text),
+        evidence=Evidence(unit.text, turn.id, clause=said),
         scope=turn.scope,
         said_at=turn.at,
         relation=Relation(labels.relation),
         name=names[0] if names else "",
         attribute=attribute,
         values=tuple(values),
-        is_affirmed=not is_denied(text),
+        is_affirmed=not is_denied(text) or (act is Act.CORRECT and len(values) > 1),  # one of them is denied
         holds_from=holds_from,
         holds_until=holds_until,
         memory_type=type_of(act, attribute, category),
@@ -192,10 +203,11 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
         confidence=confidence,
         importance=IMPORTANCE_ASKED if act in EXPLICIT_ACTS else IMPORTANCE[category],
         made_by=reading.made_by,
+        leans=labels.leaning_share >= (CORRECTION_LEANING_MIN if act is Act.CORRECT else LEANING_SHARE_MIN),
     )
 
 
-def _attribute_of(labels: Judgement | JudgedClause) -> str:
+def _attribute_of(labels: Judgement | JudgedClause, share_min: float) -> str:
     """None if a single-valued attribute is uncertain: a new value would supersede a memory."""
-    is_sure = labels.attribute_share >= SINGLE_VALUED_SHARE_MIN or not is_single_valued(labels.attribute)
+    is_sure = labels.attribute_share >= share_min or not is_single_valued(labels.attribute)
     return labels.attribute if is_sure else NO_ATTRIBUTE

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from memory.language import bare_reply, is_denied, names_erasing
+from memory.language import bare_reply, is_denied
 from memory.language.dates import period
 from memory.language.grounding import adds_nothing
 from memory.language.word_boundaries import continues_word
@@ -25,6 +25,7 @@ from memory.learn.reading.answers import CONFIDENCE, LEVELS, UNITS_OF_CLAIM_MAX,
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
 from memory.learn.reading.replies import answered
 from memory.learn.reading.transcript import AuthorMessage, Transcript
+from memory.learn.reading.units import unwrapped
 from memory.model import (
     ATTRIBUTES,
     CATEGORIES,
@@ -150,8 +151,6 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
     if not clause:
         raise _InvalidClaim('"clause" must stand in the sentences that "u" names, word for word')
     act = _act(proposed.act)
-    if act is Act.FORGET and not names_erasing(quote):
-        raise _InvalidClaim('"forget" needs a sentence that asks for it in so many words')  # deleting cannot be undone
     wrong: list[str] = []
     values = _values(proposed, quote, wrong)
     if wrong and not values and act in _WITH_FIELDS:
@@ -163,7 +162,7 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
     holds_from, holds_until = _period(proposed, clause, quote, said.turn.at, wrong)
     claim = Claim(
         act=act,
-        text=clause,
+        text=unwrapped(clause),
         evidence=Evidence(quote, said.turn.id, clause=clause),
         scope=said.turn.scope,
         said_at=said.turn.at,
@@ -327,7 +326,7 @@ def _understandable(claim: Claim, content: str, said: AuthorMessage, transcript:
 
     A whole reply that the model completes takes the question along, marked as the assistant's.
     """
-    is_reply = claim.evidence.quote == claim.text and len(said.units) == 1
+    is_reply = claim.evidence.quote == claim.evidence.words and len(said.units) == 1
     if is_reply and (bare_reply(claim.text) or claim.act not in STORED_ACTS):
         return answered(claim, said.question, said.asked_in, leans=False)
     if not content or claim.act not in STORED_ACTS or len(content) > CONTENT_CHARACTERS_MAX:
@@ -339,7 +338,7 @@ def _understandable(claim: Claim, content: str, said: AuthorMessage, transcript:
     if has_values and keeps_polarity and adds_nothing(content, author, new_words_max=0.0):
         return replace(claim, text=content)
     if not (is_reply and said.question):
-        return claim
+        return replace(claim, leans=claim.act is Act.CORRECT)  # the model says that it cannot be understood alone
     if has_values and adds_nothing(content, [*author, said.question], new_words_max=0.0):
         return replace(claim, text=content, question=said.question)
     return answered(claim, said.question, said.asked_in, leans=True)

@@ -79,7 +79,7 @@ def _as_typed(text: str) -> str:
     """The text with a number of the same length in place of each redacted secret: the placeholder is not the
     author's.
     """
-    return PLACEHOLDER.sub(lambda found: STAND_IN.ljust(len(found[0])), text)
+    return PLACEHOLDER.sub(lambda found: STAND_IN.ljust(len(found[0])), text.replace("\n", " "))
 
 
 def _verdict(shares: Mapping[str, float]) -> PairVerdict:

@@ -14,14 +14,17 @@ from io import StringIO
 from mailparser_reply import EmailReplyParser
 from markdown_it import MarkdownIt
 
-from memory.language import abbreviations, month_names
+from memory.language import abbreviations, function_words, month_names
 from memory.model import Role, Turn
 
 UNIT_CHARACTERS_MAX = 400  # a longer sentence is split at a comma or a space
 CHARACTERS_MAX = 24_000  # of one message; a longer one is a document, whose middle is skipped
 # Of the text in which blocks are detected: 0.1 s, at worst 2 s; nothing recorded is longer.
 BLOCKS_CHARACTERS_MAX = 100_000
-FOREIGN_BLOCKS = frozenset({"fence", "code_block", "blockquote_open", "table_open", "html_block"})
+FOREIGN_BLOCKS = frozenset({"fence", "blockquote_open", "table_open", "html_block"})  # indented text is no code
+WRAP_CHARACTERS_MIN = 30  # of the longest line of text that an editor wraps
+WRAPPED_CHARACTERS_MAX = 400  # before and after a line's end that are looked at
+WRAPPED_LINES_MIN = 3  # of a paragraph in which a wrapped line may begin with a capital letter
 MAIL_LANGUAGES = ["en", "de", "es", "zh"]
 
 _ENDS = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*(?=\s)|(?<=[。！？])[”’」』）)]*|\n+")
@@ -97,8 +100,33 @@ def _pieces(message: str, start: int, end: int) -> Iterator[Unit]:
 
 def _boundaries(message: str, begin: int, stop: int) -> Iterator[int]:
     for match in _ENDS.finditer(message, begin, stop):
+        if match[0] == "\n" and _is_wrapped(message, match.start(), begin, stop):
+            continue
         if message[match.start() - 1 : match.start()] != "." or not _is_abbreviated(message, match.start()):
             yield match.end()
+
+
+def _is_wrapped(message: str, at: int, begin: int, stop: int) -> bool:
+    """Whether an editor broke the line at `at`: the next word had no room, and no sentence or item begins there."""
+    begin, stop = max(begin, at - WRAPPED_CHARACTERS_MAX), min(stop, at + WRAPPED_CHARACTERS_MAX)
+    first = max(begin, message.rfind("\n\n", begin, at))
+    last = message.find("\n\n", at, stop)
+    lines = [line.strip() for line in message[first : last if last >= 0 else stop].split("\n") if line.strip()]
+    before = message[max(first, message.rfind("\n", first, at)) : at].strip()
+    after = message[at + 1 : stop].partition("\n")[0]
+    words = after.split()
+    width = max(map(len, lines), default=0)
+    if not (before and words) or width < WRAP_CHARACTERS_MIN or len(before) + 1 + len(words[0]) <= width:
+        return False
+    if _BULLET.match(after).end() > len(after) - len(after.lstrip()) or before.endswith((".", "!", "?", ":", "…")):  # type: ignore[union-attr]  # matches "" at least
+        return False
+    goes_on = before.split()[-1].casefold() in function_words() or before.endswith(",")
+    return goes_on or not words[0][0].isupper() or len(lines) >= WRAPPED_LINES_MIN
+
+
+def unwrapped(text: str) -> str:
+    """The text of a unit in one line."""
+    return " ".join(text.split()) if "\n" in text else text
 
 
 def _is_abbreviated(message: str, end: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -15,37 +14,26 @@ from memory.language import (
     Language,
     MalformedLanguage,
     asked_words,
-    asks_to_erase,
-    attributes_named,
     bare_reply,
     is_denied,
     is_limited,
     language_of,
     names_everything,
     names_previous,
-    names_same_person,
-    relation_named,
     wants_several,
 )
 from memory.language.calendar_items import CalendarItem, ItemKind, entries_of
 from memory.language.loader import (
-    NAMED_RELATIONS,
     Calendar,
-    LabelledPhrases,
-    People,
     Pleasantries,
     Words,
-    attributes,
     calendar,
-    complete,
     parsed,
-    people,
     pleasantries,
     words,
 )
 from memory.language.phrases import spellings
 from memory.language.small_talk import is_consent, is_pleasantry, without_opening
-from memory.model import ATTRIBUTES, Relation
 
 FOLDER = Path(memory.language.__file__).parent
 
@@ -56,7 +44,6 @@ READERS: dict[str, Callable[[str], object]] = {  # of each section, in whichever
     "previous": names_previous,
     "limits": is_limited,
     "replies": bare_reply,
-    "erasing": asks_to_erase,
     "forgetting": lambda text: tuple(sorted(asked_words(text))),  # its topic
     "phrases": is_pleasantry,
     "consent": is_consent,
@@ -76,17 +63,6 @@ def test_a_section_keeps_its_own_examples(language: str, section: str) -> None:
         assert {language_of(text) for text in expected} == {language}
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_people_and_attributes_are_named_by_their_words(language: str) -> None:
-    for asked, said, expected in people(language).same_person:
-        assert names_same_person(asked, said) is expected, (asked, said)
-    for text, relations in people(language).examples:
-        several = Relation.OTHER if relations else None
-        assert relation_named(text) is (Relation(relations[0]) if len(relations) == 1 else several), text
-    for text, named in attributes(language).examples:
-        assert attributes_named(text) == set(named), text
-
-
 def examples_of(section: object) -> int:
     return len(getattr(section, "examples", ())) if isinstance(section, msgspec.Struct) else 1
 
@@ -95,15 +71,7 @@ def examples_of(section: object) -> int:
 def test_every_section_that_decides_something_has_examples(language: str) -> None:
     own = (words(language), pleasantries(language))
     sections = [getattr(part, name) for part in own for name in part.__struct_fields__]
-    assert all(examples_of(s) for s in [*sections, people(language), attributes(language), calendar(language)])
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_language_has_words_for_all_that_the_model_knows(language: str) -> None:
-    assert set(people(language).words) == set(NAMED_RELATIONS)
-    assert set(attributes(language).words) == set(ATTRIBUTES)
-    assert all(people(language).words.values())
-    assert all(attributes(language).words.values())
+    assert all(examples_of(s) for s in [*sections, calendar(language)])
 
 
 def lists_in(value: object) -> Iterator[tuple[str, ...]]:
@@ -123,7 +91,7 @@ def lists_in(value: object) -> Iterator[tuple[str, ...]]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_words_are_written_once_and_in_lower_case(language: str) -> None:
-    own = (words(language), people(language), attributes(language), calendar(language), pleasantries(language))
+    own = (words(language), calendar(language), pleasantries(language))
     for part in own:
         for phrases in lists_in(part):
             assert len(set(phrases)) == len(phrases), phrases
@@ -139,8 +107,6 @@ def test_no_phrase_is_both_meant_and_unmeant(language: str) -> None:
     own = words(language)
     for section in (own.negators, own.everything, own.limits):
         assert not tokens_of(section.words) & tokens_of(section.unmeant)
-    for labelled in (people(language), attributes(language)):
-        assert not tokens_of(chain(*labelled.words.values())) & tokens_of(labelled.unmeant)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -155,7 +121,7 @@ def test_a_phrase_of_the_calendar_is_of_one_kind(language: Language) -> None:
 
 def test_no_folder_is_left_unread() -> None:
     assert {path.parent.name for path in FOLDER.glob("*/*.toml")} == set(LANGUAGES)
-    files = {"words.toml", "people.toml", "attributes.toml", "calendar.toml", "pleasantries.toml"}
+    files = {"words.toml", "calendar.toml", "pleasantries.toml"}
     assert all({path.name for path in (FOLDER / one).iterdir()} == files for one in LANGUAGES)
 
 
@@ -169,7 +135,6 @@ def text_of(name: str) -> str:
         ("en/words.toml", Words, "[negators]", "[negators", "en/words.toml: "),
         ("en/words.toml", Words, "[negators]", "[negator]", "unknown field `negator`"),
         ("en/words.toml", Words, '["Yes!", "yes"]', '["Yes!", "maybe"]', "Invalid enum value 'maybe'"),
-        ("en/people.toml", People, '"wife"', "7", "Expected `str`, got `int` - at `$.words"),
         ("en/calendar.toml", Calendar, '["january"], ', "", "expected 12 months, got 11"),
         ("de/pleasantries.toml", Pleasantries, "{bald}", "{balb}", "slots without phrases: {'balb'}, unused: {'bald'}"),
         ("de/pleasantries.toml", Pleasantries, "{bald}", "{bald", "expected '}' before end of string"),
@@ -184,11 +149,3 @@ def test_a_malformed_file_is_named_with_what_is_wrong(
         parsed(name, text.replace(old, new, 1), shape)
     assert str(raised.value).startswith(name)
     assert expected in str(raised.value)
-
-
-def test_a_label_without_words_or_without_meaning_is_an_error() -> None:
-    labelled = LabelledPhrases(words={"home": ("address",), "hone": ("address",)})
-    with pytest.raises(
-        MalformedLanguage, match=r"xx/attributes.toml: missing words for \['age'\], unknown .*\['hone'\]"
-    ):
-        complete("xx/attributes.toml", labelled, ("home", "age"))

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from memory.language import (
     abbreviations,
     asked_words,
-    attributes_named,
     bare_reply,
     content_words,
     function_words,
@@ -19,13 +18,11 @@ from memory.language import (
     month_names,
     names_everything,
     names_previous,
-    relation_named,
 )
 from memory.language.phrases import PhraseTable, tokenize
 from memory.language.restating import has_code_of, says_any, wording_of
 from memory.language.text_cache import TEXT_CHARACTERS_MAX, cached_by_text
 from memory.language.word_boundaries import whole_word_positions
-from memory.model import Relation
 
 
 def test_abbreviations_have_lost_their_last_full_stop() -> None:
@@ -61,7 +58,6 @@ def test_an_accent_that_makes_another_word_is_not_left_out() -> None:
 
 
 def test_traditional_characters_are_read_as_simplified_ones() -> None:
-    assert relation_named("我媽媽") is Relation.PARENT
     assert is_denied("我沒有孩子")
 
 
@@ -79,12 +75,6 @@ def test_an_opening_no_denies_what_was_said_before_and_not_what_follows() -> Non
     assert not is_denied("No, that's wrong, I live in Leeds.")
     assert is_denied("No, I don't live in Leeds.")
     assert is_denied("No.")
-
-
-def test_several_relations_are_nobody_in_particular() -> None:
-    assert relation_named("my wife's sister") is Relation.OTHER
-    assert relation_named("my mum and my dad") is Relation.PARENT
-    assert relation_named("the weather") is None
 
 
 def test_everything_of_something_still_names_it() -> None:
@@ -129,8 +119,7 @@ def test_any_text_is_read(text: str) -> None:
     assert bare_reply(text) in ("yes", "no", "")
     assert asked_words(text) is not None
     assert content_words(text) == content_words(text)
-    assert isinstance(relation_named(text), Relation | None)
-    for asks in (is_denied, is_limited, names_everything, names_previous, attributes_named):
+    for asks in (is_denied, is_limited, names_everything, names_previous):
         asks(text)
 
 

@@ -277,12 +277,12 @@ async def test_a_missed_request_withholds_what_was_missed_before_it(bench: Bench
 
 async def test_what_the_user_has_asked_to_forget_since_does_not_come_back(bench: Bench, process: Process) -> None:
     worker = bench.worker(process)
-    await say(process, "f0", "I like tea", at=0)
+    await say(process, "f0", "My home is Rome", at=0)
     await say(process, "f50", "Forget that I like beer", at=50)
     await worker.work_off()
-    await say(process, "f100", "I like tea", "I like beer", "I like milk", at=100)
+    await say(process, "f100", "My home is Rome", "I like beer", "I like milk", at=100)
     await worker.work_off()
-    assert await active(bench) == ["I like milk", "I like tea"]
+    assert await active(bench) == ["I like milk", "My home is Rome"]
     await say(process, "f150", "I like beer", at=150)
     await worker.work_off()
-    assert await active(bench) == ["I like beer", "I like milk", "I like tea"]
+    assert await active(bench) == ["I like beer", "I like milk", "My home is Rome"]

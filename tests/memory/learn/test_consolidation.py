@@ -11,7 +11,7 @@ from claims import NOW, claim
 from memory.learn.consolidation import EVIDENCE_MAX, Judged, consolidate
 from memory.learn.feedback import Confirmation
 from memory.learn.plan import Plan, UnreadablePlan, decode, encode
-from memory.model import Act, Change, ChangeKind, Evidence, Memory, MemoryStatus, Relation, Scope, Trust
+from memory.model import Act, Change, ChangeKind, Claim, Evidence, Memory, MemoryStatus, Relation, Scope, Trust
 from memory.ports import PairRelation, PairVerdict
 
 
@@ -226,46 +226,54 @@ def test_what_adds_a_value_is_never_swallowed_as_the_same() -> None:
     )
 
 
-def test_a_correction_says_what_to_avoid() -> None:
+def test_a_correction_that_stands_alone_supersedes_though_it_names_the_old_value() -> None:
     old = stored(LEEDS, **home("Leeds"))
-    right = claim("That's wrong, I live in Oslo now", act=Act.CORRECT, category="correction", **home("Oslo"))
+    right = claim(
+        "I live in Oslo, not in Leeds",
+        act=Act.CORRECT,
+        category="correction",
+        attribute="home",
+        values=("Oslo", "Leeds"),
+    )
     changes = consolidate([right], [old], now=NOW, ids=ids)
     row = next(change.memory for change in changes if change.memory.id == "id-0")
-    assert (row.category, row.trust, row.metadata["avoid"]) == ("correction", Trust.EXPLICIT, LEEDS)
+    assert (row.content, row.category, row.trust) == (right.text, "correction", Trust.EXPLICIT)
     assert (ChangeKind.SUPERSEDE, LEEDS) in kinds(changes)
 
 
-def test_a_bare_correction_is_completed_by_the_statement_that_it_puts_right() -> None:
-    old = stored("My appointment is on Monday", attribute="appointment", values=("Monday",))
-    right = claim("no, Tuesday", act=Act.CORRECT, category="correction", attribute="appointment", values=("Tuesday",))
-    said = {(0, old.id): PairVerdict(PairRelation.REPLACES, 0.7)}
-    changes = consolidate([right], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))
+def meeting(content: str, *values: str, **fields: Any) -> Memory:
+    return stored(content, attribute="appointment", values=values, **fields)
+
+
+def leaning(words: str, *values: str, **fields: Any) -> Claim:
+    fields = {"attribute": "appointment", "values": values, "leans": True, **fields}
+    return claim(words, act=Act.CORRECT, category="correction", **fields)
+
+
+def test_a_fragment_that_corrects_stands_with_the_statement_that_it_corrects() -> None:
+    old = meeting("My appointment is on Monday", "Monday")
+    changes = consolidate([leaning("no, Tuesday", "Tuesday")], [old], now=NOW, ids=ids)
     created = changes[0].memory
-    assert (created.content, created.evidence[0].quote) == ("My appointment is on Tuesday", "no, Tuesday")
-    assert (ChangeKind.SUPERSEDE, "My appointment is on Monday") in kinds(changes)
+    assert (created.content, created.evidence[0].quote) == ("My appointment is on Monday. no, Tuesday", "no, Tuesday")
+    assert (created.values, created.attribute) == (("Tuesday",), "appointment")
+    assert (ChangeKind.SUPERSEDE, old.content) in kinds(changes)
 
 
-def corrected(*rows: Memory, values: tuple[str, ...]) -> str:
-    words = f"no, on {values[0]}"
-    right = claim(words, act=Act.CORRECT, category="correction", attribute="appointment", values=values)
-    return next(c.memory.content for c in consolidate([right], rows, now=NOW, ids=ids) if c.memory.id == "id-0")
+def test_a_fragment_corrects_its_own_field_before_what_was_said_last() -> None:
+    rows = [
+        meeting("The call is on Monday", "Monday", said_at=NOW - 9),
+        stored("I like tea", said_at=NOW - 1),
+    ]
+    (created, *_) = consolidate([leaning("no, Tuesday", "Tuesday")], rows, now=NOW, ids=ids)
+    assert created.memory.content == "The call is on Monday. no, Tuesday"
+    (created, *_) = consolidate(
+        [leaning("I meant my son", attribute="family", relation=Relation.CHILD)], rows, now=NOW, ids=ids
+    )
+    assert (created.memory.content, created.memory.subject) == ("I like tea. I meant my son", "child")
 
 
-def meeting(content: str, *values: str) -> Memory:
-    return stored(content, attribute="appointment", values=values)
-
-
-def test_a_bare_correction_changes_one_word_and_no_other() -> None:
-    assert corrected(meeting("The call on 1 May is at 11", "1"), values=("2",)) == "The call on 2 May is at 11"
-    assert corrected(meeting("预约在周一上午", "周一"), values=("周二",)) == "预约在周二上午"
-
-
-def test_a_bare_correction_of_more_than_one_place_stands_as_it_was_said() -> None:
-    twice = meeting("The call on 1 May is at 11, room 11", "11")
-    assert corrected(twice, values=("12",)) == "no, on 12"
-    two = (meeting("The dentist is on Monday", "Monday"), meeting("The vet is on Friday", "Friday"))
-    assert corrected(*two, values=("Tuesday",)) == "no, on Tuesday"
-    assert corrected(meeting("The call on Monday at noon", "Monday", "noon"), values=("Tuesday",)) == "no, on Tuesday"
+def test_a_fragment_that_corrects_nothing_known_is_not_stored() -> None:
+    assert consolidate([leaning("no, Tuesday", "Tuesday")], [], now=NOW, ids=ids) == []
 
 
 def test_two_claims_of_one_breath_hold_together() -> None:
@@ -354,7 +362,7 @@ def test_a_repeat_leaves_out_what_is_done_and_compares_what_stands_with_all_othe
 
 def test_what_an_answer_restated_gets_surer_when_the_user_calls_it_right() -> None:
     row, other = stored(LEEDS, **home("Leeds")), stored("I have a cat", attribute="pet", values=("cat",))
-    said = Confirmation("You told me that you live in Leeds.", Scope("ann", session_id="s"), NOW)
+    said = Confirmation("You told me that you live in Leeds.", Scope("ann"), NOW)
     (change,) = consolidate([], [row, other], now=NOW, ids=ids, judged=Judged([said]))
     assert (change.memory.id, change.memory.content) == (row.id, LEEDS)
     assert change.memory.confidence > row.confidence

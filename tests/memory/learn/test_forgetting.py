@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from claims import NOW, claim, turn
 
@@ -20,7 +21,7 @@ from memory.learn.forgetting import (
     similar_ids,
     split_claims,
 )
-from memory.model import Act, Evidence, Memory, Relation
+from memory.model import Act, Evidence, Memory, MemoryStatus, Relation
 
 
 def asked(text: str, *, act: Act = Act.FORGET, receipt_id: str = "", **fields: Any) -> ForgetRequest:
@@ -48,23 +49,39 @@ JOB = known("I am a welder at Baxter", attribute="occupation", values=("welder",
 ALL = [HOME, SISTERS_HOME, KNEE, JOB]
 
 
-def gone(request: ForgetRequest, memories: list[Memory] = ALL) -> list[str]:
-    return matching_ids(request, memories, [request.turn])
+def like(request: ForgetRequest, likeness: dict[str, float]) -> dict[str, Any]:
+    """Vectors by text, of these cosines to the request."""
+    rows = {text: np.array([one, (1 - one**2) ** 0.5]) for text, one in likeness.items()}
+    return {request.claim.text: np.array([1.0, 0.0]), **rows}
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("fields", "likeness", "expected"),
     [
-        ("Please forget my address", [HOME]),
-        ("delete what you know about my knee", [KNEE]),
-        ("forget where my sister lives", [SISTERS_HOME]),
-        ("Forget about the welder thing at Baxter", [JOB]),
-        ("forget my shoe size", []),
-        ("forget my sister's job", []),
+        ({"attribute": "home"}, {HOME.content: 0.2}, [HOME]),  # the same attribute of the same person
+        (
+            {"attribute": "home", "relation": Relation.SIBLING},
+            {SISTERS_HOME.content: 0.45, HOME.content: 0.3},
+            [SISTERS_HOME],
+        ),
+        ({}, {KNEE.content: 0.5}, [KNEE]),  # nothing but the meaning
+        ({"values": ("welder",)}, {JOB.content: 0.4}, [JOB]),
+        ({"attribute": "body"}, {HOME.content: 0.15, KNEE.content: 0.25}, []),
+        ({"attribute": "health", "values": ("asthma",)}, {KNEE.content: 0.25}, []),
     ],
 )
-def test_what_a_request_names_goes_and_nothing_else(text: str, expected: list[Memory]) -> None:
-    assert gone(asked(text)) == [memory.id for memory in expected]
+def test_what_a_request_means_goes_and_nothing_else(
+    fields: dict[str, Any], likeness: dict[str, float], expected: list[Memory]
+) -> None:
+    request = asked("Weg damit", **fields)
+    vectors = like(request, {memory.content: 0.05 for memory in ALL} | likeness)
+    assert matching_ids(request, ALL, [request.turn], vectors) == [memory.id for memory in expected]
+
+
+def test_what_a_meant_memory_superseded_goes_with_it() -> None:
+    old = replace(HOME, id="old", status=MemoryStatus.SUPERSEDED, superseded_by=HOME.id, said_at=NOW - 20)
+    request = asked("forget my address", attribute="home")
+    assert matching_ids(request, [old, HOME], [request.turn], like(request, {HOME.content: 0.4})) == ["old", HOME.id]
 
 
 def test_a_request_of_which_the_reader_is_not_sure_is_none() -> None:
@@ -72,7 +89,11 @@ def test_a_request_of_which_the_reader_is_not_sure_is_none() -> None:
 
 
 def test_a_request_reaches_back_never_forward() -> None:
-    assert gone(asked("forget my address"), [known(HOME.content, said_at=NOW + 1, attribute="home")]) == []
+    later, request = (
+        known(HOME.content, said_at=NOW + 1, attribute="home"),
+        asked("forget my address", attribute="home"),
+    )
+    assert matching_ids(request, [later], [request.turn], like(request, {HOME.content: 0.9})) == []
 
 
 @pytest.mark.parametrize(
@@ -99,76 +120,27 @@ def test_what_i_just_said_means_the_turn_before() -> None:
     assert ids == [HOME.id]
 
 
-REX = known("My dog Rex chews shoes", subject="pet", name="Rex", attribute="pet")
-MIA = known("My cat Mia is 3 years old", subject="pet", name="Mia", attribute="age", values=("3 years old",))
-EX = known("My ex-wife kept the house", subject="other")
-JANE = known("My coworker Jane has a baby", subject="other", name="Jane")
-ANN = known("My daughter Ann is in Year 3", subject="child", name="Ann")
-MUM = known("My mum lives in Hull", subject="parent", attribute="home", values=("Hull",))
-DAD = known("My dad lives in Hull", subject="parent", attribute="home", values=("Hull",))
-PEOPLE = [REX, MIA, EX, JANE, ANN, MUM, DAD, SISTERS_HOME]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("vergiss alles über meinen Hund", [REX]),
-        ("Forget everything about my dog", [REX]),
-        ("Remove everything about my pets", [REX, MIA]),
-        ("Olvida todo sobre mi gato", [MIA]),
-        ("忘掉关于我的狗的一切", [REX]),
-        ("Remove everything about my ex", [EX]),
-        ("Remove everything about my neighbour", []),
-        ("Forget everything about my baby", []),
-        ("Forget where my mum lives", [MUM]),
-        ("Forget all about my mum and dad", [MUM, DAD]),
-        ("Forget everything about my son", []),
-        ("Forget everything about my friend", []),
-        ("Forget everything about my wife's sister", []),
-    ],
-)
-def test_who_is_named_by_what_they_are_goes_and_nobody_else_of_the_kind(text: str, expected: list[Memory]) -> None:
-    assert gone(asked(text), PEOPLE) == [memory.id for memory in expected]
-
-
-@pytest.mark.parametrize(
-    ("text", "content", "fields"),
-    [
-        ("Forget that I like red wine.", "I like white wine", {"attribute": "drink", "values": ("white wine",)}),
-        ("Please forget that my cat Milo is sick", "My cat Milo is 3 years old", {"subject": "pet", "name": "Milo"}),
-        ("Forget that I applied at Siemens", "I work at Siemens", {"attribute": "employer", "values": ("Siemens",)}),
-        ("忘掉我喜欢红葡萄酒", "我喜欢白葡萄酒", {"attribute": "drink", "values": ("白葡萄酒",)}),
-        ("forget the ski accident", KNEE.content, {"attribute": "health"}),
-    ],
-)
-def test_a_neighbour_of_what_is_named_stays_and_the_receipt_says_so(
-    text: str, content: str, fields: dict[str, Any]
-) -> None:
-    memory, request = known(content, **fields), asked(text, receipt_id="r1")
-    assert gone(request, [memory]) == []
-    assert similar_ids(request, [memory], lambda one: 0.5) == []
-    ids = similar_ids(request, [memory], lambda one: 0.69)
-    assert ids == [memory.id]
+def test_what_comes_close_stays_and_the_receipt_says_so() -> None:
+    white = known("I like white wine", attribute="drink", values=("white wine",))
+    request = asked("Forget that I like red wine.", values=("red wine",), receipt_id="r1")
+    vectors = like(request, {white.content: 0.4})
+    assert matching_ids(request, [white], [request.turn], vectors) == []
+    ids = similar_ids(request, [white], vectors)
+    assert ids == [white.id]
     (outcome,) = outcomes_of([request], {0: ForgetMatches((), ids)}).values()
     assert outcome == {"forgot": [], "count": 0, "reason": "nothing_matched", "similar": ids}
+    everything = asked("Forget everything you know about me")
+    assert similar_ids(everything, [white], like(everything, {white.content: 0.9})) == []
 
 
-def test_what_goes_is_not_named_as_similar() -> None:
-    request = asked("vergiss alles über meinen Hund")
-    assert similar_ids(request, PEOPLE, lambda memory: 0.9) == [MIA.id]
-    assert similar_ids(asked("Forget everything you know about me"), PEOPLE, lambda memory: 0.9) == []
-
-
-def test_a_name_that_the_reader_did_not_see_counts_where_a_memory_has_it() -> None:
-    assert gone(asked("Forget everything about Rex"), PEOPLE) == [REX.id]
-    assert gone(asked("Forget everything about Jane"), PEOPLE) == [JANE.id]
-    assert gone(asked("Forget everything about my dog Rex"), PEOPLE) == [REX.id]
-
-
-def test_a_name_is_a_whole_word() -> None:
-    request = asked("forget that Ann is in Year 3", name="Ann", relation=Relation.CHILD)
-    joanne = known("My friend Joanne teaches Year 3", subject="friend", name="Joanne")
-    assert gone(request, [joanne, ANN]) == [ANN.id]
+def test_an_order_not_to_store_what_is_known_forgets_it_too() -> None:
+    blood = known("My blood type is AB negative.", attribute="health")
+    withheld, topic = requests_of(
+        [claim(text := "Don't store my blood type.", act=Act.WITHHOLD, attribute="health")], [turn(text)]
+    )
+    assert (withheld.reach, topic.reach) == (ForgetReach.MESSAGE, ForgetReach.TOPIC)
+    assert matching_ids(topic, [blood], [topic.turn], like(topic, {blood.content: 0.5})) == [blood.id]
+    assert matching_ids(withheld, [blood], [withheld.turn], like(withheld, {blood.content: 0.5})) == []
 
 
 def test_a_withheld_message_teaches_nothing_and_others_do() -> None:
@@ -177,7 +149,7 @@ def test_a_withheld_message_teaches_nothing_and_others_do() -> None:
     withheld = claim("off the record: I hate my boss.", act=Act.WITHHOLD)
     claims = [claim("I live in Leeds."), claim("I have a cat", turn="t0")]
     spared = split_claims(
-        claims, requests_of([withheld], [said]), [turn("I have a cat", turn_id="t0", at=NOW - 9), said]
+        claims, requests_of([withheld], [said]), [turn("I have a cat", turn_id="t0", at=NOW - 9), said], {}
     )
     assert [one.text for one in spared.kept] == ["I have a cat"]
     assert [one.text for one in spared.withheld] == ["I live in Leeds."]
@@ -187,38 +159,32 @@ def test_a_new_value_behind_a_request_is_learnt() -> None:
     text = "Forget my old address. I live in Oslo now."
     said = turn(text)
     requests = requests_of([claim("Forget my old address.", act=Act.FORGET)], [said])
-    spared = split_claims([claim("I live in Oslo now.", attribute="home")], requests, [said])
+    spared = split_claims([claim("I live in Oslo now.", attribute="home")], requests, [said], {})
     assert len(spared.kept) == 1
 
 
 def test_what_is_learnt_late_heeds_a_request_that_was_made_after_it() -> None:
-    later = lasting([asked("forget my address")])
-    assert is_forgotten_later(later, HOME)
-    assert is_forgotten_later(later, claim("I live in Oslo", attribute="home", said_at=NOW - 1))
-    assert not is_forgotten_later(later, claim("I live in Oslo", attribute="home", said_at=NOW + 1))
-    assert not is_forgotten_later(later, SISTERS_HOME)
+    later = lasting([asked("forget my address", attribute="home")])
+    vectors = like(later[0], {HOME.content: 0.3, "I live in Oslo": 0.3, SISTERS_HOME.content: 0.1})
+    assert is_forgotten_later(later, HOME, vectors)
+    assert is_forgotten_later(later, claim("I live in Oslo", attribute="home", said_at=NOW - 1), vectors)
+    assert not is_forgotten_later(later, claim("I live in Oslo", attribute="home", said_at=NOW + 1), vectors)
+    assert not is_forgotten_later(later, SISTERS_HOME, vectors)
 
 
 def test_a_request_within_a_project_touches_that_project_alone() -> None:
     said = turn("forget my address")
     said = replace(said, scope=replace(said.scope, project_id="p"))
-    (request,) = requests_of([claim("forget my address", act=Act.FORGET, project="p")], [said])
-    assert is_forgotten_later([request], replace(HOME, project_id="p"))
-    assert not is_forgotten_later([request], HOME)
-    assert not is_forgotten_later([request], replace(HOME, project_id="q"))
-    assert is_forgotten_later(
-        [asked("forget my address")], replace(HOME, project_id="p")
-    )  # made outside of any: in all
+    (request,) = requests_of([claim("forget my address", act=Act.FORGET, project="p", attribute="home")], [said])
+    vectors = like(request, {HOME.content: 0.3})
+    assert is_forgotten_later([request], replace(HOME, project_id="p"), vectors)
+    assert not is_forgotten_later([request], HOME, vectors)
+    assert not is_forgotten_later([request], replace(HOME, project_id="q"), vectors)
+    anywhere = asked("forget my address", attribute="home")  # made outside of any: in all
+    assert is_forgotten_later([anywhere], replace(HOME, project_id="p"), vectors)
 
 
 def test_a_receipt_says_what_went_or_that_nothing_matched() -> None:
     request = asked("forget my address", receipt_id="r1")
     assert outcomes_of([request], {0: ForgetMatches(["m1"])}) == {"r1": {"forgot": ["m1"], "count": 1}}
     assert outcomes_of([request], {}) == {"r1": {"forgot": [], "count": 0, "reason": "nothing_matched"}}
-
-
-def test_a_request_about_somebody_by_name_needs_the_name() -> None:
-    leo = known("My son Leo hates mushrooms", attribute="food", subject="child")
-    mia = known("My daughter Mia hates mushrooms", attribute="food", subject="child")
-    request = asked("forget that Leo hates mushrooms", name="Leo", relation=Relation.CHILD)
-    assert gone(request, [leo, mia]) == [leo.id]

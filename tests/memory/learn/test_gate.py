@@ -14,30 +14,6 @@ from memory.model import Act, Claim, Message, Turn
 from memory.secrets.redaction import redact
 
 LEEDS = "I live in Leeds"
-REQUESTS = (
-    "Please forget that I'm allergic to peanuts.",
-    "I moved to Leeds. Please delete my old address.",
-    "can you pls forget my old address",
-    "I want you to forget that I was ever in rehab.",
-    "Wipe whatever you have stored on my diet.",
-    "Get rid of what I said about my boss.",
-    "I'm allergic to shellfish, please forget that.",
-    "Vergiss bitte, dass ich Diabetes habe.",
-    "Streich bitte, dass ich in Bonn wohne.",
-    "vergiss das mit der Scheidung",
-    "Quiero que olvides dónde vivo.",
-    "Necesito que borres el nombre de mi hija.",
-    "把我的地址删掉",
-    "请把我的工资从你的记忆里抹掉",
-)
-NO_REQUESTS = (
-    "Don't forget that I'm allergic to peanuts.",
-    "I forgot my keys at the office again.",
-    "I delete all my social media accounts every January.",
-    "Vergiss nicht, dass ich Diabetes habe.",
-    "Siempre olvido las llaves en casa.",
-    "别忘了我对花生过敏",
-)
 
 
 def refusal(one: Claim, *turns: Turn, shown: tuple[str, ...] = (), limits: GateLimits | None = None) -> Refusal | None:
@@ -68,14 +44,6 @@ def test_a_question_of_the_assistant_is_evidence_where_it_stands_in_the_answer()
     asked = "Do you still live in Leeds?"
     one = claim(f"{asked} yes", quote=asked, role="assistant", turn="t0")
     assert refusal(one, turn("hi", turn_id="t0", answer=f"Hm. {asked}"), turn("yes")) is None
-
-
-@pytest.mark.parametrize("act", [Act.STATE, Act.REMEMBER, Act.CORRECT, Act.WISH])
-def test_a_request_to_forget_is_stored_as_no_statement_whatever_a_reader_makes_of_it(act: Act) -> None:
-    for text in REQUESTS:
-        assert refusal(claim(text, act=act), turn(text)) is Refusal.ASKS_TO_FORGET, text
-    for text in NO_REQUESTS:
-        assert refusal(claim(text, act=act), turn(text)) is None, text
 
 
 def test_what_the_assistant_asked_may_not_bring_back_what_a_note_told_it() -> None:

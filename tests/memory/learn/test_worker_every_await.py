@@ -269,7 +269,7 @@ async def test_the_quiet_run_is_what_it_is_meant_to_be(tmp_path: Path) -> None:
             ("My boat is called Nereid.", "active"),
             ("My car is blue.", "active"),
             ("My cat is called Tom.", "active"),
-            ("My cat is called Felix.", "active"),
+            ("No, my cat is called Felix.", "active"),
             ("My lamp is green.", "active"),
             (NEW_DENTIST, "active"),
             (NEW_HOME, "active"),

@@ -85,20 +85,17 @@ def test_a_little_of_a_planted_order_is_enough_to_see_one() -> None:
     assert claim.confidence >= CONFIDENCE_AT_LEAST
 
 
-@pytest.mark.parametrize(
-    ("text", "share", "is_sure"),
-    [
-        ("Forget my address.", 0.6, True),  # the words ask for it, too
-        ("Forget my address.", 0.4, False),
-        ("I want my address out of your head.", 0.9, False),  # the encoder alone
-        ("I want my address out of your head.", 0.97, True),
-        ("Don't forget my address.", 0.99, False),  # the words speak against it
-    ],
-)
-def test_a_request_to_forget_has_two_witnesses_or_a_very_sure_one(text: str, share: float, *, is_sure: bool) -> None:
-    found = read(text, judgement({"forget": share, "none": 0.99 - share}))
-    sure = [claim for claim in found if claim.act is Act.FORGET and claim.confidence >= CONFIDENCE_AT_LEAST]
-    assert bool(sure) is is_sure
+@pytest.mark.parametrize(("shares", "is_sure"), [({"forget": 0.3, "withhold": 0.1}, True), ({"forget": 0.3}, False)])
+def test_an_order_to_forget_needs_no_words_of_its_own(shares: dict[str, float], *, is_sure: bool) -> None:
+    (found,) = read("Je n'ai plus besoin de ça.", judgement({**shares, "none": 0.6}))
+    assert (found.act, found.confidence >= CONFIDENCE_AT_LEAST) == (Act.FORGET, is_sure)
+
+
+def test_a_reply_with_another_value_is_a_correction() -> None:
+    shares = {"confirm": 0.6, "correct": 0.3}
+    (corrected,) = read("No, Tuesday.", judgement(shares, stretches=(RequestSpan("value", 4, 11),), leaning_share=0.99))
+    assert (corrected.act, corrected.leans) == (Act.CORRECT, True)
+    assert read("No, thanks.", judgement(shares))[0].act is Act.CONFIRM
 
 
 def test_the_longer_a_message_the_surer_has_each_sentence_to_be() -> None:
@@ -122,13 +119,6 @@ def test_a_question_that_leans_states_nothing_however_sure_the_encoder_is() -> N
     told = judgement({"state": 0.99}, leaning_share=0.9)
     assert read("Which of the boats is mine?", told)[0].confidence < CONFIDENCE_AT_LEAST
     assert read("It is the blue one.", told)[0].confidence >= CONFIDENCE_AT_LEAST
-
-
-def test_an_order_to_forget_needs_its_words_in_its_own_clause() -> None:
-    text = "Forget my number, my boat is blue."
-    clauses = (clause(text, "Forget my number", {"forget": 0.6}), clause(text, "my boat is blue", {"forget": 0.6}))
-    first, second = read(text, judgement({"forget": 0.9}, clauses=clauses))
-    assert first.confidence >= CONFIDENCE_AT_LEAST > second.confidence
 
 
 def test_a_sentence_that_leans_takes_the_one_before_it_along() -> None:

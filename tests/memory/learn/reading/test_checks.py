@@ -189,16 +189,6 @@ def test_the_same_fact_twice_and_a_part_of_it_are_one_claim() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["My address is Main Street 5.", "I forgot my keys again.", "Don't forget that I'm vegan.", "我住在图尔库。"],
-)
-def test_deleting_needs_a_word_that_asks_for_it(text: str) -> None:
-    found = check(a_claim(1, act="forget"), turns=said(text))
-    assert (found.sound, found.doubtful, found.refused) == ((), (), 1)
-    assert '"forget"' in found.objections[0]
-
-
-@pytest.mark.parametrize(
-    "text",
     [
         "My address should be deleted, thanks.",
         "Please forget where I live.",
