@@ -17,6 +17,7 @@ from memory.model import Profile, ProfileProse
 from memory.ports import NoOptOuts, OptOuts, Profiles, Tokens
 from memory.ports.writing import GroundedWriter
 from memory.runtime.instruments import Instruments
+from memory.runtime.task_groups import pause_before
 from memory.service.profile_prose import LINES_MIN, TASK, material, prose_faults, prose_of
 
 POLL_SECONDS = 2.0
@@ -55,11 +56,7 @@ class ProfileProseWriting:
     async def run(self, until: asyncio.Event) -> None:
         while not until.is_set():
             pause = await self._round()
-            try:
-                async with asyncio.timeout(pause):
-                    await until.wait()
-            except TimeoutError:
-                continue
+            await pause_before(until, pause)
 
     async def _round(self) -> float:
         """Write what is waiting; seconds until the next round."""
