@@ -52,6 +52,7 @@ class MemoryVisibility(StrEnum):
 
 
 NO_ATTRIBUTE = "none"
+API_SOURCE = "api"  # of a memory: an application said it, in its own words
 
 MEMORY_TYPES = ("semantic", "procedural", "episodic", "reflective")
 

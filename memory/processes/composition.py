@@ -66,7 +66,6 @@ from memory.processes.from_settings import (
 from memory.processes.kept_state import KeptState, Process
 from memory.processes.rewriter_parts import open_rewriter
 from memory.processes.state_parts import open_snapshots, open_state
-from memory.processes.summary_parts import past_talk_training
 from memory.processes.tracing_parts import open_tracer
 from memory.processes.working_set_parts import opened_sets
 from memory.processes.writer_parts import open_writer
@@ -78,7 +77,7 @@ from memory.recall.project_retrieval import ProjectRetrieval
 from memory.recall.query_rewriter import Rewriter
 from memory.recall.retrieval import Corpora
 from memory.recall.search_flow import SearchParts
-from memory.recall.signals.training import ClassifierTraining, PastTalkTraining
+from memory.recall.signals.training import ClassifierTraining, QuestionTraining
 from memory.runtime.announced_labels import announce
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
@@ -114,7 +113,7 @@ class Parts:
     ledger: UserLedger
     state: KeptState
     erasure: ErasureParts
-    past_talk: PastTalkTraining
+    questions: QuestionTraining
     templates: ChatTemplates
     windows: KnownWindows
     rewriter: Rewriter | None
@@ -143,7 +142,7 @@ class Parts:
             retrieval=ProjectRetrieval(corpora=self.corpora, store=self.store, projects=readable, ranking=ranking),
             tokens=self.tokens,
             rewriter=self.rewriter,
-            past_talk=self.past_talk.current,
+            questions=self.questions.current,
         )
         summaries = self.state.summaries if self.settings.memory.has_summaries else NoSummaries()
         return RecallPipeline(
@@ -294,7 +293,7 @@ async def open_parts_on(
         ledger=ledger,
         state=state,
         erasure=await open_erasure(process, stack, state=state, store=store, origin=origin),
-        past_talk=past_talk_training(settings, embedder),
+        questions=question_training(settings, embedder),
         templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
         windows=KnownWindows(
             await stack.enter_async_context(WindowProbe(settings.upstream)),
@@ -333,6 +332,13 @@ async def open_embedder(
     limits = embedding_limits(settings, model.prefixes, is_hurried=is_hurried)
     async with OnnxEmbedder(model, limits=limits, metrics=metrics) as own:
         yield own
+
+
+def question_training(settings: Settings, embedder: Embedder) -> QuestionTraining:
+    """The training of the classifier of questions that no single memory answers."""
+    return QuestionTraining(
+        embedder, shipped=partial(classifier_file.shipped_questions, settings.memory.embedding.model)
+    )
 
 
 def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTraining:

@@ -40,7 +40,7 @@ from memory.recall.search_flow import SearchFlow, SearchParts
 from memory.recall.signals import search_decision
 from memory.recall.signals.search_decision import Decision
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
-from memory.recall.summary_recall import SummaryRecall, past_talk_of
+from memory.recall.summary_recall import SummaryRecall, question_kinds_of
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.recall.window_room import room_for_notes
 from memory.recall.withholding import arm_signals, placement_of, withheld_verdicts, withhold
@@ -336,7 +336,7 @@ class RecallPipeline:
         )
 
     def _leave_receipt(self, answered: Answered, trace: Trace, planned: NotePlan) -> None:
-        other_signals = _opening_of(planned) | in_receipt(trace.compacted) | past_talk_of(trace)
+        other_signals = _opening_of(planned) | in_receipt(trace.compacted) | question_kinds_of(trace)
         found = Findings(
             signals=_explained(trace.decision) | arm_signals(trace, planned) | trace.kept_rewrite | other_signals,
             query=trace.kept_query,

@@ -45,8 +45,9 @@ from memory.service.erasure import Erasure, SourceForgotten
 from memory.service.erasure_states import ErasureLooks, ErasureStatus
 from memory.service.idempotency import NewId, RepeatableCalls
 from memory.service.imported_turns import imported_turn
-from memory.service.locked_writes import write_rows
+from memory.service.locked_writes import same_or_new, write_rows
 from memory.service.memory_edits import MemoryEdits
+from memory.service.memory_scan import page_as_of
 from memory.service.operator import OperatorService, OperatorSources
 from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
@@ -75,7 +76,6 @@ MEMORIES_PER_ADD_MAX = 200  # embedded within a second
 MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
 TURNS_PER_RENEWAL = 50  # durable appends before which the user's lock is renewed: well within its expiry
 PAGE_MEMORIES_MAX = 100
-PAGES_PER_LOOK_MAX = 50  # store pages read for one page, or one history: limits the cost of a rare match
 
 
 PLAIN = RequestOptions()
@@ -158,12 +158,17 @@ class Library:
         self._tracer = intake.tracer
         self._flush_timing = intake.flush_timing
 
-    async def add(self, scope: Scope, items: Sequence[NewMemory], *, idempotency_key: str = "") -> list[str]:
-        """Store each memory, without secrets, one id per item, in order; search finds them on return."""
-        work = partial(self._add, scope, items)
+    async def add(
+        self, scope: Scope, items: Sequence[NewMemory], *, idempotency_key: str = "", each_once: bool = False
+    ) -> list[str]:
+        """Store each memory, without secrets, one id per item, in order; search finds them on return.
+
+        `each_once`: of one that says what an active memory of the same project says, that memory's id.
+        """
+        work = partial(self._add, scope, items, each_once=each_once)
         return await self._repeatable.once(scope.user_id, idempotency_key, ("add", scope, items), work)
 
-    async def _add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId) -> list[str]:
+    async def _add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId, *, each_once: bool) -> list[str]:
         if not 1 <= len(items) <= MEMORIES_PER_ADD_MAX:
             raise BadInput(f"expected 1 to {MEMORIES_PER_ADD_MAX} memories, got {len(items)}; send several calls")
         life = await self._writes.begin(scope.user_id)
@@ -174,8 +179,10 @@ class Library:
         given = [(item, index, new_id()) for index, item in enumerate(items)]
         memories = [memory_to_store(scope, item, index, now=now, memory_id=new) for item, index, new in given]
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
-        ids = [memory.id for memory in memories]
         async with self._writes.lock(life) as held:
+            if each_once:
+                memories = [await same_or_new(self._store, memory) for memory in memories]
+            ids = [memory.id for memory in memories]
             stored = {memory.id for memory in await self._store.memories(scope.user_id, ids)}
             written = stored | await held.forgotten(ids)  # by an earlier attempt of a call with a key
             kept = [index for index, memory_id in enumerate(ids) if memory_id not in written]
@@ -213,16 +220,10 @@ class Library:
         """One page, newest first. `as_of`: the memories that had that status then, by when things were said."""
         types = (about.memory_type,) if about.memory_type else ()
         refuse_unknown_types(types)
-        asked = None if as_of is not None else status
-        where = MemoryFilter(scope.user_id, scope.project_id, scope.agent_id, memory_types=types, status=asked)
-        found: list[Memory] = []
-        for _ in range(PAGES_PER_LOOK_MAX):
-            page = await self._store.page(where, limit=limit - len(found), cursor=cursor, claim=about.claim)
-            found += [memory for memory in page.memories if as_of is None or _stood(memory, status, as_of)]
-            cursor = page.next_cursor
-            if not cursor or len(found) >= limit:
-                break
-        return Page(tuple(found), cursor)
+        where = MemoryFilter(scope.user_id, scope.project_id, scope.agent_id, memory_types=types, status=status)
+        if as_of is None:
+            return await self._store.page(where, limit=limit, cursor=cursor, claim=about.claim)
+        return await page_as_of(self._store, where, as_of, claim=about.claim, limit=limit, cursor=cursor)
 
     async def get(self, user_id: str, memory_id: str) -> Memory:
         shared = await self.projects.memories.get(user_id, memory_id)
@@ -393,8 +394,3 @@ class Library:
     async def is_ready(self) -> bool:
         """Whether memories can be read now."""
         return await self._store.is_ready()
-
-
-def _stood(memory: Memory, status: MemoryStatus | None, as_of: float) -> bool:
-    was = memory.status_at(as_of)
-    return was is not None and (status is None or was == status)

@@ -90,6 +90,24 @@ def profile_lines(
     return tuple(line for _, _, line in chosen)
 
 
+def by_importance(memories: Iterable[Memory], *, now: float) -> list[Memory]:
+    """What is known, the most important first: as in a profile, each section in turn, and then all that is in none.
+
+    Each statement and each single value once, the newest.
+    """
+    known = [memory for memory in memories if memory.status is MemoryStatus.ACTIVE and not _is_over(memory, now)]
+    sections = _sections(known, now=now)
+    ranks = range(max(map(len, sections), default=0))
+    found = [section[rank] for rank in ranks for section in sections if rank < len(section)]
+    seen = {key for memory in found for key in _keys_of(memory)}
+    for memory in sorted(known, key=_worth):
+        keys = _keys_of(memory)
+        if not keys & seen:
+            found.append(memory)
+        seen |= keys
+    return found
+
+
 def pinned_line(text: str, *, tokens: Tokens) -> ProfileLine:
     """A line of the user's own."""
     shown = f"- {on_one_line(text)}"
@@ -158,20 +176,29 @@ def _sections(memories: Iterable[Memory], *, now: float) -> list[list[Memory]]:
         place = _section_of(memory, now)
         if place is None:
             continue
-        keys: set[tuple[str, ...]] = {(statement_key(memory.content),)}
-        if is_single_valued(memory.attribute):
-            keys.add((memory.subject, memory.name.casefold(), memory.attribute))
+        keys = _keys_of(memory)
         if not keys & seen:
             sections[place].append(memory)
         seen |= keys
     return sections
 
 
+def _keys_of(memory: Memory) -> set[tuple[str, ...]]:
+    """Two memories that share one are not shown beside each other."""
+    keys: set[tuple[str, ...]] = {(statement_key(memory.content),)}
+    if is_single_valued(memory.attribute):
+        keys.add((memory.subject, memory.name.casefold(), memory.attribute))
+    return keys
+
+
+def _is_over(memory: Memory, now: float) -> bool:
+    return any(at is not None and at <= now for at in (memory.expires_at, memory.invalid_at))
+
+
 def _section_of(memory: Memory, now: float) -> int | None:
     if memory.status is not MemoryStatus.ACTIVE or memory.trust is Trust.TOOL or memory.confidence < CONFIDENCE_MIN:
         return None
-    is_over = any(at is not None and at <= now for at in (memory.expires_at, memory.invalid_at))
-    if is_over or memory.memory_type == "episodic" or memory.category in _PASSING:
+    if _is_over(memory, now) or memory.memory_type == "episodic" or memory.category in _PASSING:
         return None
     if memory.subject != Relation.USER.value:
         return _FAMILY if memory.attribute in _OF_OTHERS else None

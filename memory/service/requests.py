@@ -15,6 +15,7 @@ from memory.errors import BadInput
 from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt, Scope, Trust
 from memory.model.archived import kept_keys, restored
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
+from memory.model.memories import API_SOURCE
 from memory.model.projects import ONE_TENANT, MemoryVisibility, Tenancy
 from memory.model.wordings import WORDINGS, Corrector, reworded
 from memory.ports import Clock, Tokens
@@ -168,7 +169,7 @@ def memory_to_store(scope: Scope, item: NewMemory, index: int, *, now: float, me
             memory_type=item.memory_type,
             category=known_category(item.category),
             importance=item.importance,
-            source="api",
+            source=API_SOURCE,
             trust=Trust.BOOTSTRAPPED,
             metadata=plain_metadata(item.metadata or {}),
             created_at=at,

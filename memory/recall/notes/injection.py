@@ -14,6 +14,7 @@ from functools import lru_cache
 from memory.chat.plain_lines import on_one_line
 from memory.model import Candidate, Memory
 from memory.model.identity import is_project_owner
+from memory.model.memories import API_SOURCE
 from memory.ports import Tokens
 
 LINES_REMEMBERED = 2_048  # cached lines: some MB at most, with ordinary lines half of one
@@ -44,12 +45,11 @@ def note_line(memory: Memory, *, now: float | None = None) -> str:
 
 
 def note_label(memory: Memory, *, now: float | None = None) -> str:
-    """The prefix of a memory's line: its date, its end date if it has one, and whether somebody else may have said
-    it.
-    """
+    """The prefix of a memory's line: its date, its end date if it has one, and who said it, if not the user."""
     said = _date(memory.said_at if now is None else min(memory.said_at, now))
     until = "" if memory.invalid_at is None else f", until {_date(memory.invalid_at)}"
-    whose = ", said by a project member" if is_project_owner(memory.user_id) else ""
+    whose = ", from an application" if memory.source == API_SOURCE else ""
+    whose = ", said by a project member" if is_project_owner(memory.user_id) else whose
     return f"- [{said}{until}{whose}]"
 
 

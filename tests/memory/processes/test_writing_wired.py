@@ -87,7 +87,7 @@ async def summarised(of: Opened) -> SessionSummary:
 
 
 async def given(parts: Parts) -> str:
-    await parts.past_talk.run()
+    await parts.questions.run()
     recall = parts.recall()
     async with asyncio.timeout(30):
         while True:
