@@ -84,7 +84,6 @@ from memory.runtime.metrics import Metrics
 from memory.service.library import Library
 from memory.service.operator import OperatorSources
 from memory.service.profile_refresher import ProfileRefresher
-from memory.service.prose_writing import ProfileProseWriting
 from memory.service.reembedding import Reembed
 from memory.service.requests import Intake
 from memory.sessions.compaction.compactor import Compactor
@@ -196,17 +195,6 @@ class Parts:
             readers=readers,
             instruments=self.instruments,
             settings=settings or worker_settings(self.settings),
-        )
-
-    def profile_prose(self) -> ProfileProseWriting | None:
-        if self.writer is None or self.settings.memory.profile.prose == "off":
-            return None
-        return ProfileProseWriting(
-            profiles=self.state.profiles,
-            writer=self.writer,
-            tokens=self.tokens,
-            instruments=self.instruments,
-            opt_outs=self.state.opt_outs,
         )
 
     def profile_refresher(self) -> ProfileRefresher:

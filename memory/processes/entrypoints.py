@@ -90,9 +90,6 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
             await parts.profile_refresher().run(until)
 
     yield started_again(profiles, name="profiles", pause=DERIVATION_PAUSE_SECONDS)
-    prose = parts.profile_prose() if settings.profile.enabled else None
-    if prose is not None:
-        yield started_again(partial(prose.run, until), name="prose", pause=DERIVATION_PAUSE_SECONDS)
     rewriter = parts.erasure.rewriter(parts.instruments)
     yield started_again(partial(rewriter.run, until), name="rewriting", pause=DERIVATION_PAUSE_SECONDS)
     withdrawn = WithdrawnSummaries(summaries=parts.state.summaries, notes=parts.state.notes, clock=SYSTEM_CLOCK)

@@ -33,6 +33,7 @@ from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
 from memory.recall.compacted import edit_of, find_state, in_receipt, keys_after, not_in_state, room_beside_state
 from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
+from memory.recall.notes.profile_notes import holds_profile
 from memory.recall.notes.receipts import Answered, Findings, receipt_of
 from memory.recall.profile_opening import ProfileOpening
 from memory.recall.query import is_vague
@@ -150,7 +151,7 @@ class RecallPipeline:
             status, reason = RecallStatus.UNAVAILABLE, error.part
         found = not_in_state(trace.selection.candidates, trace.compacted)
         budget = request.options.token_budget or self._settings.token_budget
-        await self._opening.read(scope, request, trace)
+        await self._opening.read(scope, request, trace, budget=budget)
         planned = plan_notes(
             trace.carried, found, budget=budget, tokens=self._tokens, now=trace.began_at, profile=trace.profile
         )
@@ -375,7 +376,9 @@ def _used_for(planned: NotePlan) -> str:
         return "put_back"
     if planned.found_ids:
         return "found"
-    return "summary" if planned.summary_ids else "profile"
+    if planned.summary_ids:
+        return "summary"
+    return "profile" if holds_profile([planned.fresh]) else "wishes"
 
 
 def _opening_of(planned: NotePlan) -> dict[str, object]:

@@ -23,6 +23,8 @@ STEPS: Mapping[int, tuple[str, ...]] = {
         "DROP TRIGGER turns_are_learnt_late",
         "DROP TRIGGER turns_are_deleted",
         "DROP TRIGGER turns_are_left_out",
+        "DROP INDEX profiles_unwritten",
+        "ALTER TABLE profiles DROP COLUMN prose",
         "ALTER TABLE erasures ADD COLUMN scanned_at DOUBLE PRECISION",
         "UPDATE erasures SET scanned_at = json_extract(CAST(scan AS TEXT), '$.scanned_at') WHERE scan IS NOT NULL",
         "CREATE TABLE owners (name TEXT PRIMARY KEY, beat BIGINT NOT NULL, introduction TEXT NOT NULL) WITHOUT ROWID",

@@ -8,17 +8,13 @@ the body.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
 
 from memory.chat.plain_lines import on_one_line
 from memory.model import Candidate, Memory
+from memory.model.days import day_text
 from memory.model.identity import is_project_owner
 from memory.model.memories import API_SOURCE
 from memory.ports import Tokens
-
-LINES_REMEMBERED = 2_048  # cached lines: some MB at most, with ordinary lines half of one
-DAY = 86_400.0
 
 _HEAD = (
     "<memory>\n"
@@ -46,8 +42,8 @@ def note_line(memory: Memory, *, now: float | None = None) -> str:
 
 def note_label(memory: Memory, *, now: float | None = None) -> str:
     """The prefix of a memory's line: its date, its end date if it has one, and who said it, if not the user."""
-    said = _date(memory.said_at if now is None else min(memory.said_at, now))
-    until = "" if memory.invalid_at is None else f", until {_date(memory.invalid_at)}"
+    said = day_text(memory.said_at if now is None else min(memory.said_at, now))
+    until = "" if memory.invalid_at is None else f", until {day_text(memory.invalid_at)}"
     whose = ", from an application" if memory.source == API_SOURCE else ""
     whose = ", said by a project member" if is_project_owner(memory.user_id) else whose
     return f"- [{said}{until}{whose}]"
@@ -57,16 +53,3 @@ def line_tokens(candidate: Candidate, *, tokens: Tokens, label: str) -> int:
     """Token count of the memory's line with that label; no token spans the space between the two."""
     counted = candidate.tokens
     return tokens(label) + (tokens(on_one_line(candidate.memory.content)) if counted is None else counted)
-
-
-def _date(at: float) -> str:
-    """The day in UTC, as 2026-01-31."""
-    return _day(at // DAY)
-
-
-@lru_cache(LINES_REMEMBERED)
-def _day(number: float) -> str:
-    try:
-        return datetime.fromtimestamp(number * DAY, UTC).strftime("%Y-%m-%d")
-    except (ValueError, OverflowError, OSError):
-        return "date unknown"
