@@ -44,6 +44,7 @@ from memory.chat.completions import ChatRequest
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX, Scope
 from memory.model.web_pages import TrustedPages
+from memory.model.zones import UTC_ZONES, Zones
 from memory.processes import composition, entrypoints
 from memory.processes.from_settings import claim_names, is_recording, recording
 from memory.recall.compacted import CompactingRecall
@@ -96,6 +97,7 @@ class EdgeTrust:
     rules: IdentityRules = USUAL_RULES
     rejects_mismatches: bool = False  # envoy.yaml then permits the filter to answer
     off_routes: tuple[OffRoute, ...] = ()
+    zones: Zones = UTC_ZONES
     secret: str = ""  # which calls must bring; "": none
     places: int = 10_000  # how many chats Envoy lets in at a time
 
@@ -248,6 +250,7 @@ class Filter:
             rules=self._trust.rules,
             trace_id=self._tracer.trace_id(),
             off_routes=self._trust.off_routes,
+            zones=self._trust.zones,
         )
         observed = ObservedStream(self._recorder, observation)
         try:
@@ -257,6 +260,7 @@ class Filter:
                 if observed.is_idle:
                     return  # closing our stream affects nobody
         finally:
+            self._metrics.unknown_timezones.inc(observation.is_zone_unknown)
             observed.end()  # the client may disconnect at any time: what was observed until then counts
 
 
@@ -361,6 +365,7 @@ def edge_trust(settings: Settings) -> EdgeTrust:
         IdentityRules(claim_names(settings), TrustedPages(settings.memory.identity.trusted_origins)),
         rejects_mismatches=settings.memory.identity.on_mismatch == "reject",
         off_routes=tuple(map(OffRoute.parsed, settings.memory.off_routes)),
+        zones=Zones(settings.memory.timezone),
         places=settings.memory.filter_in_flight_max,
     )
 

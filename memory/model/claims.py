@@ -67,6 +67,7 @@ class Claim:
     is about, "" for the author or if not given. `is_affirmed`: False for a denial ("I don't eat fish"). `said_at`,
     `holds_from`, `holds_until`: Unix seconds; None if open. `confidence`, `importance`: 0..1. `made_by`: the reader
     with its version. `question`: the assistant's, of `text`, to which the author's words reply.
+    `utc_offset`: of the author's zone then; None if unknown.
     """
 
     act: Act
@@ -87,6 +88,7 @@ class Claim:
     importance: float = 0.5
     made_by: str = ""
     question: str = ""
+    utc_offset: int | None = None
 
     def __post_init__(self) -> None:
         if self.attribute != NO_ATTRIBUTE and self.attribute not in ATTRIBUTES:

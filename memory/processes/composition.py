@@ -35,6 +35,7 @@ from memory.errors import BadSetting
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import VectorOrigin
+from memory.model.zones import Zones
 from memory.ports import (
     ChatTemplates,
     Clock,
@@ -183,6 +184,7 @@ class Parts:
                 session_end_seconds=self.settings.memory.learn.session_end_seconds,
                 tenancy=tenancy(self.settings),
                 tracer=self.instruments.tracer,
+                zones=Zones(self.settings.memory.timezone),
             ),
         )
 

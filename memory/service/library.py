@@ -44,7 +44,7 @@ from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
 from memory.service.erasure_states import ErasureLooks, ErasureStatus
 from memory.service.idempotency import NewId, RepeatableCalls
-from memory.service.imported_turns import imported_turn
+from memory.service.imported_turns import imported_turns
 from memory.service.locked_writes import same_or_new, write_rows
 from memory.service.memory_edits import MemoryEdits
 from memory.service.memory_scan import page_as_of
@@ -156,6 +156,7 @@ class Library:
         self._repeatable = RepeatableCalls(traces.idempotency, clock=intake.clock, new_id=intake.new_id)
         self._redact = intake.redact
         self._tracer = intake.tracer
+        self._zones = intake.zones
         self._flush_timing = intake.flush_timing
 
     async def add(
@@ -177,7 +178,9 @@ class Library:
             return await self.projects.memories.add(scope, items, new_id, life=life)
         now = self._clock()
         given = [(item, index, new_id()) for index, item in enumerate(items)]
-        memories = [memory_to_store(scope, item, index, now=now, memory_id=new) for item, index, new in given]
+        memories = [
+            memory_to_store(scope, item, index, now=now, memory_id=new, zones=self._zones) for item, index, new in given
+        ]
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
         async with self._writes.lock(life) as held:
             if each_once:
@@ -295,22 +298,25 @@ class Library:
         messages: Sequence[Message],
         *,
         at: float | None = None,
+        utc_offset: int | None = None,
         trace_id: str = "",
         idempotency_key: str = "",
     ) -> str:
         """Record imported exchanges, to be learnt as if they had come through the proxy. Returns the last turn's id.
 
-        `at` (None: now): when the first was said; further exchanges of the call are a millisecond apart, which keeps
-        their order. System messages and tool traffic are left out.
+        `at` (None: now): when the first was said, in a zone of that `utc_offset` (None: the configured one); further
+        exchanges of the call are a millisecond apart, which keeps their order. System messages and tool traffic are
+        left out.
         """
-        work = partial(self._append, scope, messages, at, trace_id)
+        started = time_said(at, self._clock(), "at")
+        offset = self._zones.offset(started) if utc_offset is None else utc_offset
+        first = Turn("", scope, started, (), trace_id=trace_id, utc_offset=offset)
         request = ("turns", scope, messages, at, trace_id)
+        work = partial(self._append, first, messages)
         [turn_id] = await self._repeatable.once(scope.user_id, idempotency_key, request, work)
         return turn_id
 
-    async def _append(
-        self, scope: Scope, messages: Sequence[Message], at: float | None, trace_id: str, new_id: NewId
-    ) -> list[str]:
+    async def _append(self, first: Turn, messages: Sequence[Message], new_id: NewId) -> list[str]:
         if len(messages) > MESSAGES_PER_APPEND_MAX:
             raise BadInput(
                 f"expected at most {MESSAGES_PER_APPEND_MAX} messages, got {len(messages)}; send several calls"
@@ -318,13 +324,8 @@ class Library:
         exchanges = exchanges_of(messages)
         if not exchanges:
             raise BadInput("messages must hold at least one user message with text")
-        life, started = await self._writes.begin(scope.user_id), time_said(at, self._clock(), "at")
-        turns = [
-            await imported_turn(
-                Turn(new_id(), scope, started + ordinal / 1000, (), trace_id=trace_id), exchange, self._redact
-            )
-            for ordinal, exchange in enumerate(exchanges)
-        ]
+        life = await self._writes.begin(first.scope.user_id)
+        turns = await imported_turns(first, exchanges, new_id=new_id, redact=self._redact)
         async with self._writes.lock(life) as held:
             forgotten = await held.forgotten([turn.id for turn in turns])  # by an earlier attempt of a call with a key
             for ordinal, turn in enumerate(turns):

@@ -221,7 +221,7 @@ def _worth(memory: Memory) -> tuple[bool, float, float, str]:
 
 
 def _line(memory: Memory, tokens: Tokens, *, is_wish: bool) -> ProfileLine:
-    shown = f"- [{day_text(memory.said_at)}] {on_one_line(memory.content)}"
+    shown = f"- [{day_text(memory.said_at, memory.utc_offset or 0)}] {on_one_line(memory.content)}"
     return ProfileLine(shown, tokens(shown), memory.id, is_wish)
 
 

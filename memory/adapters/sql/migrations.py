@@ -23,6 +23,7 @@ STEPS: Mapping[int, tuple[str, ...]] = {
         "DROP TRIGGER turns_are_learnt_late",
         "DROP TRIGGER turns_are_deleted",
         "DROP TRIGGER turns_are_left_out",
+        "ALTER TABLE turns ADD COLUMN utc_offset BIGINT",
         "DROP INDEX profiles_unwritten",
         "ALTER TABLE profiles DROP COLUMN prose",
         "ALTER TABLE erasures ADD COLUMN scanned_at DOUBLE PRECISION",

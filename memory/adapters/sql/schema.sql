@@ -29,6 +29,7 @@
 -- both to the request. A message without a role was deleted. Tool traffic of a turn, and messages that the proxy does
 -- not
 -- see, are rows of the table `messages`.
+-- `utc_offset`: of the user's zone when it was said, in seconds; NULL if unknown.
 -- What a client chose freely (texts, model, trace) is UTF-8 in bytes in which lone surrogates survive.
 
 CREATE TABLE turns (
@@ -51,6 +52,7 @@ CREATE TABLE turns (
     window_id TEXT,
     messages BYTEA NOT NULL,
     answer BYTEA NOT NULL,
+    utc_offset BIGINT,
     worth DOUBLE PRECISION,
     is_explicit BOOLEAN NOT NULL DEFAULT FALSE,
     is_order BOOLEAN NOT NULL DEFAULT FALSE,

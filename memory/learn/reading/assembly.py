@@ -173,7 +173,7 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
     stretches = reading.judgements[part.index].stretches
     within = [one for one in stretches if part.start <= one.start and one.end <= part.end]
     values, names = ([unit.text[one.start : one.end] for one in within if one.kind == kind] for kind in _KINDS)
-    holds_from, holds_until = (None, None) if labels.attribute in UNDATED else period(text, turn.at)
+    holds_from, holds_until = (None, None) if labels.attribute in UNDATED else period(text, turn.local_at)
     attribute = _attribute_of(labels)
     category = "correction" if act is Act.CORRECT else labels.category
     return Claim(
@@ -194,6 +194,7 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
         confidence=confidence,
         importance=IMPORTANCE_ASKED if act in EXPLICIT_ACTS else IMPORTANCE[category],
         made_by=reading.made_by,
+        utc_offset=turn.utc_offset,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memory.chat.plain_lines import on_one_line
-from memory.model import Candidate, Memory
+from memory.model import NO_ATTRIBUTE, Candidate, Memory
 from memory.model.days import day_text
 from memory.model.identity import is_project_owner
 from memory.model.memories import API_SOURCE
@@ -42,11 +42,28 @@ def note_line(memory: Memory, *, now: float | None = None) -> str:
 
 def note_label(memory: Memory, *, now: float | None = None) -> str:
     """The prefix of a memory's line: its date, its end date if it has one, and who said it, if not the user."""
-    said = day_text(memory.said_at if now is None else min(memory.said_at, now))
+    said = day_text(memory.said_at if now is None else min(memory.said_at, now), memory.utc_offset or 0)
     until = "" if memory.invalid_at is None else f", until {day_text(memory.invalid_at)}"
     whose = ", from an application" if memory.source == API_SOURCE else ""
     whose = ", said by a project member" if is_project_owner(memory.user_id) else whose
     return f"- [{said}{until}{whose}]"
+
+
+def newest_first(memories: Sequence[Memory]) -> list[Memory]:
+    """The same order, but for memories about the same attribute of the same person: among their places the newest
+    comes first, so that of two that differ the model reads the later one first.
+    """
+    about: dict[tuple[str, ...], list[Memory]] = {}
+    for memory in memories:
+        about.setdefault(_thing(memory), []).append(memory)
+    waiting = {thing: iter(sorted(those, key=lambda one: -one.said_at)) for thing, those in about.items()}
+    return [next(waiting[_thing(memory)]) for memory in memories]
+
+
+def _thing(memory: Memory) -> tuple[str, ...]:
+    if memory.attribute == NO_ATTRIBUTE:
+        return ("", memory.id)
+    return (memory.subject, memory.name.casefold(), memory.attribute)
 
 
 def line_tokens(candidate: Candidate, *, tokens: Tokens, label: str) -> int:
