@@ -51,6 +51,7 @@ from memory.model import (
     Turn,
     TurnStatus,
 )
+from memory.model.zones import UTC_ZONES, Zones
 from memory.settings.switches import OffRoute
 
 HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
@@ -128,13 +129,16 @@ class Observation:
         trace_id: str = "",
         off_routes: Sequence[OffRoute] = (),
         envelopes: Envelopes = KNOWN,
+        zones: Zones = UTC_ZONES,
     ) -> None:
         """`is_recording` False: learning is disabled, and requests cannot enable it. `trace_id`:
         of the trace that the proxy makes; without one the client's `traceparent` names it. `off_routes`: without
-        memory.
+        memory. `zones`: of users.
         """
         self._off_routes = off_routes
         self._envelopes = envelopes
+        self._zones = zones
+        self.is_zone_unknown = False  # the request named a zone that nobody knows
         self._is_recording = is_recording
         self._rules = rules
         self._turn_id = turn_id
@@ -274,6 +278,8 @@ class Observation:
         exchange, session = self._exchange, self._exchange.session
         sent = sent_conversation(asked.scope, asked.request, is_session_given=session.is_given)
         assert sent is not None, "a new message with text has a key"
+        zone = asked.request.context.timezone if asked.request.context is not None else ""
+        self.is_zone_unknown = not self._zones.is_known(zone)
         turn = Turn(
             id=self._turn_id,
             scope=replace(asked.scope, session_id=session.session_id),
@@ -281,6 +287,7 @@ class Observation:
             messages=said,
             model=self._model,
             trace_id=self._trace_id or _trace_id(self._request_headers),
+            utc_offset=self._zones.offset(exchange.asked_at, zone),
         )
         return OpenTurn(turn, exchange.links, sent, session.continues)
 

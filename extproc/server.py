@@ -45,6 +45,7 @@ from memory.chat.envelopes import KNOWN, Envelopes
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX, Scope
 from memory.model.web_pages import TrustedPages
+from memory.model.zones import UTC_ZONES, Zones
 from memory.processes import composition, entrypoints
 from memory.processes.from_settings import claim_names, is_recording, recording
 from memory.recall.compacted import CompactingRecall
@@ -98,6 +99,7 @@ class EdgeTrust:
     rejects_mismatches: bool = False  # envoy.yaml then permits the filter to answer
     off_routes: tuple[OffRoute, ...] = ()
     envelopes: Envelopes = KNOWN
+    zones: Zones = UTC_ZONES
     secret: str = ""  # which calls must bring; "": none
     places: int = 10_000  # how many chats Envoy lets in at a time
 
@@ -252,6 +254,7 @@ class Filter:
             trace_id=self._tracer.trace_id(),
             off_routes=self._trust.off_routes,
             envelopes=self._trust.envelopes,
+            zones=self._trust.zones,
         )
         observed = ObservedStream(self._recorder, observation)
         try:
@@ -261,6 +264,7 @@ class Filter:
                 if observed.is_idle:
                     return  # closing our stream affects nobody
         finally:
+            self._metrics.unknown_timezones.inc(observation.is_zone_unknown)
             observed.end()  # the client may disconnect at any time: what was observed until then counts
 
 
@@ -366,6 +370,7 @@ def edge_trust(settings: Settings) -> EdgeTrust:
         rejects_mismatches=settings.memory.identity.on_mismatch == "reject",
         off_routes=tuple(map(OffRoute.parsed, settings.memory.off_routes)),
         envelopes=Envelopes.parsed(settings.memory.envelopes),
+        zones=Zones(settings.memory.timezone),
         places=settings.memory.filter_in_flight_max,
     )
 
