@@ -1,7 +1,7 @@
-"""Trains the classifiers of signals and of questions about past conversations, and writes the packaged files.
+"""Trains the classifiers of signals and of kinds of questions, and writes the packaged files.
 
 `python bench/train_signals.py`, after every change of the phrases in `memory/recall/signals/` or of the features.
-Prints the errors of the second in five-fold cross-validation on its own phrases, by threshold.
+Prints the errors of the second in five-fold cross-validation on its own phrases, by kind and threshold.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from memory.adapters.models.onnx_embedder import OnnxModel
 from memory.model import Vector
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.linear_model import LinearModel
-from memory.recall.signals.past_talk import PastTalkClassifier, PastTalkPhrase
-from memory.recall.signals.phrases import past_talk_phrases, training_phrases
+from memory.recall.signals.phrases import question_phrases, training_phrases
+from memory.recall.signals.question_kinds import KINDS, QuestionClassifier, QuestionPhrase
 from memory.settings import EmbeddingSettings
 from memory.settings.loader import from_process
 
@@ -31,15 +31,15 @@ THRESHOLDS = (0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55)
 def main() -> None:
     name = EmbeddingSettings().model
     model = OnnxModel(prepared(name, from_process(None, {}).models_path))
-    signals, past_talk = training_phrases(), past_talk_phrases()
-    texts = dict.fromkeys(phrase.text for phrase in (*signals, *past_talk))
+    signals, questions = training_phrases(), question_phrases()
+    texts = dict.fromkeys(phrase.text for phrase in (*signals, *questions))
     known = {text: model.vector(model.prefixes.query + text) for text in track(texts, description="embedding phrases")}
     fitted = SignalClassifier.fit(signals, np.stack([known[phrase.text] for phrase in signals]))
     _write(classifier_file.SHIPPED, fitted, classifier_file.fingerprint(name), len(signals))
-    vectors = np.stack([known[phrase.text] for phrase in past_talk])
-    of_past_talk = PastTalkClassifier.fit(past_talk, vectors)
-    _write(classifier_file.SHIPPED_PAST_TALK, of_past_talk, classifier_file.past_talk_fingerprint(name), len(past_talk))
-    _cross_validate(past_talk, vectors)
+    vectors = np.stack([known[phrase.text] for phrase in questions])
+    of_questions = QuestionClassifier.fit(questions, vectors)
+    _write(classifier_file.SHIPPED_QUESTIONS, of_questions, classifier_file.question_fingerprint(name), len(questions))
+    _cross_validate(questions, vectors)
 
 
 def _write(file: str, classifier: LinearModel, trained_on: str, phrases: int) -> None:
@@ -48,20 +48,21 @@ def _write(file: str, classifier: LinearModel, trained_on: str, phrases: int) ->
     print(f"{file}: {phrases} phrases, {len(classifier.vocabulary)} terms, {target.stat().st_size / 1024:.0f} KiB")
 
 
-def _cross_validate(phrases: Sequence[PastTalkPhrase], vectors: Vector) -> None:
-    scores = np.zeros(len(phrases))
+def _cross_validate(phrases: Sequence[QuestionPhrase], vectors: Vector) -> None:
+    scores = np.zeros((len(phrases), len(KINDS)))
     for fold in range(FOLDS):
         inside = [index for index in range(len(phrases)) if index % FOLDS != fold]
-        classifier = PastTalkClassifier.fit([phrases[index] for index in inside], vectors[inside])
+        classifier = QuestionClassifier.fit([phrases[index] for index in inside], vectors[inside])
         for index in range(fold, len(phrases), FOLDS):
-            scores[index] = classifier.score(phrases[index].text, vectors[index])
-    truth = np.array([phrase.is_past_talk for phrase in phrases])
-    for threshold in THRESHOLDS:
-        found = scores >= threshold
-        print(
-            f"from {threshold}: {int((truth & ~found).sum())} of {int(truth.sum())} missed, "
-            f"{int((~truth & found).sum())} of {int((~truth).sum())} wrongly taken"
-        )
+            scores[index] = classifier.outputs(phrases[index].text, vectors[index])
+    for place, kind in enumerate(KINDS):
+        truth = np.array([phrase.kind is kind for phrase in phrases])
+        for threshold in THRESHOLDS:
+            found = scores[:, place] >= threshold
+            print(
+                f"{kind} from {threshold}: {int((truth & ~found).sum())} of {int(truth.sum())} missed, "
+                f"{int((~truth & found).sum())} of {int((~truth).sum())} wrongly taken"
+            )
 
 
 if __name__ == "__main__":

@@ -130,6 +130,7 @@ class Observation:
         of the trace that the proxy makes; without one the client's `traceparent` names it.
         """
         self._requests = requests
+        self.is_zone_unknown = False  # the request named a zone that nobody knows
         self._is_recording = is_recording
         self._rules = rules
         self._turn_id = turn_id
@@ -269,6 +270,8 @@ class Observation:
         exchange, session = self._exchange, self._exchange.session
         sent = sent_conversation(asked.scope, asked.request, is_session_given=session.is_given)
         assert sent is not None, "a new message with text has a key"
+        zone = asked.request.context.timezone if asked.request.context is not None else ""
+        self.is_zone_unknown = not self._requests.zones.is_known(zone)
         turn = Turn(
             id=self._turn_id,
             scope=replace(asked.scope, session_id=session.session_id),
@@ -276,6 +279,7 @@ class Observation:
             messages=said,
             model=self._model,
             trace_id=self._trace_id or _trace_id(self._request_headers),
+            utc_offset=self._requests.zones.offset(exchange.asked_at, zone),
         )
         return OpenTurn(turn, exchange.links, sent, session.continues)
 

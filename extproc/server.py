@@ -46,6 +46,7 @@ from memory.chat.envelopes import Envelopes
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX, Scope
 from memory.model.web_pages import TrustedPages
+from memory.model.zones import Zones
 from memory.processes import composition, entrypoints
 from memory.processes.from_settings import claim_names, is_recording, recording
 from memory.recall.compacted import CompactingRecall
@@ -259,6 +260,7 @@ class Filter:
                 if observed.is_idle:
                     return  # closing our stream affects nobody
         finally:
+            self._metrics.unknown_timezones.inc(observation.is_zone_unknown)
             observed.end()  # the client may disconnect at any time: what was observed until then counts
 
 
@@ -363,7 +365,9 @@ def edge_trust(settings: Settings) -> EdgeTrust:
         IdentityRules(claim_names(settings), TrustedPages(settings.memory.identity.trusted_origins)),
         rejects_mismatches=settings.memory.identity.on_mismatch == "reject",
         requests=RequestRules(
-            tuple(map(OffRoute.parsed, settings.memory.off_routes)), Envelopes.parsed(settings.memory.envelopes)
+            tuple(map(OffRoute.parsed, settings.memory.off_routes)),
+            Envelopes.parsed(settings.memory.envelopes),
+            Zones(settings.memory.timezone),
         ),
         places=settings.memory.filter_in_flight_max,
     )

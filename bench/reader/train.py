@@ -131,7 +131,7 @@ def save(model: Reader, settings: Settings) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=None)
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--rank", type=int, default=32)
     parser.add_argument("--rate", type=float, default=8e-4)
     parser.add_argument("--holdout", type=float, default=0.0)

@@ -112,7 +112,8 @@ def _checked_row(record: Record) -> Row:
         if name not in ("statement_key", "claim", "evidence", "metadata"):
             row[name] = well_formed(str(getattr(memory, name)))
     row["statement_key"] = statement_key(memory.content)
-    row["claim"] = _json("claim", [memory.attribute, memory.name, list(memory.values), memory.is_affirmed])
+    claim = [memory.attribute, memory.name, list(memory.values), memory.is_affirmed]
+    row["claim"] = _json("claim", claim if memory.utc_offset is None else [*claim, memory.utc_offset])
     row["evidence"] = _json("evidence", [e.fields for e in memory.evidence])
     row["metadata"] = _json("metadata", dict(memory.metadata))
     for name, bytes_max in TEXT_BYTES_MAX.items():
@@ -130,7 +131,8 @@ def memory_of(row: Mapping[str, Any]) -> Memory:
         values[name] = None if row[name] == NO_TIME else row[name]
     values["status"] = MemoryStatus(row["status"])
     values["trust"] = Trust(row["trust"])
-    values["attribute"], values["name"], claimed, values["is_affirmed"] = _decoded(row["claim"])
+    values["attribute"], values["name"], claimed, values["is_affirmed"], *offset = _decoded(row["claim"])
+    values["utc_offset"] = offset[0] if offset else None
     values["values"] = tuple(claimed)
     values["evidence"] = tuple(Evidence(*entry) for entry in _decoded(row["evidence"]))
     values["metadata"] = {} if row["metadata"] == "{}" else json.loads(row["metadata"])
@@ -148,7 +150,7 @@ def _decoded(text: str) -> list[Any]:
 
 def claim_of(row: Mapping[str, Any]) -> tuple[str, str, str, list[str]]:
     """Subject, name, attribute and values of a row with `CLAIM_FIELDS`."""
-    attribute, name, values, _ = json.loads(row["claim"])
+    attribute, name, values, *_ = json.loads(row["claim"])
     return row["subject"], name, attribute, values
 
 

@@ -1,4 +1,4 @@
-"""The MCP server: five tools, each one call of the library, for agents that manage memories by themselves.
+"""The MCP server: six tools, each one call of the library, for agents that manage memories by themselves.
 
 Served on the API port as streamable HTTP, without sessions: each request is identified like a REST call, by the same
 headers, so that a client cannot act for another user by reusing a connection. Refusals are results that a model can
@@ -45,11 +45,12 @@ from memory.api.project_bounds import (
 from memory.api.service_tokens import Access
 from memory.api.times import time_text
 from memory.errors import BadInput, Conflict, Unavailable
-from memory.model import MEMORY_TYPES, Candidate, RequestOptions, Scope
-from memory.model.memories import MemoryVisibility
+from memory.model import MEMORY_TYPES, NO_ATTRIBUTE, Candidate, Memory, RequestOptions, Scope
+from memory.model.claim_filters import ClaimFilter
+from memory.model.memories import API_SOURCE, MemoryVisibility
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
-from memory.service.requests import NewMemory
+from memory.service.requests import ListedContent, NewMemory
 
 BODY_BYTES_MAX = 1 << 20
 FOUND_MAX = 50  # of one search: a model reads them all
@@ -116,6 +117,15 @@ class SearchInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     project_id: _Project = ""
 
 
+class ListInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    attribute: Annotated[
+        str, Meta(description="Only what is known of it, such as home, occupation, diet or name; empty: everything.")
+    ] = ""
+    limit: Annotated[int, Meta(ge=1, le=FOUND_MAX, description="Most memories of one page.")] = FOUND_DEFAULT
+    cursor: Annotated[str, Meta(description="The `next_cursor` of the page before; empty: the first page.")] = ""
+    project_id: _Project = ""
+
+
 class DeleteInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     memory_id: Annotated[str, Meta(min_length=1, description="The id of a memory, as `memory_search` returned it.")]
 
@@ -129,23 +139,33 @@ class StatsInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 async def save(library: Library, caller: Caller, given: SaveInput) -> dict[str, Any]:
-    """Stores a memory, without the secrets in it; returns `{id}`."""
+    """Stores a memory without its secrets; returns `{id}`: of the one that says the same, if there is one."""
     refuse_unredacted(caller, redact=given.redact)
     project_id = bounded_project(caller, given.project_id)
     visibility = MemoryVisibility(given.visibility)
     item = NewMemory(given.content, given.memory_type, project_id=project_id, visibility=visibility)
     item = replace(item, keeps_secrets=not given.redact)
-    [memory_id] = await library.add(Scope(caller.user_id), [item])
+    [memory_id] = await library.add(Scope(caller.user_id), [item], each_once=True)
     return {"id": memory_id}
 
 
 async def search(library: Library, caller: Caller, given: SearchInput) -> dict[str, Any]:
-    """Returns `{memories}`, best first: those that a chat with this question would get."""
+    """Returns `{memories}`, best first: those that a chat with this question would get. Of a question about the user
+    or the project as a whole, the most important ones.
+    """
     options = RequestOptions(retrieval_limit=given.limit)
     scope = Scope(caller.user_id, bounded_project(caller, given.project_id))
     found = await library.search(scope, query=given.query, options=options)
     name_of = library.projects.tenancy.name_of
-    return {"memories": [_short(candidate, caller, name_of) for candidate in found]}
+    return {"memories": [_found(candidate, caller, name_of) for candidate in found]}
+
+
+async def listed(library: Library, caller: Caller, given: ListInput) -> dict[str, Any]:
+    """Returns `{memories, next_cursor}`, newest first; `next_cursor` is "" on the last page."""
+    scope = Scope(caller.user_id, bounded_project(caller, given.project_id))
+    about = ListedContent(claim=ClaimFilter(attribute=given.attribute))
+    page = await library.page(scope, about=about, limit=given.limit, cursor=given.cursor)
+    return {"memories": [_short(memory) for memory in page.memories], "next_cursor": page.next_cursor}
 
 
 async def delete(library: Library, caller: Caller, given: DeleteInput) -> dict[str, Any]:
@@ -175,17 +195,19 @@ async def stats(library: Library, caller: Caller, _: StatsInput) -> dict[str, An
     }
 
 
-def _short(candidate: Candidate, caller: Caller, name_of: Callable[[str], str]) -> dict[str, Any]:
-    """What a model needs of a memory; the rest would only cost it tokens. "I" in what others share is not the user."""
+def _found(candidate: Candidate, caller: Caller, name_of: Callable[[str], str]) -> dict[str, Any]:
+    """ "I" in what others share is not the user."""
     memory = candidate.memory
     shared_by = {} if memory.user_id == caller.user_id else {"shared_by": name_of(memory.user_id)}
-    return shared_by | {
-        "id": memory.id,
-        "content": memory.content,
-        "memory_type": memory.memory_type,
-        "said_at": time_text(memory.said_at),
-        "score": candidate.score,
-    }
+    return _short(memory) | {"score": candidate.score} | shared_by
+
+
+def _short(memory: Memory) -> dict[str, Any]:
+    """What a model needs of a memory; the rest would only cost it tokens."""
+    shown = {"id": memory.id, "content": memory.content, "memory_type": memory.memory_type}
+    attribute = {} if memory.attribute == NO_ATTRIBUTE else {"attribute": memory.attribute}
+    said_by = {"said_by": "application"} if memory.source == API_SOURCE else {}
+    return shown | attribute | {"said_at": time_text(memory.said_at)} | said_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +236,17 @@ TOOLS = {
     ),
     "memory_search": MemoryTool(
         "Find what this user said in earlier conversations. Use it before answering anything that depends on the "
-        "user's own circumstances: people and places in their life, preferences, plans, what was agreed before.",
+        "user's own circumstances: people and places in their life, preferences, plans, what was agreed before; and "
+        'to learn who they are, with a question such as "What do you know about me?".',
         SearchInput,
         search,
+        ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    ),
+    "memory_list": MemoryTool(
+        "List what is known about the user, newest first, page by page; of one attribute if you name it. Use it to see "
+        "everything, or to look for duplicates; to answer a question, search.",
+        ListInput,
+        listed,
         ToolAnnotations(read_only_hint=True, open_world_hint=False),
     ),
     "memory_delete": MemoryTool(
@@ -297,7 +327,9 @@ class MemoryMcp:
     async def _answer(self, tool: MemoryTool, request: HttpRequest, arguments: dict[str, Any]) -> CallToolResult:
         try:
             caller = self._caller(request, "read" if tool.hints.read_only_hint else "write")
-            given = msgspec.convert(arguments, tool.arguments)
+            # models give "5" or 5.0 for 5, and null for what they leave out
+            named = {name: value for name, value in arguments.items() if value is not None}
+            given = msgspec.convert(named, tool.arguments, strict=False)
             found = await tool.call(self._library, caller, given)
         except msgspec.ValidationError as error:
             return _refusal(str(error))

@@ -10,7 +10,6 @@ from memory.api.memory_views import EvidenceView, evidence_view
 from memory.api.operations import READS_PROJECTS, WRITES_PROJECTS, TheCaller, TheLibrary, operation
 from memory.api.project_bounds import bounded_project
 from memory.api.times import TimeText, time_text
-from memory.model import ProfileProse
 from memory.service.profile_layout import pinned_text
 from memory.service.profiles import ShownProfile
 
@@ -28,18 +27,6 @@ class ProfileLineView(msgspec.Struct, frozen=True):
     evidence: list[EvidenceView]
 
 
-class ProseSentenceView(msgspec.Struct, frozen=True):
-    """The evidence of a sentence is that of the lines of its memories."""
-
-    text: str
-    memory_ids: list[str]
-
-
-class ProseView(msgspec.Struct, frozen=True):
-    sentences: list[ProseSentenceView]
-    made_by: str
-
-
 class ProfileView(msgspec.Struct, frozen=True):
     """`text` is what a prompt gets of it."""
 
@@ -50,7 +37,6 @@ class ProfileView(msgspec.Struct, frozen=True):
     updated_at: TimeText
     pinned: list[str]
     lines: list[ProfileLineView]
-    prose: ProseView | None
     text: str
     tokens: int
 
@@ -101,11 +87,6 @@ def profile_view(shown: ShownProfile) -> ProfileView:
             )
             for line in profile.lines
         ],
-        prose=_prose_view(profile.prose) if profile.prose is not None else None,
         text=shown.text,
         tokens=shown.tokens,
     )
-
-
-def _prose_view(prose: ProfileProse) -> ProseView:
-    return ProseView([ProseSentenceView(one.text, list(one.memory_ids)) for one in prose.sentences], prose.made_by)

@@ -30,6 +30,15 @@ def time_of(value: str | float | None, name: str) -> float | None:
     return at
 
 
+def utc_offset_of(value: str | float | None) -> int | None:
+    """Seconds by which a valid time in ISO 8601 is off UTC; None of other times: "Z" says nothing of a user's day."""
+    try:
+        offset = datetime.fromisoformat(value).utcoffset() if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return int(offset.total_seconds()) if offset else None
+
+
 def _iso_time(text: str, refused: BadInput) -> float:
     try:
         read_time = datetime.fromisoformat(text)

@@ -19,7 +19,7 @@ from memory.api.operations import (
     operation,
 )
 from memory.api.project_bounds import bounded_project
-from memory.api.times import TimeText, time_of, time_text_or_none
+from memory.api.times import TimeText, time_of, time_text_or_none, utc_offset_of
 from memory.errors import BadInput
 from memory.model import Scope
 
@@ -96,6 +96,7 @@ class TurnsController(Controller):
             Scope(caller.user_id, project_id, data.session_id, data.agent_id or ""),
             messages_of(data.messages, "messages"),
             at=time_of(data.at, "at"),
+            utc_offset=utc_offset_of(data.at),
             trace_id=data.trace_id or "",
             idempotency_key=idempotency_key,
         )

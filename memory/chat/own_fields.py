@@ -33,12 +33,16 @@ _NULL = msgspec.Raw(b"null")
 
 @dataclass(frozen=True, slots=True)
 class MemoryContext:
-    """`memory_context` as sent; "" for absent or null fields. `extproc.identity` validates the ids."""
+    """`memory_context` as sent; "" for absent or null fields. `extproc.identity` validates the ids.
+
+    `timezone`: of the user, by its name or offset; one that nobody knows is as good as none.
+    """
 
     user_id: str = ""
     project_id: str = ""
     session_id: str = ""
     agent_id: str = ""
+    timezone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -339,6 +339,7 @@ def _new_row(claim: Claim, memory_id: str, now: float) -> Memory:
         values=claim.values,
         is_affirmed=claim.is_affirmed,
         evidence=(claim.evidence,),
+        utc_offset=claim.utc_offset,
     )
 
 

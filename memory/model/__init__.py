@@ -50,7 +50,7 @@ from memory.model.memories import (
     Vector,
     statement_key,
 )
-from memory.model.profiles import Profile, ProfileLine, ProfileProse, ProfileSentence, ProfileText
+from memory.model.profiles import Profile, ProfileLine, ProfileText
 from memory.model.recalled import (
     Candidate,
     CandidateVerdict,
@@ -128,8 +128,6 @@ __all__ = [
     "Placement",
     "Profile",
     "ProfileLine",
-    "ProfileProse",
-    "ProfileSentence",
     "ProfileText",
     "Query",
     "Question",

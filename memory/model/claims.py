@@ -67,7 +67,7 @@ class Claim:
     is about, "" for the author or if not given. `is_affirmed`: False for a denial ("I don't eat fish"). `said_at`,
     `holds_from`, `holds_until`: Unix seconds; None if open. `confidence`, `importance`: 0..1. `made_by`: the reader
     with its version. `question`: the assistant's, of `text`, to which the author's words reply. `leans`: whether `text`
-    says nothing without what was said before.
+    says nothing without what was said before. `utc_offset`: of the author's zone then; None if unknown.
     """
 
     act: Act
@@ -89,6 +89,7 @@ class Claim:
     made_by: str = ""
     question: str = ""
     leans: bool = False
+    utc_offset: int | None = None
 
     def __post_init__(self) -> None:
         if self.attribute != NO_ATTRIBUTE and self.attribute not in ATTRIBUTES:

@@ -52,6 +52,7 @@ class MemoryVisibility(StrEnum):
 
 
 NO_ATTRIBUTE = "none"
+API_SOURCE = "api"  # of a memory: an application said it, in its own words
 
 MEMORY_TYPES = ("semantic", "procedural", "episodic", "reflective")
 
@@ -143,6 +144,7 @@ class Memory:
     values: tuple[str, ...] = ()  # the words of `content` that would differ if the fact changed
     is_affirmed: bool = True  # False where it denies
     evidence: tuple[Evidence, ...] = ()
+    utc_offset: int | None = None  # of the user's zone when it was said, in seconds east of UTC; None: unknown
     metadata: Mapping[str, Any] = field(default_factory=dict)
     # Of a memory that is shown to somebody; no part of its row: `memory.ports.projects` decides it.
     visibility: MemoryVisibility = MemoryVisibility.OWNER_ONLY

@@ -7,37 +7,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ProfileLine:
-    """One line of a prompt. `memory_id`: the memory that it repeats, or "" for a line that the user pinned."""
+    """One line of a prompt. `memory_id`: the memory that it repeats, or "" for a line that the user pinned.
+
+    `is_wish`: it says how the user wants to be answered.
+    """
 
     text: str
     tokens: int
     memory_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileSentence:
-    """One sentence of a profile in prose. `memory_ids`: the memories whose lines it unites."""
-
-    text: str
-    tokens: int
-    memory_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileProse:
-    """What a model wrote from the lines of a profile. `made_by`: the model and the version of its rules."""
-
-    sentences: tuple[ProfileSentence, ...]
-    made_by: str = ""
+    is_wish: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """`pinned` lines are the user's own; `lines` come from memories; `prose` says the same as `lines`, where a model
-    has written it.
+    """`pinned` lines are the user's own; `lines` come from memories.
 
     An empty `project_id`: the user's own profile. `version` grows by one with each change of the lines; 0 if nothing is
-    stored; also when prose is added. `is_enabled`: whether it may be part of a prompt. `updated_at`: Unix seconds.
+    stored. `is_enabled`: whether it may be part of a prompt. `updated_at`: Unix seconds.
     """
 
     user_id: str
@@ -47,7 +33,6 @@ class Profile:
     lines: tuple[ProfileLine, ...] = ()
     is_enabled: bool = True
     updated_at: float = 0.0
-    prose: ProfileProse | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,4 +48,4 @@ class ProfileText:
     versions: tuple[int, int]
 
 
-__all__ = ["Profile", "ProfileLine", "ProfileProse", "ProfileSentence", "ProfileText"]
+__all__ = ["Profile", "ProfileLine", "ProfileText"]

@@ -20,12 +20,20 @@ class Query:
     text: str
 
 
+class AskedWhole(StrEnum):
+    """What a question is about that asks for all that is known of it, and for no single memory."""
+
+    USER = "user"
+    PROJECT = "project"
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One question to memory: what to look for, for whom, and when it is asked (Unix seconds).
 
     `memory_types`: only these, if not empty. `in_notes`: ids in earlier notes of the conversation, oldest first.
     `claim`: only memories whose claim has these fields. `kind`: of message, as the signals name it; "" if unknown.
+    `whole`: what it asks about as a whole; None for a question that some memories answer.
     """
 
     query: Query
@@ -35,6 +43,7 @@ class Question:
     in_notes: Sequence[str] = ()
     claim: ClaimFilter = ANY_CLAIM
     kind: str = ""
+    whole: AskedWhole | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,10 @@ class Urgency:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The user messages after the last assistant message, plus the answer. `scope.session_id` is never empty here."""
+    """The user messages after the last assistant message, plus the answer. `scope.session_id` is never empty here.
+
+    `utc_offset`: of the user's zone then, in seconds east of UTC; None if unknown.
+    """
 
     id: str
     scope: Scope
@@ -52,6 +55,12 @@ class Turn:
     model: str = ""
     trace_id: str = ""
     receipt_id: str = ""
+    utc_offset: int | None = None
+
+    @property
+    def local_at(self) -> float:
+        """When it was said by the user's own clock, as if that showed UTC: its day is the user's day."""
+        return self.at + (self.utc_offset or 0)
 
     def __post_init__(self) -> None:
         if not self.scope.session_id:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from memory.model import Profile, ProfileLine, ProfileProse
+from memory.model import Profile, ProfileLine
 
 
 class Profiles(Protocol):
@@ -15,29 +15,20 @@ class Profiles(Protocol):
     """
 
     async def get(self, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
-        """Those that exist, by project; "" is the user's own. Takes microseconds: for use in a request."""
+        """Those that exist, by project; "" is the user's own. Takes microseconds: for use in a request.
+
+        Without the lines of memories that were written since the lines were put: they may have changed.
+        """
         ...
 
     async def all(self, user_id: str) -> list[Profile]:
-        """All that exist, by project, the user's own first."""
+        """All that exist as they were put, by project, the user's own first."""
         ...
 
     async def put(self, user_id: str, lines: Mapping[str, Sequence[ProfileLine]], *, revision: int, now: float) -> bool:
         """Replace the lines of all profiles of the user, by project; pinned lines stay.
 
         Nothing is stored, and False returned, unless the ledger's revision of the user's memories is still `revision`.
-        Lines that differ from those before, also after `drop`, end the prose of that profile.
-        """
-        ...
-
-    async def unwritten(self, *, settled_before: float, limit: int) -> list[Profile]:
-        """Profiles with lines for which no prose was put, unchanged since then and switched on, the newest first."""
-        ...
-
-    async def put_prose(self, before: Profile, prose: ProfileProse | None) -> bool:
-        """Add what was written from the lines of `before`; None: nothing can be, until they change.
-
-        Nothing is stored, and False returned, if the lines are others by now. `updated_at` stays.
         """
         ...
 
@@ -91,12 +82,6 @@ class NoProfiles:
 
     async def put(self, user_id: str, lines: Mapping[str, Sequence[ProfileLine]], *, revision: int, now: float) -> bool:
         return True
-
-    async def unwritten(self, *, settled_before: float, limit: int) -> list[Profile]:
-        return []
-
-    async def put_prose(self, before: Profile, prose: ProfileProse | None) -> bool:
-        return False
 
     async def set_own(
         self,

@@ -35,6 +35,7 @@ from memory.errors import BadSetting
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import VectorOrigin
+from memory.model.zones import Zones
 from memory.ports import (
     ChatTemplates,
     Clock,
@@ -66,7 +67,6 @@ from memory.processes.from_settings import (
 from memory.processes.kept_state import KeptState, Process
 from memory.processes.rewriter_parts import open_rewriter
 from memory.processes.state_parts import open_snapshots, open_state
-from memory.processes.summary_parts import past_talk_training
 from memory.processes.tracing_parts import open_tracer
 from memory.processes.working_set_parts import opened_sets
 from memory.processes.writer_parts import open_writer
@@ -78,14 +78,13 @@ from memory.recall.project_retrieval import ProjectRetrieval
 from memory.recall.query_rewriter import Rewriter
 from memory.recall.retrieval import Corpora
 from memory.recall.search_flow import SearchParts
-from memory.recall.signals.training import ClassifierTraining, PastTalkTraining
+from memory.recall.signals.training import ClassifierTraining, QuestionTraining
 from memory.runtime.announced_labels import announce
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
 from memory.service.operator import OperatorSources
 from memory.service.profile_refresher import ProfileRefresher
-from memory.service.prose_writing import ProfileProseWriting
 from memory.service.reembedding import Reembed
 from memory.service.requests import Intake
 from memory.sessions.compaction.compactor import Compactor
@@ -114,7 +113,7 @@ class Parts:
     ledger: UserLedger
     state: KeptState
     erasure: ErasureParts
-    past_talk: PastTalkTraining
+    questions: QuestionTraining
     templates: ChatTemplates
     windows: KnownWindows
     rewriter: Rewriter | None
@@ -143,7 +142,7 @@ class Parts:
             retrieval=ProjectRetrieval(corpora=self.corpora, store=self.store, projects=readable, ranking=ranking),
             tokens=self.tokens,
             rewriter=self.rewriter,
-            past_talk=self.past_talk.current,
+            questions=self.questions.current,
         )
         summaries = self.state.summaries if self.settings.memory.has_summaries else NoSummaries()
         return RecallPipeline(
@@ -185,6 +184,7 @@ class Parts:
                 session_end_seconds=self.settings.memory.learn.session_end_seconds,
                 tenancy=tenancy(self.settings),
                 tracer=self.instruments.tracer,
+                zones=Zones(self.settings.memory.timezone),
             ),
         )
 
@@ -197,17 +197,6 @@ class Parts:
             readers=readers,
             instruments=self.instruments,
             settings=settings or worker_settings(self.settings),
-        )
-
-    def profile_prose(self) -> ProfileProseWriting | None:
-        if self.writer is None or self.settings.memory.profile.prose == "off":
-            return None
-        return ProfileProseWriting(
-            profiles=self.state.profiles,
-            writer=self.writer,
-            tokens=self.tokens,
-            instruments=self.instruments,
-            opt_outs=self.state.opt_outs,
         )
 
     def profile_refresher(self) -> ProfileRefresher:
@@ -294,7 +283,7 @@ async def open_parts_on(
         ledger=ledger,
         state=state,
         erasure=await open_erasure(process, stack, state=state, store=store, origin=origin),
-        past_talk=past_talk_training(settings, embedder),
+        questions=question_training(settings, embedder),
         templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
         windows=KnownWindows(
             await stack.enter_async_context(WindowProbe(settings.upstream)),
@@ -333,6 +322,13 @@ async def open_embedder(
     limits = embedding_limits(settings, model.prefixes, is_hurried=is_hurried)
     async with OnnxEmbedder(model, limits=limits, metrics=metrics) as own:
         yield own
+
+
+def question_training(settings: Settings, embedder: Embedder) -> QuestionTraining:
+    """The training of the classifier of questions that no single memory answers."""
+    return QuestionTraining(
+        embedder, shipped=partial(classifier_file.shipped_questions, settings.memory.embedding.model)
+    )
 
 
 def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTraining:

@@ -90,9 +90,6 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
             await parts.profile_refresher().run(until)
 
     yield started_again(profiles, name="profiles", pause=DERIVATION_PAUSE_SECONDS)
-    prose = parts.profile_prose() if settings.profile.enabled else None
-    if prose is not None:
-        yield started_again(partial(prose.run, until), name="prose", pause=DERIVATION_PAUSE_SECONDS)
     rewriter = parts.erasure.rewriter(parts.instruments)
     yield started_again(partial(rewriter.run, until), name="rewriting", pause=DERIVATION_PAUSE_SECONDS)
     withdrawn = WithdrawnSummaries(summaries=parts.state.summaries, notes=parts.state.notes, clock=SYSTEM_CLOCK)
@@ -150,9 +147,9 @@ async def run_api(settings: Settings, until: asyncio.Event) -> None:
 class WarmUp:
     """What a process prepares in the background before it counts as working.
 
-    `decides`: it decides whether to search, so its classifier is trained first. `searches`: not one that loads its
-    embedding model on demand. `template_compatibility`: it places notes, so the upstream's models are probed. `ready`
-    is set once recall works, as well as it can while the store is down: then it answers from snapshots.
+    `decides`: it decides whether to search, so the classifier of that is trained first. `searches`: not one that loads
+    its embedding model on demand. `template_compatibility`: it places notes, so the upstream's models are probed.
+    `ready` is set once recall works, as well as it can while the store is down: then it answers from snapshots.
     """
 
     decides: bool = False
@@ -201,8 +198,8 @@ async def _search_once(parts: Parts, warming: WarmUp) -> None:
     patient_until = loop.time() + STORE_PATIENCE_SECONDS
     while True:
         try:
+            await _train(parts, decides=warming.decides)
             if warming.decides:
-                await _train(parts)
                 await asyncio.to_thread(_rehearse, recording(parts.settings))
             await parts.store.prepare()
             if not warming.searches:
@@ -230,11 +227,11 @@ def _rehearse(redact: Callable[[str], str]) -> None:
     rank_found([Candidate(memory, 1.0)], Question(Query(WARM_UP_QUESTION), Scope(WARM_UP_USER), now=0.0))
 
 
-async def _train(parts: Parts) -> None:
-    if parts.training.current() is None:
+async def _train(parts: Parts, *, decides: bool) -> None:
+    if decides and parts.training.current() is None:
         await parts.training.run()
-    if parts.settings.memory.has_summaries and parts.past_talk.current() is None:
-        await parts.past_talk.run()
+    if parts.questions.current() is None:
+        await parts.questions.run()
 
 
 async def _serve_http(server: uvicorn.Server, until: asyncio.Event) -> None:

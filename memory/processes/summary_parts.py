@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from typing import Any
 
-from memory.adapters.models import classifier_file
 from memory.adapters.models.openai_chat import OpenAiChatModel
 from memory.learn.readers import Readers
 from memory.model import Message
@@ -18,7 +16,6 @@ from memory.ports import ChatModel, Completion, Embedder, RequestTraces, Tokens
 from memory.processes.compaction_parts import own_sentences
 from memory.processes.from_settings import chat_server
 from memory.processes.reader_parts import asks_model, examinee
-from memory.recall.signals.training import PastTalkTraining
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.sessions.summaries.summarizer import (
@@ -85,11 +82,4 @@ async def open_summarizer(
         )
 
 
-def past_talk_training(settings: Settings, embedder: Embedder) -> PastTalkTraining:
-    """The training of the classifier of questions about past conversations, for the filter."""
-    return PastTalkTraining(
-        embedder, shipped=partial(classifier_file.shipped_past_talk, settings.memory.embedding.model)
-    )
-
-
-__all__ = ["open_summarizer", "past_talk_training"]
+__all__ = ["open_summarizer"]

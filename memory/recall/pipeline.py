@@ -33,6 +33,7 @@ from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
 from memory.recall.compacted import edit_of, find_state, in_receipt, keys_after, not_in_state, room_beside_state
 from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
+from memory.recall.notes.profile_notes import holds_profile
 from memory.recall.notes.receipts import Answered, Findings, receipt_of
 from memory.recall.profile_opening import ProfileOpening
 from memory.recall.query import is_vague
@@ -40,7 +41,7 @@ from memory.recall.search_flow import SearchFlow, SearchParts
 from memory.recall.signals import search_decision
 from memory.recall.signals.search_decision import Decision
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
-from memory.recall.summary_recall import SummaryRecall, past_talk_of
+from memory.recall.summary_recall import SummaryRecall, question_kinds_of
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.recall.window_room import room_for_notes
 from memory.recall.withholding import arm_signals, placement_of, withheld_verdicts, withhold
@@ -150,7 +151,7 @@ class RecallPipeline:
             status, reason = RecallStatus.UNAVAILABLE, error.part
         found = not_in_state(trace.selection.candidates, trace.compacted)
         budget = request.options.token_budget or self._settings.token_budget
-        await self._opening.read(scope, request, trace)
+        await self._opening.read(scope, request, trace, budget=budget)
         planned = plan_notes(
             trace.carried, found, budget=budget, tokens=self._tokens, now=trace.began_at, profile=trace.profile
         )
@@ -336,7 +337,7 @@ class RecallPipeline:
         )
 
     def _leave_receipt(self, answered: Answered, trace: Trace, planned: NotePlan) -> None:
-        other_signals = _opening_of(planned) | in_receipt(trace.compacted) | past_talk_of(trace)
+        other_signals = _opening_of(planned) | in_receipt(trace.compacted) | question_kinds_of(trace)
         found = Findings(
             signals=_explained(trace.decision) | arm_signals(trace, planned) | trace.kept_rewrite | other_signals,
             query=trace.kept_query,
@@ -375,7 +376,9 @@ def _used_for(planned: NotePlan) -> str:
         return "put_back"
     if planned.found_ids:
         return "found"
-    return "summary" if planned.summary_ids else "profile"
+    if planned.summary_ids:
+        return "summary"
+    return "profile" if holds_profile([planned.fresh]) else "wishes"
 
 
 def _opening_of(planned: NotePlan) -> dict[str, object]:

@@ -1,4 +1,6 @@
-"""Decides whether the user's profile goes along with a question, and reads it.
+"""Decides whether the user's wishes and their profile go along with a question, and reads them.
+
+Wishes about answers go along with every chat, also one for which nothing is searched; the profile as it is set.
 
 It takes microseconds, and never fails a request: without profiles, the note is as it would be.
 """
@@ -10,12 +12,12 @@ from dataclasses import replace
 
 from memory.chat.completions import ChatRequest
 from memory.errors import Unavailable
-from memory.model import Scope
+from memory.model import ProfileText, Scope
 from memory.ports import Profiles, Tokens
-from memory.recall.notes.profile_notes import ProfileUse, holds_profile, without_profiles
+from memory.recall.notes.profile_notes import ProfileUse, holds_profile, joined, wishes_in, without_profiles
 from memory.recall.trace import RecallSettings, Trace
 from memory.runtime.metrics import Metrics
-from memory.service.profile_layout import profile_text
+from memory.service.profile_layout import profile_text, wishes_text
 
 
 class ProfileOpening:
@@ -27,25 +29,31 @@ class ProfileOpening:
         self._metrics = metrics
         self._use = settings.profile
 
-    async def read(self, scope: Scope, request: ChatRequest, trace: Trace) -> None:
-        """Set `trace.profile` if one goes along; for a request that wants none, take it out of the carried notes."""
+    async def read(self, scope: Scope, request: ChatRequest, trace: Trace, *, budget: int) -> None:
+        """Set `trace.profile` to the wishes and the profile that go along, as far as `budget` tokens and the
+        conversation leave room; for a request that wants none, take them out of the carried notes.
+        """
         if self._use is None or request.options.profile is False:
             trace.carried = replace(trace.carried, notes=without_profiles(trace.carried.notes))
             return
-        if request.options.memory_types or not self._goes_along(trace, is_wanted=request.options.profile is True):
+        carried = trace.carried
+        if not trace.are_notes_reviewed or carried.newest is None or carried.is_settled:
             return
         with trace.timed("profile", self._metrics), suppress(Unavailable):
             found = await self._profiles.get(scope.user_id, {"", scope.project_id})
-            of_project = found.get(scope.project_id) if scope.project_id else None
-            trace.profile = profile_text(found.get(""), of_project, tokens=self._tokens)
+            own, of_project = found.get(""), found.get(scope.project_id) if scope.project_id else None
+            earlier = carried.earlier()
+            wishes = wishes_text(own, of_project, tokens=self._tokens)
+            if wishes is not None and wishes.text == wishes_in(earlier):
+                wishes = None
+            goes_along = not request.options.memory_types and not holds_profile(earlier)
+            profile = None
+            if goes_along and self._goes_along(trace, is_wanted=request.options.profile is True):
+                profile = profile_text(own, of_project, tokens=self._tokens)
+            trace.profile = _fitting(wishes, profile, min(budget, carried.tokens_max - sum(n.tokens for n in earlier)))
 
     def _goes_along(self, trace: Trace, *, is_wanted: bool) -> bool:
         """`is_wanted`: the request asks for a profile, so that it needs no memory beside it."""
-        carried = trace.carried
-        if not trace.are_notes_reviewed or carried.newest is None or carried.is_settled:
-            return False
-        if holds_profile(carried.earlier()):
-            return False
         match self._use:
             case ProfileUse.ALWAYS:
                 return True
@@ -53,6 +61,13 @@ class ProfileOpening:
                 return bool(trace.selection.candidates)
             case _:
                 return trace.decision is not None and trace.decision.search
+
+
+def _fitting(wishes: ProfileText | None, profile: ProfileText | None, room: int) -> ProfileText | None:
+    both = joined(wishes, profile)
+    if both is None or both.tokens <= room:
+        return both
+    return wishes if wishes is not None and wishes.tokens <= room else None
 
 
 __all__ = ["ProfileOpening"]

@@ -17,7 +17,9 @@ import numpy as np
 
 from memory.errors import Busy
 from memory.model import Candidate, MemoryStatus, Question, Record, Scope, Vector
+from memory.model.recalled import AskedWhole
 from memory.ports import MemoryFilter, MemoryStore
+from memory.recall.overview import EXAMINED_MAX, overview, overview_of
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.ranking import (
     CANDIDATES_MAX,
@@ -29,11 +31,14 @@ from memory.recall.ranking.ranking import (
     rows_with_claim,
 )
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
+from memory.service.profile_layout import by_importance
 
 EXAMINED_MEMORIES_MAX = 20_000  # one by one: of an earlier time, or by their claims where no set is loaded; the newest
 COMPARISONS_MAX = 3  # of all claims of a set that is changed meanwhile; then the store is asked
 CHAT_CANDIDATES_MAX = 80  # for a chat: twice what fits into a note; each occupies the event loop for 0.1 ms
 CHAT_FOUND_MAX = 32  # the same without a working set: as many lines as a note holds; reading one off takes 0.1 ms more
+WAITING_EXAMINED_MAX = 1_000  # memories of a set, for an overview that no chat waits for
+WHOLE_FOUND_MAX = 100  # the newest, where a whole is asked about and no set is loaded
 CHAT_SEARCHES_MAX = 4  # concurrent searches of the store: Milvus Lite takes 20 ms for each, one after another
 
 
@@ -114,9 +119,14 @@ class Retrieval:
         limit = CANDIDATES_MAX if waits else CHAT_CANDIDATES_MAX
         corpus = await self._corpora.corpus(asked.scope.user_id, waits=waits, expected=expected, seconds=seconds)
         if corpus is not None:
+            if asked.whole is not None:
+                return overview(corpus, asked, limit=limit, examined=WAITING_EXAMINED_MAX if waits else EXAMINED_MAX)
             return rank(corpus, asked, vector, ranking=self._ranking, limit=limit, reading=reading)
         where = filter_of(asked)
         with nullcontext() if waits else self._room_in_the_store():
+            if asked.whole is not None:
+                page = await self._store.page(where, limit=WHOLE_FOUND_MAX, cursor="")
+                return overview_of(by_importance(page.memories, now=asked.now)[:limit])
             found = await self._store.search(where, vector, limit=limit if waits else CHAT_FOUND_MAX)
         mine = [candidate for candidate in found if _belongs(candidate, where)]
         if waits:
@@ -165,18 +175,23 @@ class Retrieval:
     async def _ranked_among(self, records: Iterable[Record], asked: Question, vector: Vector) -> Ranked:
         def ranked() -> Ranked:
             corpus = Corpus(records, dimension=int(np.shape(vector)[0]), neighbours=self._ranking.neighbours)
+            if asked.whole is not None and asked.claim.is_any:
+                return overview(corpus, asked, limit=CANDIDATES_MAX, examined=EXAMINED_MEMORIES_MAX)
             return rank(corpus, asked, vector, ranking=self._ranking)
 
         return await asyncio.to_thread(ranked)  # takes seconds for the largest number of memories
 
 
 def filter_of(asked: Question) -> MemoryFilter:
-    """What its scope may see: its user's memories; with a project (agent), those of that one and those of none."""
+    """What its scope may see: its user's memories; with a project (agent), those of that one and those of none. Of a
+    question about the project as a whole, only those of that one.
+    """
     return MemoryFilter(
         user_id=asked.scope.user_id,
         project_id=asked.scope.project_id,
         agent_id=asked.scope.agent_id,
         memory_types=asked.memory_types,
+        exact_project=asked.whole is AskedWhole.PROJECT,
     )
 
 

@@ -28,6 +28,7 @@ from memory.model import (
     Selection,
     Vector,
 )
+from memory.model.recalled import AskedWhole
 from memory.ports import Embedder, Tokens
 from memory.recall.admission import AdmissionSlot
 from memory.recall.notes.injection import line_tokens
@@ -39,7 +40,7 @@ from memory.recall.retrieval import Retrieval
 from memory.recall.rewrite_prompt import Rewritten
 from memory.recall.signals import search_decision
 from memory.recall.signals.classifier import SignalClassifier
-from memory.recall.signals.past_talk import PastTalkClassifier
+from memory.recall.signals.question_kinds import NO_KIND, KindScores, QuestionClassifier, whole_of
 from memory.recall.trace import RecallSettings, Trace
 from memory.runtime.instruments import Instruments
 from memory.runtime.task_groups import unwrapped
@@ -61,7 +62,7 @@ class SearchParts:
     """The parts of a search: embedding, the decision whether to search at all, rewriting, and retrieval.
 
     `classifier` returns None until it has been trained; rules decide meanwhile. `tokens` counts the cost of memories.
-    `rewriter`: None rewrites nothing. `past_talk`: the classifier of questions about past conversations, likewise.
+    `rewriter`: None rewrites nothing. `questions`: the classifier of questions that no single memory answers, likewise.
     """
 
     embedder: Embedder
@@ -69,7 +70,7 @@ class SearchParts:
     retrieval: Retrieval
     tokens: Tokens
     rewriter: Rewriter | None = None
-    past_talk: Callable[[], PastTalkClassifier | None] = lambda: None
+    questions: Callable[[], QuestionClassifier | None] = lambda: None
 
 
 class SearchFlow:
@@ -79,6 +80,7 @@ class SearchFlow:
         self._embedder = parts.embedder
         self._retrieval = parts.retrieval
         self._classifier = parts.classifier
+        self._questions = parts.questions
         self._tokens = parts.tokens
         self._metrics = instruments.metrics
         self._tracer = instruments.tracer
@@ -134,15 +136,21 @@ class SearchFlow:
             await review_notes()
             async with background(self._retrieval.read_ahead(asked, expected)) as reading:
                 vector = trace.vector = await embedding
+        trace.kinds = self._kinds(query, vector)
+        whole = _whole(trace.kinds, scope)
         if trace.decision is None:
             with trace.timed("decide", self._metrics):
-                trace.decision = search_decision.decide_late(conversation, vector=vector, classifier=self._classifier())
+                trace.decision = (
+                    search_decision.decide_late(conversation, vector=vector, classifier=self._classifier())
+                    if whole is None
+                    else search_decision.ABOUT_A_WHOLE
+                )
             if not trace.decision.search:
                 trace.plain = RecallStatus.SKIPPED, trace.decision.reason
                 return trace.plain
         with trace.timed("retrieve", self._metrics):
             ranked = await self._retrieval.ranked(
-                replace(asked, in_notes=trace.carried.held_earlier(), kind=trace.decision.label or ""),
+                replace(asked, in_notes=trace.carried.held_earlier(), kind=trace.decision.label or "", whole=whole),
                 vector,
                 expected=expected,
                 reading=None if reading.cancelled() else reading.result(),
@@ -207,7 +215,8 @@ class SearchFlow:
             with self._tracer.span(SpanName.EMBED):
                 vector = await self._embedded(query)
             at = now if as_of is None else as_of
-            question = Question(query, scope, at, options.memory_types, claim=options.claim)
+            whole = _whole(self._kinds(query, vector), scope)
+            question = Question(query, scope, at, options.memory_types, claim=options.claim, whole=whole)
             with self._tracer.span(SpanName.RETRIEVE):
                 if as_of is not None:
                     return await self._retrieval.ranked_as_of(question, vector)
@@ -218,7 +227,7 @@ class SearchFlow:
                 found = await self._search_with_rewrite(conversation, ranked)
         room = options.token_budget or self._settings.token_budget
         # A search that names a budget wants it filled; a chat wants only what is relevant.
-        fill = options.token_budget is not None
+        fill = options.token_budget is not None and not found.is_overview
         return list(self._selected(found, options, room=room, fill=fill).candidates)
 
     async def _search_with_rewrite(
@@ -248,8 +257,12 @@ class SearchFlow:
         vector: Vector = vectors[0]
         return vector
 
+    def _kinds(self, query: Query, vector: Vector) -> KindScores:
+        classifier = self._questions()
+        return NO_KIND if classifier is None else classifier.scores(query.text, vector)
+
     def _fused(self, plain: Ranked, rewritten: Ranked) -> Ranked:
-        return fused(plain, rewritten, weight=self._settings.rewritten_weight)
+        return plain if plain.is_overview else fused(plain, rewritten, weight=self._settings.rewritten_weight)
 
     def _selected(
         self,
@@ -274,6 +287,12 @@ class SearchFlow:
             similarity_threshold=self._settings.similarity_threshold if threshold is None else threshold,
             in_notes=in_notes,
         )
+
+
+def _whole(kinds: KindScores, scope: Scope) -> AskedWhole | None:
+    """What the question is about as a whole: no project where the request names none."""
+    whole = whole_of(kinds)
+    return None if whole is AskedWhole.PROJECT and not scope.project_id else whole
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """Finds summaries of past conversations for a question about them.
 
-Any other searched question costs one evaluation of a linear model, and none without an embedding. It never fails a
+It never fails a
 request: without summaries, the note is as it would be.
 """
 
@@ -17,7 +17,7 @@ from memory.recall.notes.past_notes import NotePlan
 from memory.recall.notes.summary_notes import with_summaries
 from memory.recall.past_conversations import PastTalkQuestion, answering
 from memory.recall.search_flow import SearchParts
-from memory.recall.signals.past_talk import PAST_TALK_MIN
+from memory.recall.signals.question_kinds import PAST_TALK_MIN, QuestionKind
 from memory.recall.trace import Trace
 from memory.runtime.metrics import Metrics
 
@@ -31,7 +31,6 @@ class SummaryRecall:
 
     def __init__(self, summaries: SessionSummaries, search: SearchParts, *, metrics: Metrics) -> None:
         self._summaries = summaries
-        self._classifier = search.past_talk
         self._tokens = search.tokens
         self._metrics = metrics
 
@@ -43,13 +42,12 @@ class SummaryRecall:
         return with_summaries(planned, trace.carried, trace.summaries, budget=budget, tokens=self._tokens)
 
     async def _find(self, scope: Scope, request: ChatRequest, trace: Trace) -> None:
-        classifier, vector = self._classifier(), trace.vector
-        if classifier is None or vector is None or not _may_have(request, trace):
+        kinds, vector = trace.kinds, trace.vector
+        if kinds is None or vector is None or not _may_have(request, trace):
+            return
+        if kinds[QuestionKind.PAST_TALK] < PAST_TALK_MIN:
             return
         with trace.timed("summaries", self._metrics), suppress(Unavailable, TimeoutError):
-            trace.past_talk = classifier.score(trace.query, vector)
-            if trace.past_talk < PAST_TALK_MIN:
-                return
             async with asyncio.timeout(trace.seconds_left):
                 stored = await self._summaries.of_user(scope.user_id, limit=EXAMINED_MAX)
             trace.summaries = tuple(answering(PastTalkQuestion(trace.query, vector, scope, trace.began_at), stored))
@@ -64,11 +62,13 @@ def _may_have(request: ChatRequest, trace: Trace) -> bool:
     return is_searched and trace.are_notes_reviewed and carried.newest is not None and not carried.is_settled
 
 
-def past_talk_of(trace: Trace) -> dict[str, object]:
-    """For a receipt: how much the question asks about past conversations, and the number of summaries found."""
-    if trace.past_talk is None:
+def question_kinds_of(trace: Trace) -> dict[str, object]:
+    """For a receipt: how much the question is of each kind, and the number of summaries found."""
+    if trace.kinds is None:
         return {}
-    return {"past_talk": {"score": round(trace.past_talk, 3), "summaries": len(trace.summaries)}}
+    kinds: dict[str, object] = {kind: {"score": round(score, 3)} for kind, score in trace.kinds.items()}
+    score = round(trace.kinds[QuestionKind.PAST_TALK], 3)
+    return kinds | {QuestionKind.PAST_TALK: {"score": score, "summaries": len(trace.summaries)}}
 
 
-__all__ = ["SummaryRecall", "past_talk_of"]
+__all__ = ["SummaryRecall", "question_kinds_of"]

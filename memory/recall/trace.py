@@ -29,6 +29,7 @@ from memory.recall.notes.past_notes import CarriedNotes
 from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.ranking.ranking import Ranked
 from memory.recall.ranking.weights import DEFAULT_RANKING
+from memory.recall.signals.question_kinds import KindScores
 from memory.recall.signals.search_decision import Decision
 from memory.runtime.metrics import Metrics
 from memory.runtime.tracing import StageTiming
@@ -95,7 +96,7 @@ class Trace:
     stages: list[StageTiming] = field(default_factory=list)
     profile: ProfileText | None = None  # goes along with this question
     vector: Vector | None = None  # of the query
-    past_talk: float | None = None  # how much the question asks about past conversations; None: not examined
+    kinds: KindScores | None = None  # how much the question is of each kind; None: not examined
     summaries: tuple[SessionSummary, ...] = ()  # of those conversations, best first
     resent: ResentHistory | None = None  # None: this request is not to be compacted
     compacted: CompactedState | None = None  # replaces the beginning of the history

@@ -227,6 +227,9 @@ class Metrics:
             ["outcome"],
             registry=registry,
         )
+        self.unknown_timezones = Counter(
+            "memproxy_unknown_timezones", "Chats that named a time zone which nobody knows.", registry=registry
+        )
         self.profiles = Counter(
             "memproxy_profiles", "Profiles of users built, by outcome.", ["outcome"], registry=registry
         )

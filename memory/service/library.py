@@ -44,9 +44,10 @@ from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
 from memory.service.erasure_states import ErasureLooks, ErasureStatus
 from memory.service.idempotency import NewId, RepeatableCalls
-from memory.service.imported_turns import imported_turn
-from memory.service.locked_writes import write_rows
+from memory.service.imported_turns import imported_turns
+from memory.service.locked_writes import same_or_new, write_rows
 from memory.service.memory_edits import MemoryEdits
+from memory.service.memory_scan import page_as_of
 from memory.service.operator import OperatorService, OperatorSources
 from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
@@ -75,7 +76,6 @@ MEMORIES_PER_ADD_MAX = 200  # embedded within a second
 MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
 TURNS_PER_RENEWAL = 50  # durable appends before which the user's lock is renewed: well within its expiry
 PAGE_MEMORIES_MAX = 100
-PAGES_PER_LOOK_MAX = 50  # store pages read for one page, or one history: limits the cost of a rare match
 
 PLAIN = RequestOptions()
 ANYTHING = ListedContent()
@@ -155,14 +155,20 @@ class Library:
         self._repeatable = RepeatableCalls(traces.idempotency, clock=intake.clock, new_id=intake.new_id)
         self._redact = intake.redact
         self._tracer = intake.tracer
+        self._zones = intake.zones
         self._flush_timing = intake.flush_timing
 
-    async def add(self, scope: Scope, items: Sequence[NewMemory], *, idempotency_key: str = "") -> list[str]:
-        """Store each memory, without secrets, one id per item, in order; search finds them on return."""
-        work = partial(self._add, scope, items)
+    async def add(
+        self, scope: Scope, items: Sequence[NewMemory], *, idempotency_key: str = "", each_once: bool = False
+    ) -> list[str]:
+        """Store each memory, without secrets, one id per item, in order; search finds them on return.
+
+        `each_once`: of one that says what an active memory of the same project says, that memory's id.
+        """
+        work = partial(self._add, scope, items, each_once=each_once)
         return await self._repeatable.once(scope.user_id, idempotency_key, ("add", scope, items), work)
 
-    async def _add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId) -> list[str]:
+    async def _add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId, *, each_once: bool) -> list[str]:
         if not 1 <= len(items) <= MEMORIES_PER_ADD_MAX:
             raise BadInput(f"expected 1 to {MEMORIES_PER_ADD_MAX} memories, got {len(items)}; send several calls")
         life = await self._writes.begin(scope.user_id)
@@ -171,10 +177,14 @@ class Library:
             return await self.projects.memories.add(scope, items, new_id, life=life)
         now = self._clock()
         given = [(item, index, new_id()) for index, item in enumerate(items)]
-        memories = [memory_to_store(scope, item, index, now=now, memory_id=new) for item, index, new in given]
+        memories = [
+            memory_to_store(scope, item, index, now=now, memory_id=new, zones=self._zones) for item, index, new in given
+        ]
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
-        ids = [memory.id for memory in memories]
         async with self._writes.lock(life) as held:
+            if each_once:
+                memories = [await same_or_new(self._store, memory) for memory in memories]
+            ids = [memory.id for memory in memories]
             stored = {memory.id for memory in await self._store.memories(scope.user_id, ids)}
             written = stored | await held.forgotten(ids)  # by an earlier attempt of a call with a key
             kept = [index for index, memory_id in enumerate(ids) if memory_id not in written]
@@ -210,15 +220,10 @@ class Library:
         cursor: str = "",
     ) -> Page:
         """One page, newest first. `as_of`: the memories that had that status then, by when things were said."""
-        where = about.filter_for(scope, None if as_of is not None else status)
-        found: list[Memory] = []
-        for _ in range(PAGES_PER_LOOK_MAX):
-            page = await self._store.page(where, limit=limit - len(found), cursor=cursor, claim=about.claim)
-            found += [memory for memory in page.memories if as_of is None or _stood(memory, status, as_of)]
-            cursor = page.next_cursor
-            if not cursor or len(found) >= limit:
-                break
-        return Page(tuple(found), cursor)
+        where = about.filter_for(scope, status)
+        if as_of is None:
+            return await self._store.page(where, limit=limit, cursor=cursor, claim=about.claim)
+        return await page_as_of(self._store, where, as_of, claim=about.claim, limit=limit, cursor=cursor)
 
     async def total(self, scope: Scope, *, status: MemoryStatus | None, about: ListedContent) -> int | None:
         """How many memories all pages have; None if that takes reading them."""
@@ -294,22 +299,25 @@ class Library:
         messages: Sequence[Message],
         *,
         at: float | None = None,
+        utc_offset: int | None = None,
         trace_id: str = "",
         idempotency_key: str = "",
     ) -> str:
         """Record imported exchanges, to be learnt as if they had come through the proxy. Returns the last turn's id.
 
-        `at` (None: now): when the first was said; further exchanges of the call are a millisecond apart, which keeps
-        their order. System messages and tool traffic are left out.
+        `at` (None: now): when the first was said, in a zone of that `utc_offset` (None: the configured one); further
+        exchanges of the call are a millisecond apart, which keeps their order. System messages and tool traffic are
+        left out.
         """
-        work = partial(self._append, scope, messages, at, trace_id)
+        started = time_said(at, self._clock(), "at")
+        offset = self._zones.offset(started) if utc_offset is None else utc_offset
+        first = Turn("", scope, started, (), trace_id=trace_id, utc_offset=offset)
         request = ("turns", scope, messages, at, trace_id)
+        work = partial(self._append, first, messages)
         [turn_id] = await self._repeatable.once(scope.user_id, idempotency_key, request, work)
         return turn_id
 
-    async def _append(
-        self, scope: Scope, messages: Sequence[Message], at: float | None, trace_id: str, new_id: NewId
-    ) -> list[str]:
+    async def _append(self, first: Turn, messages: Sequence[Message], new_id: NewId) -> list[str]:
         if len(messages) > MESSAGES_PER_APPEND_MAX:
             raise BadInput(
                 f"expected at most {MESSAGES_PER_APPEND_MAX} messages, got {len(messages)}; send several calls"
@@ -317,13 +325,8 @@ class Library:
         exchanges = exchanges_of(messages)
         if not exchanges:
             raise BadInput("messages must hold at least one user message with text")
-        life, started = await self._writes.begin(scope.user_id), time_said(at, self._clock(), "at")
-        turns = [
-            await imported_turn(
-                Turn(new_id(), scope, started + ordinal / 1000, (), trace_id=trace_id), exchange, self._redact
-            )
-            for ordinal, exchange in enumerate(exchanges)
-        ]
+        life = await self._writes.begin(first.scope.user_id)
+        turns = await imported_turns(first, exchanges, new_id=new_id, redact=self._redact)
         async with self._writes.lock(life) as held:
             forgotten = await held.forgotten([turn.id for turn in turns])  # by an earlier attempt of a call with a key
             for ordinal, turn in enumerate(turns):
@@ -393,8 +396,3 @@ class Library:
     async def is_ready(self) -> bool:
         """Whether memories can be read now."""
         return await self._store.is_ready()
-
-
-def _stood(memory: Memory, status: MemoryStatus | None, as_of: float) -> bool:
-    was = memory.status_at(as_of)
-    return was is not None and (status is None or was == status)

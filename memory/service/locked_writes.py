@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory.model import Change, MemoryStatus, Vector
-from memory.ports import LedgerWrite, MemoryStore
+from memory.model import Change, Memory, MemoryStatus, Vector, statement_key
+from memory.ports import LedgerWrite, MemoryFilter, MemoryStore
 
 
 async def write_rows(
@@ -28,4 +28,11 @@ async def write_rows(
     await store.apply(user_id, changes, vectors, before_each=held.check_term)
 
 
-__all__ = ["write_rows"]
+async def same_or_new(store: MemoryStore, memory: Memory) -> Memory:
+    """The active memory that says the same, in the same project; the given one if there is none."""
+    where = MemoryFilter(memory.user_id, memory.project_id, exact_project=True)
+    same = await store.same_statement(where, statement_key(memory.content))
+    return memory if same is None else same.memory
+
+
+__all__ = ["same_or_new", "write_rows"]

@@ -21,12 +21,14 @@ from memory.service.profile_layout import (
     pinned_text,
     profile_lines,
     profile_text,
+    wishes_text,
 )
 from memory.service.user_writes import life_of, refuse_ended
 
 MEMORIES_MAX = 2_000  # of one user, the newest; with what the profile holds already
 PAGE_MEMORIES = 1_000
 PROFILES_MAX = 1_000  # of one user, by what they decide: each write of a memory reads all of them
+PINNED_CHARACTERS_MAX = 600  # of one line, refused before its tokens are counted: no token of a sentence is so long
 ROUNDS_MAX = 3  # of building for a caller, while somebody else writes
 
 
@@ -74,8 +76,8 @@ class ProfileBuilder:
             if len(found) >= MEMORIES_MAX:
                 break
         if has_more:  # older memories stay in a profile that holds them
-            shown = await self._profiles.get(user_id, [""])
-            ids = [line.memory_id for one in shown.values() for line in one.lines if line.memory_id not in found]
+            shown = [one for one in await self._profiles.all(user_id) if not one.project_id]
+            ids = [line.memory_id for one in shown for line in one.lines if line.memory_id not in found]
             found |= {record.memory.id: record.memory for record in await self._memories.store.get(user_id, ids)}
         return list(found.values())
 
@@ -124,9 +126,11 @@ class ProfileService:
             raise NotFound("there is no profile yet")
         ids = [line.memory_id for line in profile.lines]
         records = await self._store.get(user_id, ids) if ids else []
-        text = profile_text(profile, None, tokens=self._tokens)
+        texts = [of(profile, None, tokens=self._tokens) for of in (wishes_text, profile_text)]
+        given = [text for text in texts if text is not None]
         evidence = {record.memory.id: record.memory.evidence for record in records}
-        return ShownProfile(profile, evidence, text.text if text else "", text.tokens if text else 0)
+        shown = "\n\n".join(text.text for text in given)
+        return ShownProfile(profile, evidence, shown, sum(text.tokens for text in given))
 
     async def set_own(
         self,
@@ -199,12 +203,19 @@ class ProfileService:
     def _checked(self, pinned: Sequence[str]) -> list[ProfileLine]:
         if len(pinned) > PINNED_LINES_MAX:
             raise BadInput(f"pinned may have {PINNED_LINES_MAX} lines, got {len(pinned)}")
-        lines = [pinned_line(text, tokens=self._tokens) for text in pinned]
-        for text, line in zip(pinned, lines, strict=True):
+        lines: list[ProfileLine] = []
+        for number, text in enumerate(pinned, 1):
             if not text.strip() or "\n" in text.strip():
-                raise BadInput("a pinned line must be one line of text")
+                raise BadInput(f"pinned line {number} must be one line of text")
+            if len(text) > PINNED_CHARACTERS_MAX:
+                raise BadInput(
+                    f"pinned line {number} has {len(text)} characters: a line may have {PINNED_CHARACTERS_MAX}, and "
+                    f"{LINE_TOKENS_MAX} tokens"
+                )
+            line = pinned_line(text, tokens=self._tokens)
             if line.tokens > LINE_TOKENS_MAX:
-                raise BadInput(f"a pinned line may have {LINE_TOKENS_MAX} tokens, got {line.tokens}")
+                raise BadInput(f"pinned line {number} has {line.tokens} tokens: a line may have {LINE_TOKENS_MAX}")
+            lines.append(line)
         total = sum(line.tokens for line in lines)
         if total > PINNED_TOKENS_MAX:
             raise BadInput(f"all pinned lines together may have {PINNED_TOKENS_MAX} tokens, got {total}")

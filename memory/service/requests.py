@@ -15,8 +15,10 @@ from memory.errors import BadInput
 from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt, Scope, Trust
 from memory.model.archived import kept_keys, restored
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
+from memory.model.memories import API_SOURCE
 from memory.model.projects import ONE_TENANT, MemoryVisibility, Tenancy
 from memory.model.wordings import WORDINGS, Corrector, reworded
+from memory.model.zones import UTC_ZONES, Zones
 from memory.ports import Clock, MemoryFilter, Tokens
 from memory.runtime.tracing import NO_TRACER, Tracer
 
@@ -42,7 +44,7 @@ class FlushTiming:
 class Intake:
     """How new memories and turns are prepared: `clock` gives their times, `new_id` generates unique ids, `redact`
     removes secrets from a message before it is stored, and `tokens` counts the lines of profiles.
-    `session_end_seconds`: an idle session has ended after it. `tenancy`: what user ids begin with.
+    `session_end_seconds`: an idle session has ended after it. `tenancy`: what user ids begin with. `zones`: of users.
     """
 
     clock: Clock
@@ -53,6 +55,7 @@ class Intake:
     tenancy: Tenancy = ONE_TENANT
     tracer: Tracer = NO_TRACER
     flush_timing: FlushTiming = FlushTiming()
+    zones: Zones = UTC_ZONES
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,9 @@ class ExplainedReceipt:
     contents: Mapping[str, str]
 
 
-def memory_to_store(scope: Scope, item: NewMemory, index: int, *, now: float, memory_id: str) -> Memory:
+def memory_to_store(
+    scope: Scope, item: NewMemory, index: int, *, now: float, memory_id: str, zones: Zones = UTC_ZONES
+) -> Memory:
     """The memory that an application gives. `index`: of the item in its call, for the message of `BadInput`."""
     try:
         at = time_said(item.created_at, now, "created_at")
@@ -179,12 +184,13 @@ def memory_to_store(scope: Scope, item: NewMemory, index: int, *, now: float, me
             memory_type=item.memory_type,
             category=known_category(item.category),
             importance=item.importance,
-            source="api",
+            source=API_SOURCE,
             trust=Trust.BOOTSTRAPPED,
             metadata=plain_metadata(item.metadata or {}),
             created_at=at,
             updated_at=at,
             said_at=at,
+            utc_offset=zones.offset(at),
         )
     except BadInput as error:
         raise BadInput(f"memories[{index}]: {error}", code=error.code) from error

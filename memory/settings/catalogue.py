@@ -91,10 +91,11 @@ def _expected(annotation: Any) -> str:  # noqa: ANN401 - likewise
     if origin is Literal:
         return "one of " + ", ".join(map(str, arguments))
     if origin is tuple:
+        element = getattr(arguments[0], "__origin__", arguments[0])  # without what is annotated
         return {
             str: "a list of text",
             UpstreamSignal: "a list of signals",
             CategoryRetention: "a list of categories",
             ServiceTokenSettings: "a list of tokens",
-        }.get(arguments[0], "a list of models")
+        }.get(element, "a list of models")
     return " or ".join(_expected(argument) for argument in arguments)

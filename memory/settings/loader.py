@@ -20,6 +20,7 @@ import msgspec
 import yaml
 
 from memory.errors import BadSetting
+from memory.model.zones import Zones
 from memory.settings import (
     ENVIRONMENT_PREFIX,
     CategoryRetention,
@@ -289,6 +290,11 @@ def _check(settings: Settings) -> None:
     _check_signals(settings)
     for route in settings.memory.off_routes:
         OffRoute.parsed(route)
+    if not Zones().is_known(settings.memory.timezone):
+        raise BadSetting(
+            f"memory.timezone: expected a name such as Europe/Berlin, or an offset such as +02:00; got "
+            f"{_shown(settings.memory.timezone)}"
+        )
     if settings.database_url:
         check_database_url(settings.database_url)
     if settings.memory.milvus.dimension != settings.memory.embedding.dimension:

@@ -19,10 +19,3 @@ class ProfileSettings(msgspec.Struct, frozen=True, kw_only=True):
             "memories are found, for which they are searched, or any."
         ),
     ] = "with_memories"
-    prose: Annotated[
-        Literal["auto", "off"],
-        Meta(
-            description="Whether profiles are written in prose: `auto` by the chat model that reads messages, where "
-            "there is one; `off` never."
-        ),
-    ] = "auto"

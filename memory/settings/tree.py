@@ -58,6 +58,13 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     token_budget: Annotated[
         Annotated[int, Meta(ge=1, le=2000)], Meta(description="Maximum tokens of a note, labels included.")
     ] = 800
+    timezone: Annotated[
+        str,
+        Meta(
+            description="The time zone of users whose own is not known, by its name in the IANA's list or its offset: "
+            "on which day something was said."
+        ),
+    ] = "UTC"
     context_length: Annotated[
         Annotated[int, Meta(ge=0, le=100_000_000)],
         Meta(

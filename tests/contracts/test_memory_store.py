@@ -46,6 +46,7 @@ FULL = Memory(
     superseded_by="other",
     subject="my sister",
     evidence=(Evidence('He said "猫"', "turn-1"), Evidence("lone \ud83d surrogate", "turn-2", "assistant")),
+    utc_offset=19_800,
     metadata={"tags": ["a", 1, 2.5, None, True], "nested": {"键": "值"}, "big": 2**60},
 )
 

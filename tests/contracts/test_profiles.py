@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from turn_logs import START, Deployment, Process
 
-from memory.model import Profile, ProfileLine, ProfileProse, ProfileSentence
+from memory.model import Profile, ProfileLine
 
 LEEDS = ProfileLine("- I live in Leeds", 5, "m1")
 VEGAN = ProfileLine("- I am vegan", 4, "m2")
 BRIEF = ProfileLine("- Answer briefly", 3)
-PROSE = ProfileProse((ProfileSentence("I am a vegan from Leeds.", 9, ("m1", "m2")),), "m profile-1")
 
 
 async def written(process: Process, user_id: str = "ann") -> int:
@@ -148,56 +147,15 @@ async def test_users_do_not_queue_up_where_nobody_builds_profiles(deployment: De
         assert "cleo" in await later.profiles.stale(limit=10)
 
 
-async def with_two_lines(process: Process) -> Profile:
-    await process.profiles.put("ann", {"": [LEEDS, VEGAN]}, revision=await written(process), now=START)
-    found = await own(process)
-    assert found is not None
-    return found
-
-
-async def test_prose_stays_until_a_line_changes(deployment: Deployment) -> None:
+async def test_a_line_is_not_shown_once_its_memory_was_written_until_the_lines_are_put_again(
+    deployment: Deployment,
+) -> None:
     async with deployment.start() as one, deployment.start() as two:
-        before = await with_two_lines(one)
-        assert await one.profiles.put_prose(before, PROSE)
-        assert await own(two) == Profile("ann", "", 2, (), (LEEDS, VEGAN), updated_at=START, prose=PROSE)
-        await two.profiles.put("ann", {"": [LEEDS, VEGAN]}, revision=await written(two), now=START + 5)
-        await two.profiles.set_own("ann", "", pinned=[BRIEF], now=START + 6)
-        assert (await with_two_lines(one)).prose == PROSE
-        await two.profiles.put("ann", {"": [VEGAN, LEEDS]}, revision=await written(two), now=START + 7)
+        await one.profiles.put("ann", {"": [LEEDS, VEGAN]}, revision=await written(one), now=START)
+        revision = await written(two)  # touches m1
         found = await own(one)
         assert found is not None
-        assert (found.prose, found.version) == (None, 4)
-
-
-async def test_forgetting_one_memory_ends_the_prose_at_once(process: Process) -> None:
-    assert await process.profiles.put_prose(await with_two_lines(process), PROSE)
-    await process.profiles.drop("ann", ["m9"], now=START)
-    assert (await process.profiles.get("ann", [""]))[""].prose == PROSE
-    await process.profiles.drop("ann", ["m1"], now=START)
-    assert (await process.profiles.get("ann", [""]))[""].prose is None
-
-
-async def test_prose_of_lines_that_have_changed_is_refused(process: Process) -> None:
-    before = await with_two_lines(process)
-    await process.profiles.drop("ann", ["m1"], now=START)
-    assert not await process.profiles.put_prose(before, PROSE)
-    assert not await process.profiles.put_prose(before, None)
-    assert [one.lines for one in await process.profiles.unwritten(settled_before=START, limit=9)] == [(VEGAN,)]
-    await process.profiles.erase("ann")
-    assert not await process.profiles.put_prose(before, PROSE)
-
-
-async def test_profiles_wait_for_prose_the_newest_first_until_it_was_tried(process: Process) -> None:
-    assert await process.profiles.unwritten(settled_before=START, limit=9) == []
-    for number, user_id in enumerate(("ann", "bob", "cleo")):
-        await process.profiles.put(user_id, {"": [LEEDS]}, revision=await written(process, user_id), now=START + number)
-    await process.profiles.set_own("dora", "", pinned=[BRIEF], now=START)  # nothing to write
-    await process.profiles.set_own("cleo", "", is_enabled=False, now=START)
-    waiting = await process.profiles.unwritten(settled_before=START + 1, limit=9)
-    assert [one.user_id for one in waiting] == ["bob", "ann"]
-    assert [one.user_id for one in await process.profiles.unwritten(settled_before=START, limit=9)] == ["ann"]
-    assert await process.profiles.put_prose(waiting[0], None)
-    assert await process.profiles.put_prose(waiting[1], PROSE)
-    assert await process.profiles.unwritten(settled_before=START + 1, limit=9) == []
-    found = await process.profiles.get("bob", [""])
-    assert (found[""].prose, found[""].version) == (None, 1), "what could not be written changes nothing"
+        assert found.lines == (VEGAN,)
+        assert (await one.profiles.all("ann"))[0].lines == (LEEDS, VEGAN)  # for who builds them
+        await two.profiles.put("ann", {"": [LEEDS, VEGAN]}, revision=revision, now=START)
+        assert await own(one) == Profile("ann", "", 1, (), (LEEDS, VEGAN), updated_at=START)

@@ -27,6 +27,7 @@ async def test_a_turn_comes_back_as_it_was_told(log: TurnLog) -> None:
         messages=(Message("user", "Grüße, 你好 \ud83d \x00 'quoted\""), Message("user", "look", is_tool_traffic=True)),
         model="m\udce4",
         trace_id="00-abc",
+        utc_offset=-28_800,
     )
     await log.open(turn)
     assert await recorded(log) == [turn]

@@ -41,7 +41,7 @@ from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
 from memory.recall.query_rewriter import Rewriter
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
-from memory.recall.signals.past_talk import PastTalkClassifier
+from memory.recall.signals.question_kinds import QuestionClassifier
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import redact
@@ -147,7 +147,7 @@ async def rigged(
     folder: Path,
     settings: RecallSettings = SETTINGS,
     *,
-    past_talk: Callable[[], PastTalkClassifier | None] = lambda: None,
+    questions: Callable[[], QuestionClassifier | None] = lambda: None,
     rewriter: Rewriter | None = None,
 ) -> AsyncIterator[Rig]:
     embedder, metrics, store = HangingEmbedder(), Metrics(CollectorRegistry()), InMemoryStore()
@@ -167,7 +167,7 @@ async def rigged(
         ):
             retrieval, chains = Retrieval(corpora=corpora, store=store), SqlResponseChains(database)
             recall = RecallPipeline(
-                search=SearchParts(embedder, lambda: None, retrieval, tokens, rewriter, past_talk),
+                search=SearchParts(embedder, lambda: None, retrieval, tokens, rewriter, questions),
                 traces=RequestTraces(notes, receipts, usage_counts, profiles, summaries=summaries),
                 server=ServerKnowledge(model_capabilities, chains),
                 instruments=Instruments(lambda: NOW, metrics),

@@ -18,10 +18,10 @@ import numpy as np
 
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.linear_model import LinearModel
-from memory.recall.signals.past_talk import PastTalkClassifier
-from memory.recall.signals.phrases import past_talk_phrases, training_phrases
+from memory.recall.signals.phrases import question_phrases, training_phrases
+from memory.recall.signals.question_kinds import QuestionClassifier
 
-SHIPPED, SHIPPED_PAST_TALK = "signal_weights.npz", "past_talk_weights.npz"
+SHIPPED, SHIPPED_QUESTIONS = "signal_weights.npz", "question_weights.npz"
 FORMAT = 2  # of the file and of the features: increase it when either changes
 
 T = TypeVar("T", bound=LinearModel)
@@ -34,9 +34,9 @@ def fingerprint(model: str) -> str:
     return _hashed(model, [(phrase.label, phrase.text) for phrase in training_phrases()])
 
 
-def past_talk_fingerprint(model: str) -> str:
-    """The same for questions about past conversations."""
-    return _hashed(model, [(str(phrase.is_past_talk), phrase.text) for phrase in past_talk_phrases()])
+def question_fingerprint(model: str) -> str:
+    """The same for the kinds of questions."""
+    return _hashed(model, [(phrase.kind or "", phrase.text) for phrase in question_phrases()])
 
 
 def _hashed(model: str, phrases: Iterable[tuple[str, str]]) -> str:
@@ -52,10 +52,10 @@ def shipped(model: str) -> SignalClassifier | None:
         return read_classifier(path, SignalClassifier, expected=fingerprint(model))
 
 
-def shipped_past_talk(model: str) -> PastTalkClassifier | None:
-    """The same for questions about past conversations."""
-    with as_file(files("memory.recall.signals") / SHIPPED_PAST_TALK) as path:
-        return read_classifier(path, PastTalkClassifier, expected=past_talk_fingerprint(model))
+def shipped_questions(model: str) -> QuestionClassifier | None:
+    """The same for the kinds of questions."""
+    with as_file(files("memory.recall.signals") / SHIPPED_QUESTIONS) as path:
+        return read_classifier(path, QuestionClassifier, expected=question_fingerprint(model))
 
 
 def read_classifier(path: Path, kind: type[T], *, expected: str) -> T | None:

@@ -2,7 +2,7 @@
 SELECT session_id, turn_id, note_keys FROM chains WHERE user_id = :user_id AND name = :name;
 
 -- name: turns_before
-SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, model, trace_id,
+SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,
     receipt_id
 FROM turns
 WHERE user_id = :user_id AND session_id = :session_id AND project_id = :project_id AND agent_id = :agent_id

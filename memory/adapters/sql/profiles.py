@@ -8,7 +8,7 @@ who is out of date when that is switched on again. Pinned lines and lines from m
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
@@ -16,7 +16,7 @@ import msgspec
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import first_revision
 from memory.adapters.sql.statements import Connection, statements
-from memory.model import Profile, ProfileLine, ProfileProse
+from memory.model import Profile, ProfileLine
 
 SQL = statements("profiles")
 
@@ -26,8 +26,6 @@ _STALE_USERS = (
     "WHERE users.revision - users.revision % 2 > coalesce(built.revision, 0) AND users.user_id NOT LIKE ' %'"
 )
 _LINES = msgspec.json.Decoder(tuple[ProfileLine, ...])
-_PROSE = msgspec.json.Decoder(ProfileProse | None)
-_NO_LINES = msgspec.json.encode(())
 
 
 class SqlProfiles:
@@ -46,12 +44,6 @@ class SqlProfiles:
     async def put(self, user_id: str, lines: Mapping[str, Sequence[ProfileLine]], *, revision: int, now: float) -> bool:
         putting = partial(_put, user_id=user_id, lines=lines, revision=revision, now=now)
         return await self._database.write(putting)
-
-    async def unwritten(self, *, settled_before: float, limit: int) -> list[Profile]:
-        return await self._database.read(partial(_unwritten, settled_before=settled_before, limit=limit))
-
-    async def put_prose(self, before: Profile, prose: ProfileProse | None) -> bool:
-        return await self._database.write(partial(_put_prose, before=before, prose=prose))
 
     async def set_own(
         self,
@@ -91,7 +83,15 @@ def _found(connection: Connection, *, user_id: str, project_ids: Collection[str]
     rows = SQL.profiles_of_projects(
         connection, user_id=user_id, project_ids=msgspec.json.encode(list(project_ids)).decode()
     )
-    return {row[0]: _profile(user_id, row) for row in rows}
+    found = {row[0]: _profile(user_id, row) for row in rows}
+    if not any(profile.lines for profile in found.values()):
+        return found
+    written = {memory_id for (memory_id,) in SQL.written_since(connection, user_id=user_id)}
+    return {project_id: _without(profile, written) for project_id, profile in found.items()}
+
+
+def _without(profile: Profile, memory_ids: Collection[str]) -> Profile:
+    return replace(profile, lines=tuple(line for line in profile.lines if line.memory_id not in memory_ids))
 
 
 def _all_of(connection: Connection, user_id: str) -> dict[str, Profile]:
@@ -99,30 +99,12 @@ def _all_of(connection: Connection, user_id: str) -> dict[str, Profile]:
     return {row[0]: _profile(user_id, row) for row in rows.fetchall()}
 
 
-def _unwritten(connection: Connection, *, settled_before: float, limit: int) -> list[Profile]:
-    rows = SQL.profiles_without_prose(connection, settled_before=settled_before, no_lines=_NO_LINES, limit=limit)
-    return [_profile(row[-1], row[:-1]) for row in rows]
-
-
-def _put_prose(connection: Connection, *, before: Profile, prose: ProfileProse | None) -> bool:
-    changed = SQL.set_prose(
-        connection,
-        prose=msgspec.json.encode(prose),
-        added=int(prose is not None),
-        user_id=before.user_id,
-        project_id=before.project_id,
-        lines=msgspec.json.encode(before.lines),
-    )
-    return changed.rowcount == 1
-
-
 def _profile(user_id: str, row: Sequence[object]) -> Profile:
-    project_id, version, pinned, lines, is_enabled, updated_at, prose = row
+    project_id, version, pinned, lines, is_enabled, updated_at = row
     assert isinstance(version, int)
     assert isinstance(updated_at, float)
     assert isinstance(pinned, bytes)
     assert isinstance(lines, bytes)
-    assert isinstance(prose, bytes | None)
     return Profile(
         user_id,
         str(project_id),
@@ -131,7 +113,6 @@ def _profile(user_id: str, row: Sequence[object]) -> Profile:
         _LINES.decode(lines),
         bool(is_enabled),
         updated_at,
-        _PROSE.decode(prose) if prose is not None else None,
     )
 
 
@@ -162,8 +143,7 @@ def _set_own(connection: Connection, *, user_id: str, project_id: str, own: _Own
 
 def _drop(connection: Connection, *, user_id: str, memory_ids: frozenset[str], now: float) -> None:
     for before in _all_of(connection, user_id).values():
-        left = tuple(line for line in before.lines if line.memory_id not in memory_ids)
-        _store(connection, before, pinned=before.pinned, lines=left, now=now)
+        _store(connection, before, pinned=before.pinned, lines=_without(before, memory_ids).lines, now=now)
 
 
 def _erase(connection: Connection, *, user_id: str, project_id: str) -> None:

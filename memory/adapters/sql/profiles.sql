@@ -1,20 +1,18 @@
 -- name: profiles_of_projects
-SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose
+SELECT project_id, version, pinned, lines, is_enabled, updated_at
 FROM profiles
 WHERE user_id = :user_id AND project_id IN (SELECT value FROM json_each(:project_ids));
 
 -- name: profiles_of_user
-SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose FROM profiles WHERE user_id = :user_id;
+SELECT project_id, version, pinned, lines, is_enabled, updated_at FROM profiles WHERE user_id = :user_id;
 
--- name: profiles_without_prose
-SELECT project_id, version, pinned, lines, is_enabled, updated_at, prose, user_id
-FROM profiles
-WHERE prose IS NULL AND updated_at <= :settled_before AND is_enabled AND lines != :no_lines
-ORDER BY updated_at DESC LIMIT :limit;
-
--- name: set_prose
-UPDATE profiles SET prose = :prose, version = version + :added
-WHERE user_id = :user_id AND project_id = :project_id AND lines = :lines;
+-- name: written_since
+-- Memories that were written since the lines were put.
+SELECT changes.memory_id
+FROM changes
+LEFT
+JOIN profiles_built AS built ON built.user_id = changes.user_id
+WHERE changes.user_id = :user_id AND changes.revision > coalesce(built.revision, 0);
 
 -- name: revision_of
 SELECT revision FROM users WHERE user_id = :user_id;
@@ -66,7 +64,7 @@ DELETE FROM stale_profiles;
 INSERT INTO profiles (user_id, project_id, version, pinned, lines, is_enabled, updated_at)
 VALUES (:user_id, :project_id, :version, :pinned, :lines, :enabled, :now)
 ON CONFLICT (user_id, project_id) DO UPDATE
-SET version = :version, pinned = :pinned, prose = CASE WHEN profiles.lines = :lines THEN profiles.prose END, lines = :lines,
+SET version = :version, pinned = :pinned, lines = :lines,
     is_enabled = :enabled, updated_at = :now;
 
 -- name: queue_user

@@ -1,6 +1,6 @@
 -- name: turns_after
 SELECT stage, is_order OR id IN (SELECT turn_id FROM turns_in_no_summary), seq, id, user_id, project_id, session_id,
-    agent_id, said_at, messages, status, answer, answered_at, model, trace_id, receipt_id
+    agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id, receipt_id
 FROM turns
 WHERE user_id = :user_id AND seq > :after
 ORDER BY seq LIMIT :page_rows;

@@ -6,7 +6,7 @@ VALUES (:id, :user_id, :project_id, :conversation_id, :turn_id, :at, :now, :seq,
 ON CONFLICT DO NOTHING;
 
 -- name: turn_by_id
-SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, model, trace_id,
+SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,
     receipt_id
 FROM turns
 WHERE id = :turn_id;

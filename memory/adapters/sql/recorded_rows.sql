@@ -5,7 +5,7 @@ FROM messages
 WHERE position = :row;
 
 -- name: turn_at
-SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, model, trace_id,
+SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,
     receipt_id
 FROM turns
 WHERE seq = :row;
@@ -17,7 +17,7 @@ FROM messages
 WHERE user_id = :user_id AND id = :message_id;
 
 -- name: turn_by_id
-SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, model, trace_id,
+SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,
     receipt_id
 FROM turns
 WHERE user_id = :user_id AND id = :turn_id;
@@ -32,7 +32,7 @@ WHERE user_id = :user_id AND session_id = :conversation_id AND length(receipt_id
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: turn_of_receipt
-SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, model, trace_id,
+SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,
     receipt_id
 FROM turns
 WHERE user_id = :user_id AND receipt_id = :receipt_id

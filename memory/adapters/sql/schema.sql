@@ -29,6 +29,7 @@
 -- both to the request. A message without a role was deleted. Tool traffic of a turn, and messages that the proxy does
 -- not
 -- see, are rows of the table `messages`.
+-- `utc_offset`: of the user's zone when it was said, in seconds; NULL if unknown.
 -- What a client chose freely (texts, model, trace) is UTF-8 in bytes in which lone surrogates survive.
 
 CREATE TABLE turns (
@@ -51,6 +52,7 @@ CREATE TABLE turns (
     window_id TEXT,
     messages BYTEA NOT NULL,
     answer BYTEA NOT NULL,
+    utc_offset BIGINT,
     worth DOUBLE PRECISION,
     is_explicit BOOLEAN NOT NULL DEFAULT FALSE,
     is_order BOOLEAN NOT NULL DEFAULT FALSE,
@@ -281,8 +283,7 @@ CREATE INDEX turn_branches_concurrent ON turn_branches (tree_id) WHERE is_concur
 -- Hashes of users who erased their positions: what their conversations held is not filled in again.
 CREATE TABLE erased_conversations (user_hash TEXT PRIMARY KEY);
 
--- A profile per user (no project) and per project of a user; `pinned`, `lines` and `prose` are JSON. `prose` is NULL
--- until a model has been asked for it.
+-- A profile per user (no project) and per project of a user; `pinned` and `lines` are JSON.
 CREATE TABLE profiles (
     user_id TEXT NOT NULL,
     project_id TEXT NOT NULL,
@@ -291,10 +292,8 @@ CREATE TABLE profiles (
     lines BYTEA NOT NULL,
     is_enabled BOOLEAN NOT NULL,
     updated_at DOUBLE PRECISION NOT NULL,
-    prose BYTEA,
     PRIMARY KEY (user_id, project_id)
 );
-CREATE INDEX profiles_unwritten ON profiles (updated_at) WHERE prose IS NULL;
 
 -- Users whose profiles wait to be built, whoever wrote their memories.
 CREATE TABLE stale_profiles (

@@ -52,7 +52,7 @@ SELECT user_id, session_id, token, version, tries, series FROM (
 WHERE place = 1 ORDER BY quiet_since LIMIT :limit;
 
 -- name: turns_to_summarise
-SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, model, trace_id,
+SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,
     receipt_id, length(messages) + length(answer) FROM turns
 WHERE user_id = :user_id AND session_id = :session_id AND stage = 'learnt'
   AND status IN ('unknown', 'closed', 'filled_in') AND NOT is_order

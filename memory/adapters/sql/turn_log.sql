@@ -16,7 +16,7 @@ RETURNING user_id, session_id, stage;
 UPDATE ready_sessions SET bytes = bytes + :size WHERE user_id = :user_id AND session_id = :session_id;
 
 -- name: turns_after
-SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, model, trace_id,
+SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,
     receipt_id
 FROM turns
 WHERE user_id = :user_id AND seq > :after AND :session_id IN ('', session_id)

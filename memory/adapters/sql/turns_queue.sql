@@ -52,7 +52,7 @@ ORDER BY seq LIMIT 1;
 DELETE FROM ready_sessions WHERE user_id = :user_id AND session_id = :session_id;
 
 -- name: turns_of_window
-SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, model, trace_id,
+SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,
     receipt_id
 FROM turns
 WHERE stage = 'window' AND window_id = :window_id

@@ -30,13 +30,14 @@ def values_of(
         "stage": stage,
         "owner": owner,
         "messages": messages_to_bytes(turn.messages),
+        "utc_offset": turn.utc_offset,
         "answer": cut(to_bytes(turn.answer), ANSWER_BYTES_MAX),
     }
 
 
 def turn_of(row: tuple[Any, ...]) -> Turn:
     """The turn in a row: see any statement that reads turns."""
-    _, turn_id, user, project, session, agent, said_at, messages, status, answer, answered_at, *texts = row
+    _, turn_id, user, project, session, agent, said_at, messages, status, answer, answered_at, utc_offset, *texts = row
     model, trace_id, receipt_id = (to_text(text) for text in texts)
     return Turn(
         id=str(turn_id),
@@ -49,4 +50,5 @@ def turn_of(row: tuple[Any, ...]) -> Turn:
         model=model,
         trace_id=trace_id,
         receipt_id=receipt_id,
+        utc_offset=utc_offset,
     )

@@ -10,7 +10,7 @@ WHERE stage IN ('open', 'ready', 'window') AND stage = 'ready' AND user_id = :us
 ORDER BY seq DESC LIMIT :earlier_turns;
 
 -- name: turn_at
-SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, model, trace_id,
+SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,
     receipt_id
 FROM turns
 WHERE seq = :seq;
@@ -43,7 +43,7 @@ ORDER BY user_id, session_id, seq;
 UPDATE turns SET is_order = TRUE, order_claims = :encoded WHERE id = :turn_id;
 
 -- name: orders_after
-SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, model, trace_id,
+SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,
     receipt_id, order_claims
 FROM turns
 WHERE user_id = :user_id AND is_order AND (window_id IS NULL OR window_id != :window_id)
@@ -51,14 +51,14 @@ WHERE user_id = :user_id AND is_order AND (window_id IS NULL OR window_id != :wi
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: learnt_before
-SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, model, trace_id,
+SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,
     receipt_id FROM turns
 WHERE user_id = :user_id AND session_id = :session_id AND seq < (SELECT seq FROM turns WHERE id = :turn_id)
   AND stage NOT IN ('abandoned', 'withdrawn') AND status IN ('unknown', 'closed', 'filled_in')
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: failed_before
-SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, model, trace_id,
+SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,
     receipt_id FROM turns
 WHERE user_id = :user_id AND session_id = :session_id AND seq < (SELECT seq FROM turns WHERE id = :turn_id)
   AND stage NOT IN ('abandoned', 'withdrawn') AND status IN ('aborted', 'failed')

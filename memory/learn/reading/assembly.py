@@ -182,7 +182,7 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
     values, names = (
         [unwrapped(unit.text[one.start : one.end]) for one in within if one.kind == kind] for kind in _KINDS
     )
-    holds_from, holds_until = (None, None) if labels.attribute in UNDATED else period(text, turn.at)
+    holds_from, holds_until = (None, None) if labels.attribute in UNDATED else period(text, turn.local_at)
     attribute = _attribute_of(labels, ORDER_ATTRIBUTE_MIN if act in _ORDERS else SINGLE_VALUED_SHARE_MIN)
     category = "correction" if act is Act.CORRECT else labels.category
     return Claim(
@@ -204,6 +204,7 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
         importance=IMPORTANCE_ASKED if act in EXPLICIT_ACTS else IMPORTANCE[category],
         made_by=reading.made_by,
         leans=labels.leaning_share >= (CORRECTION_LEANING_MIN if act is Act.CORRECT else LEANING_SHARE_MIN),
+        utc_offset=turn.utc_offset,
     )
 
 

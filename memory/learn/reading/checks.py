@@ -157,13 +157,14 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
     attribute = _one_of(proposed.attr, (NO_ATTRIBUTE, *ATTRIBUTES), NO_ATTRIBUTE, "attr", wrong)
     category = _one_of(proposed.category, CATEGORIES, "fact", "category", wrong)
     category = "correction" if act is Act.CORRECT else category
-    holds_from, holds_until = _period(proposed, clause, quote, said.turn.at, wrong)
+    holds_from, holds_until = _period(proposed, clause, quote, said.turn.local_at, wrong)
     claim = Claim(
         act=act,
         text=unwrapped(clause),
         evidence=Evidence(quote, said.turn.id, clause=clause),
         scope=said.turn.scope,
         said_at=said.turn.at,
+        utc_offset=said.turn.utc_offset,
         relation=Relation(relation),
         name=_name(proposed, relation, quote, wrong),
         attribute=attribute,

@@ -135,7 +135,7 @@ def _transcript(blocks: Sequence[_MessageBlock]) -> Transcript:
     numbered_units: list[NumberedUnit] = []
     day = ""
     for block in blocks:
-        today = f"Date: {datetime.fromtimestamp(block.said.turn.at, UTC):%Y-%m-%d %A}"
+        today = f"Date: {datetime.fromtimestamp(block.said.turn.local_at, UTC):%Y-%m-%d %A}"
         if today != day:
             lines.append(today)
             day = today

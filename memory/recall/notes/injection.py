@@ -8,17 +8,14 @@ role, or hide characters. `memory.chat` writes the note into the body.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
 
 from memory.chat.plain_lines import on_one_line
 from memory.language import content_words
-from memory.model import Candidate, Memory
+from memory.model import NO_ATTRIBUTE, Candidate, Memory
+from memory.model.days import day_text
 from memory.model.identity import is_project_owner
+from memory.model.memories import API_SOURCE
 from memory.ports import Tokens
-
-LINES_REMEMBERED = 2_048  # cached lines: some MB at most, with ordinary lines half of one
-DAY = 86_400.0
 
 _HEAD = (
     "<memory>\n"
@@ -73,29 +70,32 @@ def sentence_line(memory: Memory, *, now: float | None = None) -> str:
 
 
 def note_label(memory: Memory, *, now: float | None = None) -> str:
-    """The prefix of a memory's line: its date, its end date if it has one, and whether somebody else may have said
-    it.
-    """
-    said = _date(memory.said_at if now is None else min(memory.said_at, now))
-    until = "" if memory.invalid_at is None else f", until {_date(memory.invalid_at)}"
-    whose = ", said by a project member" if is_project_owner(memory.user_id) else ""
+    """The prefix of a memory's line: its date, its end date if it has one, and who said it, if not the user."""
+    said = day_text(memory.said_at if now is None else min(memory.said_at, now), memory.utc_offset or 0)
+    until = "" if memory.invalid_at is None else f", until {day_text(memory.invalid_at)}"
+    whose = ", from an application" if memory.source == API_SOURCE else ""
+    whose = ", said by a project member" if is_project_owner(memory.user_id) else whose
     return f"- [{said}{until}{whose}]"
+
+
+def newest_first(memories: Sequence[Memory]) -> list[Memory]:
+    """The same order, but for memories about the same attribute of the same person: among their places the newest
+    comes first, so that of two that differ the model reads the later one first.
+    """
+    about: dict[tuple[str, ...], list[Memory]] = {}
+    for memory in memories:
+        about.setdefault(_thing(memory), []).append(memory)
+    waiting = {thing: iter(sorted(those, key=lambda one: -one.said_at)) for thing, those in about.items()}
+    return [next(waiting[_thing(memory)]) for memory in memories]
+
+
+def _thing(memory: Memory) -> tuple[str, ...]:
+    if memory.attribute == NO_ATTRIBUTE:
+        return ("", memory.id)
+    return (memory.subject, memory.name.casefold(), memory.attribute)
 
 
 def line_tokens(candidate: Candidate, *, tokens: Tokens, label: str) -> int:
     """Token count of the memory's line with that label; no token spans the space between the two."""
     counted = candidate.tokens
     return tokens(label) + (tokens(on_one_line(candidate.memory.content)) if counted is None else counted)
-
-
-def _date(at: float) -> str:
-    """The day in UTC, as 2026-01-31."""
-    return _day(at // DAY)
-
-
-@lru_cache(LINES_REMEMBERED)
-def _day(number: float) -> str:
-    try:
-        return datetime.fromtimestamp(number * DAY, UTC).strftime("%Y-%m-%d")
-    except (ValueError, OverflowError, OSError):
-        return "date unknown"

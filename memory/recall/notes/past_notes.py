@@ -30,7 +30,7 @@ from memory.model import (
     Scope,
 )
 from memory.ports import Tokens
-from memory.recall.notes.injection import NOTE_FRAME, line_tokens, note_label, render_note
+from memory.recall.notes.injection import NOTE_FRAME, line_tokens, newest_first, note_label, render_note
 from memory.recall.notes.profile_notes import opened_by
 
 # Per conversation, so that a long chat does not become a list of memories. The promised limit is 2,000; we count in
@@ -218,7 +218,10 @@ def placement_after_refusal(placement: Placement) -> Placement:
 
 
 def _fitting(found: Sequence[Candidate], room: int, *, tokens: Tokens, now: float) -> tuple[list[Memory], int]:
-    """As many memories as fit, best first, and the tokens of their lines; one that is too long is skipped."""
+    """As many memories as fit, best first, and the tokens of their lines; one that is too long is skipped.
+
+    Of those about one thing, the newest stands in the first of their places.
+    """
     chosen: list[Memory] = []
     spent = 0
     for candidate in found:
@@ -226,4 +229,4 @@ def _fitting(found: Sequence[Candidate], room: int, *, tokens: Tokens, now: floa
         if spent + cost <= room:
             chosen.append(candidate.memory)
             spent += cost
-    return chosen, spent
+    return newest_first(chosen), spent

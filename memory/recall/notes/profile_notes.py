@@ -1,19 +1,20 @@
-"""A profile opens the first note of a conversation, ahead of that question's memories, and is put back with it.
+"""Wishes and a profile open the first note of a conversation, ahead of that question's memories, and are put back with
+it.
 
-So it keeps its place and its bytes for the whole conversation, whatever the API; a new version reaches new
-conversations only. Pure.
+So they keep their place and their bytes for the whole conversation, whatever the API. A new version of the profile
+reaches new conversations only; wishes that have changed go along again. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
 from memory.model import PastNote, ProfileText
-from memory.service.profile_layout import FOOT, OPENING
+from memory.service.profile_layout import OPENING, WISHES_OPENING
 
-_BREAK = f"\n{FOOT}\n\n"
+_BREAK = "\n\n"  # between the parts of a note; no line of one is empty
 _LINE = "\n- ["  # begins the line of one memory in a note
 
 
@@ -26,7 +27,22 @@ class ProfileUse(StrEnum):
 
 
 def holds_profile(notes: Iterable[PastNote]) -> bool:
-    return any(note.text.startswith(OPENING) for note in notes)
+    return any(_parts(note.text)[1] for note in notes)
+
+
+def wishes_in(notes: Sequence[PastNote]) -> str:
+    """The wishes that the newest of these notes with any holds, as they stand there; "" if none does."""
+    return next((wishes for note in reversed(notes) if (wishes := _parts(note.text)[0])), "")
+
+
+def joined(wishes: ProfileText | None, profile: ProfileText | None) -> ProfileText | None:
+    """Both as one text."""
+    if wishes is None or profile is None:
+        return wishes or profile
+    ids = tuple(dict.fromkeys((*wishes.memory_ids, *profile.memory_ids)))
+    return replace(
+        profile, text=f"{wishes.text}{_BREAK}{profile.text}", memory_ids=ids, tokens=wishes.tokens + profile.tokens
+    )
 
 
 def opened_by(profile: ProfileText | None, note: PastNote | None) -> PastNote | None:
@@ -36,7 +52,7 @@ def opened_by(profile: ProfileText | None, note: PastNote | None) -> PastNote | 
     if note is None:
         return PastNote(profile.text, profile.memory_ids, profile.tokens)
     ids = tuple(dict.fromkeys((*profile.memory_ids, *note.memory_ids)))
-    return PastNote(f"{profile.text}\n\n{note.text}", ids, profile.tokens + note.tokens)
+    return PastNote(f"{profile.text}{_BREAK}{note.text}", ids, profile.tokens + note.tokens)
 
 
 def without_profiles(notes: Mapping[int, PastNote]) -> dict[int, PastNote]:
@@ -46,12 +62,18 @@ def without_profiles(notes: Mapping[int, PastNote]) -> dict[int, PastNote]:
 
 
 def _without_profile(note: PastNote) -> PastNote | None:
-    if not note.text.startswith(OPENING):
+    wishes, profile, text = _parts(note.text)
+    if not wishes and not profile:
         return note
-    _, _, text = note.text.partition(_BREAK)
-    if not text:
-        return None
-    return replace(note, text=text, memory_ids=note.memory_ids[-text.count(_LINE) :])
+    return replace(note, text=text, memory_ids=note.memory_ids[-text.count(_LINE) :]) if text else None
 
 
-__all__ = ["ProfileUse", "holds_profile", "opened_by", "without_profiles"]
+def _parts(text: str) -> tuple[str, str, str]:
+    """The wishes, the profile, and the rest of a note."""
+    parts = text.split(_BREAK)
+    wishes = parts.pop(0) if text.startswith(WISHES_OPENING) else ""
+    profile = parts.pop(0) if parts and parts[0].startswith(OPENING) else ""
+    return wishes, profile, _BREAK.join(parts)
+
+
+__all__ = ["ProfileUse", "holds_profile", "joined", "opened_by", "wishes_in", "without_profiles"]

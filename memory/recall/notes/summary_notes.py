@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from memory.chat.plain_lines import on_one_line
 from memory.model import PastNote, SessionSummary
+from memory.model.days import day_text
 from memory.ports import Tokens
 from memory.recall.notes.past_notes import CarriedNotes, NotePlan
 
@@ -64,16 +64,8 @@ def _closed_by(note: PastNote | None, text: str, ids: tuple[str, ...], tokens: T
 
 
 def _dates(summary: SessionSummary) -> str:
-    first, last = _day(summary.first_at), _day(summary.last_at)
+    first, last = day_text(summary.first_at), day_text(summary.last_at)
     return first if first == last else f"{first} to {last}"
-
-
-def _day(at: float) -> str:
-    """In UTC, as 2026-01-31."""
-    try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
-    except (ValueError, OverflowError, OSError):
-        return "date unknown"
 
 
 __all__ = ["summary_line", "with_summaries"]

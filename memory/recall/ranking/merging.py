@@ -92,6 +92,7 @@ def _ranking(base: Ranked, rows: list[_Row], *, corrections: tuple[str, ...], ot
         cosines=tuple(row.cosine for row in rows),
         is_near=tuple(row.is_near for row in rows),
         asks_several=base.asks_several,
+        is_overview=base.is_overview,
         corrections=corrections,
         in_notes=(*base.in_notes, *others),
     )

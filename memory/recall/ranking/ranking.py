@@ -88,7 +88,8 @@ class Ranked:
     `is_near`: whether a candidate may fill a short note although it does not pass; () where none may. `asks_several`:
     the question counts, compares, orders or lists, so that it needs a longer note.
     `corrections`: ids of candidates that superseded memories in earlier notes. `in_notes`: memories in earlier notes
-    that are still valid. Both only as far as the corpus holds them.
+    that are still valid. Both only as far as the corpus holds them. `is_overview`: nothing was compared with the
+    question, which asks about a whole; the order is that of an overview.
     """
 
     candidates: Sequence[Candidate] = ()
@@ -99,6 +100,7 @@ class Ranked:
     asks_several: bool = False
     corrections: tuple[str, ...] = ()
     in_notes: tuple[Memory, ...] = ()
+    is_overview: bool = False
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -128,7 +130,8 @@ def rank(
     if reading is None or reading.layout is not layout:
         reading = text_features(corpus, layout, asked, ranking=ranking)
     evidence = add_vector_features(corpus, reading, query_vector)
-    is_open = _is_open(reading, asked, asks_about_past=evidence.question.asks_about_past)
+    asks_about_past = evidence.question.asks_about_past
+    is_open = open_rows(layout, asked, asks_about_past=asks_about_past, claimed=reading.claimed)
     weighed = np.stack([evidence.arrays[name] for name in NAMES])
     weighed *= _column(ranking.weights)
     score = np.where(is_open, weighed.sum(axis=0), -np.inf)
@@ -292,9 +295,11 @@ def _cost_of_place(candidate: Candidate) -> float:
     return COST_EXPONENT * math.log(length) - candidate.score
 
 
-def _is_open(reading: TextFeatures, asked: Question, *, asks_about_past: bool) -> npt.NDArray[np.bool_]:
-    """Which rows may be returned."""
-    layout, scope, memory_types = reading.layout, asked.scope, asked.memory_types
+def open_rows(
+    layout: Layout, asked: Question, *, asks_about_past: bool = False, claimed: npt.NDArray[np.bool_] | None = None
+) -> npt.NDArray[np.bool_]:
+    """Which rows may be returned. `claimed`: the result of `rows_with_claim`, if it is known."""
+    scope, memory_types = asked.scope, asked.memory_types
     is_open = np.ones(layout.size, dtype=np.bool_) if asks_about_past else ~layout.is_superseded
     if scope.project_id:
         is_open &= (layout.projects == 0) | (layout.projects == layout.project_numbers.get(scope.project_id, -1))
@@ -304,7 +309,7 @@ def _is_open(reading: TextFeatures, asked: Question, *, asks_about_past: bool) -
         wanted = [number for number, kind in enumerate(HALF_LIFE_CLASSES) if kind in memory_types]
         is_open &= np.isin(layout.half_life_class, wanted)
     if not asked.claim.is_any:
-        is_open &= rows_with_claim(layout, asked.claim) if reading.claimed is None else reading.claimed
+        is_open &= rows_with_claim(layout, asked.claim) if claimed is None else claimed
     return is_open
 
 
@@ -367,6 +372,7 @@ __all__ = [
     "Scored",
     "TextFeatures",
     "Weights",
+    "open_rows",
     "rank",
     "rank_found",
     "read_ahead",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 
+from memory.model.memories import statement_key
 from memory.recall.signals.classifier import Phrase, SignalLabel
-from memory.recall.signals.past_talk import PastTalkPhrase
+from memory.recall.signals.question_kinds import KINDS, QuestionKind, QuestionPhrase
 
 LANGUAGES = ("en", "zh", "es", "de", "fr", "it", "pt", "nl", "pl", "ru", "ja", "ko", "ar")
-PAST_TALK, OTHER = "past_talk", "other"
+OTHER = "other"
 
 
 def training_phrases() -> tuple[Phrase, ...]:
@@ -17,19 +18,25 @@ def training_phrases() -> tuple[Phrase, ...]:
     return tuple(phrase for name, text in _files("signal_phrases") for phrase in parsed(name, text))
 
 
-def past_talk_phrases() -> tuple[PastTalkPhrase, ...]:
-    """All phrases about past conversations, and against them others of their files and of the signal classifier.
+def question_phrases() -> tuple[QuestionPhrase, ...]:
+    """All phrases of each kind, and against them others of their files and of the signal classifier, each text once.
 
-    Of those, personal ones are left out: some of them ask what was said. Raises ValueError naming the line that is
-    wrong.
+    Of those, personal ones are left out: some of them are of a kind. Nor is a phrase of one kind another kind's other.
+    Raises ValueError naming the line that is wrong.
     """
-    own = tuple(
-        PastTalkPhrase(phrase, is_past_talk=label == PAST_TALK)
-        for name, text in _files("past_talk_phrases")
-        for label, phrase in _labelled(name, text, (PAST_TALK, OTHER))
-    )
-    others = (phrase.text for phrase in training_phrases() if phrase.label is not SignalLabel.PERSONAL)
-    return own + tuple(PastTalkPhrase(text, is_past_talk=False) for text in others)
+    own = [
+        (text, None if label == OTHER else QuestionKind(label))
+        for kind in KINDS
+        for name, content in _files(f"{kind}_phrases")
+        for label, text in _labelled(name, content, (kind, OTHER))
+    ]
+    others = [(phrase.text, None) for phrase in training_phrases() if phrase.label is not SignalLabel.PERSONAL]
+    phrases: dict[str, QuestionPhrase] = {}
+    for text, kind in (*own, *others):
+        same = phrases.get(statement_key(text))
+        if same is None or (same.kind is None and kind is not None):
+            phrases[statement_key(text)] = QuestionPhrase(text, kind)
+    return tuple(phrases.values())
 
 
 def parsed(name: str, text: str) -> list[Phrase]:

@@ -39,6 +39,9 @@ class Decision:
     scores: Mapping[str, float] = field(default_factory=dict)
 
 
+ABOUT_A_WHOLE = Decision(search=True, reason="about_the_user", label=SignalLabel.PERSONAL)
+
+
 def decide(
     conversation: Conversation,
     *,
@@ -167,4 +170,4 @@ def _assistant_before(conversation: Conversation) -> str:
     return ""
 
 
-__all__ = ["Decision", "decide", "decide_early", "decide_late", "is_pleasantry"]
+__all__ = ["ABOUT_A_WHOLE", "Decision", "decide", "decide_early", "decide_late", "is_pleasantry"]

@@ -1,7 +1,7 @@
 """The classifiers of a process: those shipped with the package, or trained on their phrases at the start.
 
-Runs in the background and must never delay a chat: until there is a classifier, rules decide, and no question counts as
-one about a past conversation.
+Runs in the background and must never delay a chat: until there is a classifier, rules decide, and each question counts
+as one that a memory may answer.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from memory.model import Vector
 from memory.ports import Embedder
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.linear_model import LinearModel
-from memory.recall.signals.past_talk import PastTalkClassifier
-from memory.recall.signals.phrases import past_talk_phrases, training_phrases
+from memory.recall.signals.phrases import question_phrases, training_phrases
+from memory.recall.signals.question_kinds import QuestionClassifier
 
 T = TypeVar("T", bound=LinearModel)
 
@@ -67,13 +67,13 @@ class ClassifierTraining(BackgroundTraining[SignalClassifier]):
         )
 
 
-class PastTalkTraining(BackgroundTraining[PastTalkClassifier]):
-    """Of the decision whether a question asks about a past conversation."""
+class QuestionTraining(BackgroundTraining[QuestionClassifier]):
+    """Of the decision whether a question asks for something that no single memory answers."""
 
-    def __init__(self, embedder: Embedder, *, shipped: Callable[[], PastTalkClassifier | None]) -> None:
+    def __init__(self, embedder: Embedder, *, shipped: Callable[[], QuestionClassifier | None]) -> None:
         super().__init__(
             embedder,
             shipped=shipped,
-            texts=lambda: [phrase.text for phrase in past_talk_phrases()],
-            fit=lambda vectors: PastTalkClassifier.fit(past_talk_phrases(), vectors),
+            texts=lambda: [phrase.text for phrase in question_phrases()],
+            fit=lambda vectors: QuestionClassifier.fit(question_phrases(), vectors),
         )

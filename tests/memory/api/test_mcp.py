@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,10 @@ from memory.api.callers import USERS_ONLY, CallerRules
 from memory.api.mcp import MemoryMcp
 from memory.api.mcp_on_demand import PATHS, McpOnDemand, McpServer
 from memory.api.rest import create_app
+from memory.model import Change, ChangeKind
 from memory.model.projects import ProjectRole
 from memory.model.web_pages import TrustedPages
+from memory.ports import MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
@@ -108,7 +111,7 @@ async def refused(connected: Client, name: str, **arguments: Any) -> str:
 async def test_a_model_saves_finds_counts_and_forgets(url: str, path: str) -> None:
     async with client(url, path, x_authz_user_id="ann") as ann:
         tools = (await ann.list_tools()).tools
-        names = ("save", "search", "delete", "projects", "stats")
+        names = ("save", "search", "list", "delete", "projects", "stats")
         assert [tool.name for tool in tools] == [f"memory_{name}" for name in names]
         assert all(len(tool.description or "") > 50 for tool in tools)
         assert not any("$ref" in json.dumps(tool.input_schema) for tool in tools)  # to what is not sent along
@@ -116,7 +119,8 @@ async def test_a_model_saves_finds_counts_and_forgets(url: str, path: str) -> No
         await called(ann, "memory_save", content="User went to Oslo", memory_type="episodic", project_id="trips")
         [best, *_] = (await called(ann, "memory_search", query="Which medicine am I allergic to?"))["memories"]
         assert (best["id"], best["content"]) == (saved["id"], "User is allergic to penicillin")
-        assert set(best) == {"id", "content", "memory_type", "said_at", "score"}
+        assert set(best) == {"id", "content", "memory_type", "said_at", "score", "said_by"}
+        assert best["said_by"] == "application"
         by_type = (await called(ann, "memory_stats"))["by_type"]
         assert (by_type["semantic"], by_type["episodic"]) == (1, 1)
         assert await called(ann, "memory_delete", memory_id=saved["id"]) == {"deleted": 1}
@@ -130,6 +134,48 @@ async def test_another_user_finds_and_forgets_nothing_of_it(url: str) -> None:
         assert (await called(bob, "memory_search", query="allergic to penicillin"))["memories"] == []
         assert "no such memory" in await refused(bob, "memory_delete", memory_id=saved["id"])
         assert (await called(ann, "memory_stats"))["active"] == 1
+
+
+async def test_numbers_as_models_give_them_and_nulls_are_taken(url: str) -> None:
+    async with client(url, x_authz_user_id="ann") as ann:
+        for number in range(7):
+            await called(ann, "memory_save", content=f"User owns boat {number}", project_id=None)
+        counts = {"5": 5, 5.0: 5, None: 7}
+        for limit, count in counts.items():
+            assert len((await called(ann, "memory_search", query="boats", limit=limit))["memories"]) == count
+        assert "$.limit" in await refused(ann, "memory_search", query="boats", limit="many")
+        assert "query" in await refused(ann, "memory_search", query=None)
+
+
+async def test_the_same_statement_is_saved_once_and_again_once_it_is_forgotten(url: str) -> None:
+    async with client(url, x_authz_user_id="ann") as ann:
+        texts = ("User likes tea", "User likes tea.", "user  likes TEA")
+        first, *others = [(await called(ann, "memory_save", content=text))["id"] for text in texts]
+        assert set(others) == {first}
+        elsewhere = await called(ann, "memory_save", content=texts[0], project_id="kitchen")
+        assert elsewhere["id"] != first
+        await called(ann, "memory_delete", memory_id=first)
+        assert (await called(ann, "memory_save", content=texts[0]))["id"] != first
+        assert (await called(ann, "memory_stats"))["active"] == 2
+
+
+async def test_all_memories_are_listed_page_by_page_and_those_of_one_attribute(parts: Parts, url: str) -> None:
+    async with client(url, x_authz_user_id="ann") as ann:
+        for number in range(5):
+            await called(ann, "memory_save", content=f"User owns boat {number}")
+        [record] = await parts.store.load(MemoryFilter("ann"), limit=1)
+        home = replace(record.memory, id="home", content="I live in Leeds", attribute="home", source="conversation")
+        await parts.store.apply("ann", [Change(ChangeKind.CREATE, home)], record.vector[None])
+        seen, cursor = list[str](), ""
+        for _ in range(3):
+            page = await called(ann, "memory_list", limit=2, cursor=cursor)
+            seen += [one["content"] for one in page["memories"]]
+            cursor = page["next_cursor"]
+        assert cursor == ""
+        assert sorted(seen) == ["I live in Leeds", *(f"User owns boat {number}" for number in range(5))]
+        [found] = (await called(ann, "memory_list", attribute="home"))["memories"]
+        assert (found["content"], found["attribute"], "said_by" in found) == ("I live in Leeds", "home", False)
+        assert (await called(ann, "memory_list", attribute="diet"))["memories"] == []
 
 
 async def test_wrong_arguments_are_told_to_the_model(url: str) -> None:

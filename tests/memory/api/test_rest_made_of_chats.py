@@ -177,7 +177,7 @@ async def test_it_is_shown_pinned_switched_and_deleted(api: httpx.AsyncClient, p
     assert_refused(await api.get(path), 404, "profile")
     memory_id = await add_one(api, "I prefer green tea", category="preference")
     first = await shown(api, path)
-    assert first["lines"] == [{"text": "[2025-06] I prefer green tea", "memory_id": memory_id, "evidence": []}]
+    assert first["lines"] == [{"text": "[2025-06-15] I prefer green tea", "memory_id": memory_id, "evidence": []}]
     assert (first["version"], first["enabled"], first["pinned"], first["project_id"]) == (1, True, [], "")
     changed = await api.put(path, json={"pinned": ["Answer in German"], "enabled": False})
     assert changed.status_code == 200
@@ -185,7 +185,8 @@ async def test_it_is_shown_pinned_switched_and_deleted(api: httpx.AsyncClient, p
     assert (changed.json()["pinned"], changed.json()["enabled"]) == (["Answer in German"], False)
     assert (changed.json()["text"], changed.json()["tokens"]) == ("", 0)
     again = (await api.put(path, json={"enabled": True})).json()
-    assert "- Answer in German\n- [2025-06] I prefer green tea\n" in again["text"]
+    assert "- Answer in German\n</wishes>" in again["text"]
+    assert "- [2025-06-15] I prefer green tea\n</profile>" in again["text"]
     assert 0 < again["tokens"] <= 200
     assert (await api.delete(path)).json() == {"deleted": True}
     assert_refused(await api.get(path), 404, "profile")
@@ -193,7 +194,7 @@ async def test_it_is_shown_pinned_switched_and_deleted(api: httpx.AsyncClient, p
 
 async def test_a_project_has_its_own_and_nobody_sees_another_user_s(api: httpx.AsyncClient) -> None:
     await add_one(api, "I prefer tabs", category="preference", project_id="atlas")
-    assert (await shown(api, project_id="atlas"))["lines"][0]["text"] == "[2025-06] I prefer tabs"
+    assert (await shown(api, project_id="atlas"))["lines"][0]["text"] == "[2025-06-15] I prefer tabs"
     assert_refused(await api.get("/v1/profile"), 404)
     assert_refused(await api.get("/v1/profile", params={"project_id": "atlas"}, headers=BOB), 404)
     await api.delete("/v1/profile", params={"project_id": "atlas"}, headers=BOB)

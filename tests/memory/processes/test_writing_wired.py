@@ -32,14 +32,10 @@ from memory.processes.kept_state import Process
 from memory.processes.summary_parts import open_summarizer
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
-from memory.service.prose_writing import SETTLED_SECONDS
-from memory.service.requests import NewMemory
 
 NOW = 1_750_000_000.0
 ASKED = {"messages": [{"role": "user", "content": "What did we talk about last time?"}]}
 OFF = [{"summaries": {"enabled": False}}, {"learn": {"reader": "off"}}]
-SAID = ("I prefer green tea", "I prefer tabs", "I prefer answers in metric units")
-PROSE = "I prefer green tea, tabs and answers in metric units."
 BOAT = ("I want a boat for Nils.", "My budget for it is small.")
 WRITTEN = "The user wants a boat for Nils."
 
@@ -87,7 +83,7 @@ async def summarised(of: Opened) -> SessionSummary:
 
 
 async def given(parts: Parts) -> str:
-    await parts.past_talk.run()
+    await parts.questions.run()
     recall = parts.recall()
     async with asyncio.timeout(30):
         while True:
@@ -127,12 +123,10 @@ async def test_switched_off_those_that_exist_are_not_recalled_withdrawn_ones_lea
 
 
 def says(body: dict[str, Any]) -> str:
-    """A united profile, the first sentence of a conversation, or the summary of a session."""
-    first, *more = body["messages"][1]["content"].splitlines()
+    """The first sentence of a conversation, or the summary of a session."""
+    first = body["messages"][1]["content"].partition("\n")[0]
     if "boat for Nils" in body["messages"][1]["content"]:
         return json.dumps({"title": "A boat", "summary": WRITTEN})
-    if "user: " not in first:
-        return json.dumps({"sentences": [{"text": PROSE, "lines": list(range(1, len(more) + 2))}]})
     text = first.partition(": ")[2]
     return json.dumps({"sentences": [{"kind": "decision", "text": text, "lines": [1]}]})
 
@@ -179,26 +173,15 @@ def history() -> ResentHistory:
     return ResentHistory(Scope("ann"), talk, keys, lambda: range(len(messages)), NOW)
 
 
-async def test_the_worker_s_profiles_and_the_filter_s_states_are_written(
-    tmp_path: Path, server: FakeModelServer
-) -> None:
+async def test_the_filter_s_states_are_written(tmp_path: Path, server: FakeModelServer) -> None:
     async with opened(tmp_path, server, learn={"reader": "model"}) as here:
-        parts, library = here.parts, here.parts.library()
-        await library.add(Scope("ann"), [NewMemory(one, category="preference") for one in SAID])
-        assert await parts.profile_refresher().refresh() == 1
-        here.clock.now += SETTLED_SECONDS
-        writing = parts.profile_prose()
-        assert writing is not None
-        assert await writing.write_next()
-        assert PROSE in (await library.profiles.show("ann")).text
-        await parts.compactor().compact(history())
-        assert parts.metrics.compaction_writings.labels("written")._value.get() == 1
+        await here.parts.compactor().compact(history())
+        assert here.parts.metrics.compaction_writings.labels("written")._value.get() == 1
 
 
-async def test_each_can_be_switched_off(tmp_path: Path, server: FakeModelServer) -> None:
-    memory = {"learn": {"reader": "model"}, "profile": {"prose": "off"}, "compaction": {"writer": "off"}}
+async def test_that_can_be_switched_off(tmp_path: Path, server: FakeModelServer) -> None:
+    memory = {"learn": {"reader": "model"}, "compaction": {"writer": "off"}}
     async with opened(tmp_path, server, **memory) as here:
-        assert here.parts.profile_prose() is None
         await here.parts.compactor().compact(history())
         assert here.parts.metrics.compactions.labels("made")._value.get() == 1
         assert server.asked == []

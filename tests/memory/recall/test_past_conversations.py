@@ -17,7 +17,7 @@ from memory.ports import LearnDue
 from memory.recall.notes.summary_notes import TOKENS_MAX
 from memory.recall.past_conversations import LATEST_MAX, PastTalkQuestion, answering
 from memory.recall.pipeline import RecallOutcome
-from memory.recall.signals.past_talk import PastTalkClassifier
+from memory.recall.signals.question_kinds import NO_KIND, KindScores, QuestionClassifier, QuestionKind
 
 JUNE = datetime(2026, 6, 20, 12, tzinfo=UTC).timestamp()
 ANY_TOPIC = np.array([0.0, 0.0, 1.0], dtype=np.float32)
@@ -110,17 +110,17 @@ FACT = "Where is my kayak stored?"
 BOTH = "What did we discuss in our last chat about my kayak in Dorset?"
 
 
-class ByTwoWords(PastTalkClassifier):
+class ByTwoWords(QuestionClassifier):
     def __init__(self) -> None:
         """No weights."""
 
-    def score(self, text: str, vector: Vector | None) -> float:
-        return float("talk" in text or "discuss" in text)
+    def scores(self, text: str, vector: Vector | None) -> KindScores:
+        return {**NO_KIND, QuestionKind.PAST_TALK: float("talk" in text or "discuss" in text)}
 
 
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    async with rigged(tmp_path, past_talk=ByTwoWords) as running:
+    async with rigged(tmp_path, questions=ByTwoWords) as running:
         yield running
 
 

@@ -14,13 +14,13 @@ from token_counts import counted_tokens
 
 from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
 from memory.chat.responses import RESPONSES
-from memory.model import ChainLink, Memory, Note, Placement, RecallStatus, Scope
+from memory.model import ChainLink, Memory, MemoryStatus, Note, Placement, RecallStatus, Scope
 from memory.ports import MemoryBank, RequestTraces
 from memory.recall.notes.past_notes import note_keys
 from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.pipeline import RecallOutcome
 from memory.service.erasure import Erasure
-from memory.service.profile_layout import HEAD, PROFILE_TOKENS_MAX
+from memory.service.profile_layout import HEAD, PROFILE_TOKENS_MAX, WISHES_FOOT, WISHES_HEAD, pinned_line
 from memory.service.profiles import ProfileBuilder
 
 QUESTION = "Where is my kayak stored?"
@@ -81,7 +81,7 @@ def prompt(request: ChatRequest, outcome: RecallOutcome) -> str:
 async def test_it_stands_ahead_of_what_was_found_and_is_put_back_with_it(rig: Rig) -> None:
     first = await asked(rig, request_to(user(QUESTION)))
     (note,) = first.notes
-    assert note.text.startswith(f"{HEAD}\n- [2025-06] I am vegan\n</profile>\n\n<memory>\n")
+    assert note.text.startswith(f"{HEAD}\n- [2025-06-15] I am vegan\n</profile>\n\n<memory>\n")
     assert KAYAK in note.text
     assert (note.before, first.count, first.reason) == (0, 2, "found")
     again = await asked(rig, request_to(user(QUESTION), SAID, user("Thanks! Where is my kayak stored again?")))
@@ -229,3 +229,67 @@ async def test_uses_are_counted_of_what_was_found_not_of_what_always_goes_along(
     rig.usage_counts._flush()
     await rig.usage_counts.drop("nobody", [])  # a write after those that were posted
     assert (await rig.usage_counts.unstored("u", limit=9)).keys() == {"m1"}
+
+
+# Wishes about answers
+
+GERMAN = Memory("m5", "u", "Answer in German", NOW, NOW, NOW, memory_type="procedural", attribute="answer_language")
+WISHES = f"{WISHES_HEAD}\n- [2025-06-15] Answer in German\n{WISHES_FOOT}"
+
+
+async def pinned(rig: Rig, *lines: str) -> None:
+    await rig.profiles.set_own("u", "", pinned=[pinned_line(line, tokens=TOKENS) for line in lines], now=NOW)
+
+
+async def test_wishes_go_along_with_every_first_message_whatever_the_profile_does(tmp_path: Path) -> None:
+    async with rigged(tmp_path, replace(SETTINGS, profile=ProfileUse.WITH_MEMORIES)) as rig:
+        await told(rig, GERMAN, VEGAN)
+        for request in (request_to(user("Hi!")), unknown(), request_to(user("What time is it?"))):
+            outcome = await asked(rig, request)
+            assert [note.text for note in outcome.notes] == [WISHES]
+            assert (outcome.status, outcome.reason) == (RecallStatus.USED, "wishes")
+        (note,) = (await asked(rig, request_to(user(QUESTION)))).notes
+        assert note.text.startswith(f"{WISHES}\n\n{HEAD}\n")
+        assert "Answer in German" not in note.text.removeprefix(WISHES)
+
+
+async def test_in_a_conversation_they_stand_once_and_the_profile_may_follow_later(tmp_path: Path) -> None:
+    async with rigged(tmp_path, replace(SETTINGS, profile=ProfileUse.WITH_MEMORIES)) as rig:
+        await told(rig, GERMAN, VEGAN)
+        greeting = await asked(rig, request_to(user("Hi!")))
+        later = await asked(rig, request_to(user("Hi!"), SAID, user(QUESTION)))
+    assert later.notes[0] == greeting.notes[0]
+    assert later.notes[1].text.startswith(f"{HEAD}\n- [2025-06-15] I am vegan\n")
+    assert "Answer in German" not in later.notes[1].text
+
+
+async def test_wishes_that_change_go_along_again_and_the_prefix_stays(rig: Rig) -> None:
+    await told(rig, GERMAN)
+    first = await asked(rig, request_to(user("Hi!")))
+    await pinned(rig, "No emojis")
+    later = await asked(rig, request_to(user("Hi!"), SAID, user("Thanks!")))
+    assert later.notes[0] == first.notes[0]
+    assert "- No emojis\n- [2025-06-15] Answer in German" in later.notes[1].text
+    again = await asked(rig, request_to(user("Hi!"), SAID, user("Thanks!"), SAID, user("Bye!")))
+    assert again.notes == later.notes
+
+
+async def test_a_wish_that_was_overtaken_is_gone_before_the_profile_is_built_again(rig: Rig) -> None:
+    await told(rig, GERMAN)
+    await rig.write(replace(GERMAN, status=MemoryStatus.SUPERSEDED, superseded_by="m6"))
+    outcome = await asked(rig, request_to(user("Hi!")))
+    assert outcome.notes == ()
+
+
+async def test_no_wishes_for_a_request_without_profile_nor_for_others(rig: Rig) -> None:
+    await pinned(rig, "Answer in German")
+    assert (await asked(rig, request_to(user("Hi!"), profile=False))).notes == ()
+    assert (await rig.recall.recall(Scope("v"), request_to(user("Hi!")))).notes == ()
+    (note,) = (await asked(rig, request_to(user("Hi!"), memory_types=["episodic"]))).notes
+    assert "- Answer in German" in note.text
+
+
+async def test_where_both_do_not_fit_the_wishes_do(rig: Rig) -> None:
+    await pinned(rig, "Answer in German")
+    (note,) = (await asked(rig, request_to(user("Where is the kayak now?"), profile=True, token_budget=60))).notes
+    assert note.text == f"{WISHES_HEAD}\n- Answer in German\n{WISHES_FOOT}"

@@ -102,6 +102,7 @@ def test_an_unknown_key_is_told_its_nearest_neighbour(
         ("identity: nobody", "one of development, header", "'nobody'"),
         ("memory: {token_budget: 2001}", "a whole number from 1 to 2000", "2001"),
         ("memory: {enabled: 1}", "true or false", "1"),
+        ("memory: {envelopes: query}", "a list of text", "'query'"),
         ("memory: 5", "keys with values", "5"),
         ("upstream: localhost:8000", "http://", "'localhost:8000'"),
         ("upstream: http://[", "http://", "'http://['"),

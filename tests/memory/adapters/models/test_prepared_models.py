@@ -299,12 +299,12 @@ def test_what_is_half_a_character_is_read_all_the_same() -> None:
 def test_the_shipped_classifier_was_trained_on_todays_phrases() -> None:
     """Red after a change of the phrases: run `python bench/train_signals.py`."""
     assert classifier_file.shipped(EmbeddingSettings().model) is not None
-    assert classifier_file.shipped_past_talk(EmbeddingSettings().model) is not None
+    assert classifier_file.shipped_questions(EmbeddingSettings().model) is not None
 
 
 def test_it_is_not_used_for_another_embedding_model() -> None:
     assert classifier_file.shipped("some-other-model") is None
-    assert classifier_file.shipped_past_talk("some-other-model") is None
+    assert classifier_file.shipped_questions("some-other-model") is None
 
 
 def test_half_precision_changes_no_decision(tmp_path: Path) -> None:

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from memory.evaluation.signals import read_signals
 from memory.model import Conversation, Message, Vector
+from memory.model.memories import statement_key
 from memory.recall.ranking.lexical import fold
 from memory.recall.signals.classifier import Phrase, Scores, SignalClassifier, SignalLabel, features
-from memory.recall.signals.past_talk import PastTalkClassifier, PastTalkPhrase
-from memory.recall.signals.phrases import parsed, past_talk_phrases, training_phrases
+from memory.recall.signals.phrases import parsed, question_phrases, training_phrases
+from memory.recall.signals.question_kinds import QuestionClassifier, QuestionKind, QuestionPhrase
 from memory.recall.signals.search_decision import AFTER_FACT_SCORE_MIN, SEARCH_SCORE_MIN, decide_late
 
 PHRASES = training_phrases()
@@ -117,23 +118,28 @@ def test_any_text_has_features_and_a_score(text: str) -> None:
     assert np.isfinite(FEW.scores(text, None).search)
 
 
-# Questions about past conversations
+# Kinds of questions
 
 
 def test_a_question_about_a_past_conversation_is_told_from_others_by_what_was_taught() -> None:
-    taught = [PastTalkPhrase("What did we talk about?", True), PastTalkPhrase("Where do I live?", False)]
-    classifier = PastTalkClassifier.fit([*taught, PastTalkPhrase("我们聊了什么", True)], None)
-    yes, no, chinese = (classifier.score(text, None) for text in ("what did we TALK about", "where I live", "聊了什么"))
+    kind = QuestionKind.PAST_TALK
+    taught = [QuestionPhrase("What did we talk about?", kind), QuestionPhrase("Where do I live?", None)]
+    classifier = QuestionClassifier.fit([*taught, QuestionPhrase("我们聊了什么", kind)], None)
+    asked = ("what did we TALK about", "where I live", "聊了什么")
+    yes, no, chinese = (classifier.scores(text, None)[kind] for text in asked)
     assert no < min(yes, chinese)
 
 
-def test_no_phrase_is_taught_as_both_and_no_blind_record_is_taught() -> None:
-    yes, no = ({p.text.casefold() for p in past_talk_phrases() if p.is_past_talk is kind} for kind in (True, False))
-    lines = (DATA / "past_talk_blind.jsonl").read_text(encoding="utf-8").splitlines()
-    blind = [json.loads(line)["text"].casefold() for line in lines]
-    assert not yes & no
-    assert not (yes | no) & set(blind)
-    assert len(set(blind)) == len(blind)
+def test_each_phrase_is_taught_once_every_kind_is_and_no_blind_record_is() -> None:
+    taught = question_phrases()
+    keys = {statement_key(phrase.text) for phrase in taught}
+    assert len(keys) == len(taught)
+    assert {phrase.kind for phrase in taught} == {None, *QuestionKind}
+    for name in ("past_talk_blind", "whole_blind"):
+        lines = (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+        blind = {statement_key(json.loads(line)["text"]) for line in lines}
+        assert len(blind) == len(lines)
+        assert not blind & keys
 
 
 @pytest.mark.parametrize("file", ["signals.jsonl", "signals_fresh.jsonl"])

@@ -1,0 +1,53 @@
+"""Time zones of users: their day begins and ends there, not in UTC."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+ZONES_REMEMBERED = 512  # there are some 600 names, and clients may send any text
+_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?([0-5]\d))?")
+HOURS_MAX = 14
+
+
+@lru_cache(ZONES_REMEMBERED)
+def zone_named(name: str) -> tzinfo | None:
+    """By its name in the IANA's list, or by its offset, as +02:00; None if nobody knows it."""
+    if given := _OFFSET.fullmatch(name):
+        sign, hours, minutes = given.groups(default="0")
+        away = timedelta(hours=int(hours), minutes=int(minutes))
+        return timezone(away if sign == "+" else -away) if away <= timedelta(hours=HOURS_MAX) else None
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, LookupError):  # `ZoneInfoNotFoundError` is a `LookupError`
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Zones:
+    """`default`: the name of the zone of users whose own is not known."""
+
+    default: str = "UTC"
+
+    def is_known(self, name: str) -> bool:
+        return not name or zone_named(name) is not None
+
+    def offset(self, at: float, name: str = "") -> int | None:
+        """Seconds east of UTC at that moment (Unix seconds) in the zone of that name, or in the default.
+
+        None if that zone is not known and the default is UTC: then nothing is known of the user's day.
+        """
+        zone = (zone_named(name) if name else None) or (None if self.default == "UTC" else zone_named(self.default))
+        try:
+            away = None if zone is None else datetime.fromtimestamp(at, zone).utcoffset()
+        except (ValueError, OverflowError, OSError):
+            return None
+        return None if away is None else int(away.total_seconds())
+
+
+UTC_ZONES = Zones()
+
+__all__ = ["UTC_ZONES", "Zones", "zone_named"]
