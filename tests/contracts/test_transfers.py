@@ -279,7 +279,7 @@ MEMORY = (
         ([HEADER, MEMORY % (b" a", b"x")], "line 2 has an id"),
         ([HEADER, b"{}"], "line 2"),
         ([HEADER, b'{"kind":""}'], "line 2"),
-        ([HEADER, b'{"kind":"profile","pinned":["a\\nb"]}'], "line 2: a pinned line"),
+        ([HEADER, b'{"kind":"profile","pinned":["a\\nb"]}'], "line 2: pinned line 1"),
         ([HEADER, b'{"kind":"profile","project_id":" x","pinned":["a"]}'], "line 2: project_id"),
         ([HEADER, b'{"kind":"profile","pinned":["a"],"lines":[]}'], "line 2"),
         ([HEADER, b"", b'{"kind":"profile","pinned":%s}' % json.dumps(["x"] * 11).encode()], "line 3: pinned"),
