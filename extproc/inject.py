@@ -37,15 +37,14 @@ from extproc.identity import (
     first_header,
     identify,
 )
-from extproc.switches import switched_off
+from extproc.switches import USUAL_REQUESTS, RequestRules, switched_off
 from extproc.upstream_signals import SignalReader
 from memory.chat.api_shape import ApiShape
 from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
-from memory.chat.envelopes import KNOWN, Envelopes, of_speaker
+from memory.chat.envelopes import of_speaker
 from memory.chat.history import deletions
 from memory.model import CHAT_BYTES_MAX, CompactedHistory, Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
-from memory.settings.switches import OffRoute
 
 HEAVY_BODY_BYTES = 1 << 20  # parsing 1 MiB takes some milliseconds, during which no other stream runs
 
@@ -175,17 +174,13 @@ class Injection:
         rules: IdentityRules = USUAL_RULES,
         *,
         rejects_mismatches: bool = False,
-        off_routes: Sequence[OffRoute] = (),
-        envelopes: Envelopes = KNOWN,
+        requests: RequestRules = USUAL_REQUESTS,
     ) -> None:
-        """`rejects_mismatches`: the upstream does not get requests that contradict the edge.
-        `off_routes`: without memory.
-        """
+        """`rejects_mismatches`: the upstream does not get requests that contradict the edge."""
         self.state = State.AWAIT_HEADERS
         self._rules = rules
         self._rejects_mismatches = rejects_mismatches
-        self._off_routes = off_routes
-        self._envelopes = envelopes
+        self._requests = requests
         self._mode = mode
         self._signals = signals
         self._headers: Headers = ()
@@ -241,7 +236,7 @@ class Injection:
 
     def _on_chat(self, body: bytes, shape: ApiShape) -> Sequence[Command]:
         try:
-            request = read_chat_request(body, shape, self._envelopes)
+            request = read_chat_request(body, shape, self._requests.envelopes)
         except NotAChat as error:
             return [CountPassed(error.reason), Finish()]
         scope = identify(self._headers, request.context, self._mode, request.named_user, self._rules)
@@ -252,7 +247,7 @@ class Injection:
                 return [CountRefused(reason), *_without_memory(request, "identity_refused")]
             case Anonymous():
                 return _without_memory(request, "no_identity")
-        if switch := switched_off(self._headers, self._off_routes):
+        if switch := switched_off(self._headers, self._requests.off_routes):
             return _without_memory(request, switch)
         if not request.options.enabled:
             return _without_memory(request, "not_understood" if request.problems else "disabled")

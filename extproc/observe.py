@@ -27,7 +27,6 @@ what must not be recorded later a digest.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
@@ -36,10 +35,10 @@ from extproc.exchange import CloseTurn, Closing, LeaveOut, ObservedExchange, Obs
 from extproc.identity import USUAL_RULES, Headers, IdentityMode, IdentityRules, Metadata, first_header, identify
 from extproc.refusals import context_tokens, refuses_roles
 from extproc.reply import Reply, ReplyBuffer, read_reply
-from extproc.switches import switched_off
+from extproc.switches import USUAL_REQUESTS, RequestRules, switched_off
 from extproc.turn_links import ContinueTurn, LinkExchange
 from memory.chat.completions import NotAChat, read_chat_request
-from memory.chat.envelopes import KNOWN, Envelopes, of_speaker
+from memory.chat.envelopes import of_speaker
 from memory.chat.sent_conversations import sent_conversation
 from memory.model import (
     CHAT_BYTES_MAX,
@@ -51,8 +50,6 @@ from memory.model import (
     Turn,
     TurnStatus,
 )
-from memory.model.zones import UTC_ZONES, Zones
-from memory.settings.switches import OffRoute
 
 HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
 HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream takes longer per byte than a request
@@ -127,17 +124,12 @@ class Observation:
         is_recording: bool = True,
         rules: IdentityRules = USUAL_RULES,
         trace_id: str = "",
-        off_routes: Sequence[OffRoute] = (),
-        envelopes: Envelopes = KNOWN,
-        zones: Zones = UTC_ZONES,
+        requests: RequestRules = USUAL_REQUESTS,
     ) -> None:
         """`is_recording` False: learning is disabled, and requests cannot enable it. `trace_id`:
-        of the trace that the proxy makes; without one the client's `traceparent` names it. `off_routes`: without
-        memory. `zones`: of users.
+        of the trace that the proxy makes; without one the client's `traceparent` names it.
         """
-        self._off_routes = off_routes
-        self._envelopes = envelopes
-        self._zones = zones
+        self._requests = requests
         self.is_zone_unknown = False  # the request named a zone that nobody knows
         self._is_recording = is_recording
         self._rules = rules
@@ -261,7 +253,7 @@ class Observation:
     def _read_request(self) -> ObservedRequest | None:
         """The request, if memory may use it."""
         try:
-            request = read_chat_request(b"".join(self._request_chunks), self._api.requests, self._envelopes)
+            request = read_chat_request(b"".join(self._request_chunks), self._api.requests, self._requests.envelopes)
         except NotAChat:
             return None
         scope = identify(self._request_headers, request.context, self._mode, request.named_user, self._rules)
@@ -270,7 +262,7 @@ class Observation:
         request = replace(request, conversation=of_speaker(request.conversation, scope.user_id))
         assert request.conversation is not None
         wants_record = self._is_recording and request.options.auto_store
-        is_enabled = request.options.enabled and not switched_off(self._request_headers, self._off_routes)
+        is_enabled = request.options.enabled and not switched_off(self._request_headers, self._requests.off_routes)
         return ObservedRequest(scope, request, request.conversation, wants_record, is_enabled)
 
     def _opening(self, asked: ObservedRequest, said: tuple[Message, ...]) -> OpenTurn:
@@ -279,7 +271,7 @@ class Observation:
         sent = sent_conversation(asked.scope, asked.request, is_session_given=session.is_given)
         assert sent is not None, "a new message with text has a key"
         zone = asked.request.context.timezone if asked.request.context is not None else ""
-        self.is_zone_unknown = not self._zones.is_known(zone)
+        self.is_zone_unknown = not self._requests.zones.is_known(zone)
         turn = Turn(
             id=self._turn_id,
             scope=replace(asked.scope, session_id=session.session_id),
@@ -287,7 +279,7 @@ class Observation:
             messages=said,
             model=self._model,
             trace_id=self._trace_id or _trace_id(self._request_headers),
-            utc_offset=self._zones.offset(exchange.asked_at, zone),
+            utc_offset=self._requests.zones.offset(exchange.asked_at, zone),
         )
         return OpenTurn(turn, exchange.links, sent, session.continues)
 

@@ -38,14 +38,15 @@ from extproc.inject import (
 from extproc.observe import Observation
 from extproc.recorder import ModelLessons, ObservedStream, TurnRecorder
 from extproc.sent_again import RecordingPolicy
+from extproc.switches import USUAL_REQUESTS, RequestRules
 from extproc.uploads import Uploads
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory.chat.completions import ChatRequest
-from memory.chat.envelopes import KNOWN, Envelopes
+from memory.chat.envelopes import Envelopes
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX, Scope
 from memory.model.web_pages import TrustedPages
-from memory.model.zones import UTC_ZONES, Zones
+from memory.model.zones import Zones
 from memory.processes import composition, entrypoints
 from memory.processes.from_settings import claim_names, is_recording, recording
 from memory.recall.compacted import CompactingRecall
@@ -97,9 +98,7 @@ class EdgeTrust:
     signals: SignalReader
     rules: IdentityRules = USUAL_RULES
     rejects_mismatches: bool = False  # envoy.yaml then permits the filter to answer
-    off_routes: tuple[OffRoute, ...] = ()
-    envelopes: Envelopes = KNOWN
-    zones: Zones = UTC_ZONES
+    requests: RequestRules = USUAL_REQUESTS
     secret: str = ""  # which calls must bring; "": none
     places: int = 10_000  # how many chats Envoy lets in at a time
 
@@ -181,8 +180,7 @@ class Filter:
             trust.signals,
             trust.rules,
             rejects_mismatches=trust.rejects_mismatches,
-            off_routes=trust.off_routes,
-            envelopes=trust.envelopes,
+            requests=trust.requests,
         )
         async with self._uploads.stream() as upload:
             async for message in requests:
@@ -252,9 +250,7 @@ class Filter:
             is_recording=self._is_recording,
             rules=self._trust.rules,
             trace_id=self._tracer.trace_id(),
-            off_routes=self._trust.off_routes,
-            envelopes=self._trust.envelopes,
-            zones=self._trust.zones,
+            requests=self._trust.requests,
         )
         observed = ObservedStream(self._recorder, observation)
         try:
@@ -368,9 +364,11 @@ def edge_trust(settings: Settings) -> EdgeTrust:
         signal_reader(settings.memory.upstream_signals),
         IdentityRules(claim_names(settings), TrustedPages(settings.memory.identity.trusted_origins)),
         rejects_mismatches=settings.memory.identity.on_mismatch == "reject",
-        off_routes=tuple(map(OffRoute.parsed, settings.memory.off_routes)),
-        envelopes=Envelopes.parsed(settings.memory.envelopes),
-        zones=Zones(settings.memory.timezone),
+        requests=RequestRules(
+            tuple(map(OffRoute.parsed, settings.memory.off_routes)),
+            Envelopes.parsed(settings.memory.envelopes),
+            Zones(settings.memory.timezone),
+        ),
         places=settings.memory.filter_in_flight_max,
     )
 

@@ -78,10 +78,6 @@ class PhraseTable(Generic[Label]):
                 yield found
             start = found.end if found is not None else start + 1
 
-    def stands_in(self, tokens: Sequence[str]) -> bool:
-        """Whether any phrase occurs, even one without labels."""
-        return any(self.at(tokens, start) is not None for start in range(len(tokens)))
-
     def labels(self, tokens: Sequence[str]) -> set[Label]:
         return {label for found in self.found(tokens) for label in found.labels}
 

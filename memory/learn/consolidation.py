@@ -131,8 +131,9 @@ def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, Pai
     known = draft.known(claim.scope.project_id)
     standing = [row for row in known if claim.said_at < stood_until(row)]
     made = next((row for row in standing if claim.leans and claim.evidence in row.evidence), None)  # at an earlier try
-    corrected = _corrected(claim, standing) if claim.leans and claim.act is Act.CORRECT and made is None else None
-    if claim.leans and claim.act is Act.CORRECT and made is None and corrected is None:
+    has_to_correct = claim.leans and claim.act is Act.CORRECT and made is None
+    corrected = _corrected(claim, standing) if has_to_correct else None
+    if has_to_correct and corrected is None:
         return  # it corrects nothing that is known, and says nothing alone
     stated = claim if corrected is None else _with_corrected(claim, corrected)
     same = made or _same(draft, stated, standing, verdicts)
@@ -342,16 +343,20 @@ def _new_row(claim: Claim, memory_id: str, now: float) -> Memory:
     )
 
 
+def bounded(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """The first and the latest."""
+    return tuple(evidence if len(evidence) <= EVIDENCE_MAX else (evidence[0], *evidence[-(EVIDENCE_MAX - 1) :]))
+
+
 def confirmed(row: Memory, evidence: Evidence, *, said_at: float, now: float) -> Memory:
     """The row, said once more. The same evidence again only moves `updated_at`; a question is not evidence of it."""
     if evidence in row.evidence or evidence.role == Role.ASSISTANT:
         return replace(row, updated_at=now)
     kept = (*row.evidence, evidence)
-    bounded = kept if len(kept) <= EVIDENCE_MAX else (kept[0], *kept[-(EVIDENCE_MAX - 1) :])
     return replace(
         row,
         updated_at=now,
         said_at=max(row.said_at, said_at),
         confidence=row.confidence + (1.0 - row.confidence) * CONFIDENCE_STEP,
-        evidence=bounded,
+        evidence=bounded(kept),
     )

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from memory.learn.consolidation import EVIDENCE_MAX
+from memory.learn.consolidation import bounded
 from memory.learn.retention import TRUST, RetentionReason, RetentionStep, is_kept_by_hand, put_away
-from memory.model import Evidence, Memory, MemoryStatus, Trust, statement_key
+from memory.model import Memory, MemoryStatus, Trust, statement_key
 from memory.model.derived import RESTORED
 
 AT_ONCE_MAX = 150  # rows archived per statement in one write; the rest follows in the next round
@@ -62,9 +62,5 @@ def _with_all(stays: Memory, goes: Sequence[Memory], now: float) -> Memory:
         confidence=max(row.confidence for row in rows),
         access_count=max(row.access_count for row in rows),  # not a sum: a repeat would add it again
         used_at=max((row.used_at for row in rows if row.used_at is not None), default=None),
-        evidence=_bounded(list(dict.fromkeys(e for row in rows for e in row.evidence))),
+        evidence=bounded(list(dict.fromkeys(e for row in rows for e in row.evidence))),
     )
-
-
-def _bounded(evidence: list[Evidence]) -> tuple[Evidence, ...]:
-    return tuple(evidence if len(evidence) <= EVIDENCE_MAX else [evidence[0], *evidence[-(EVIDENCE_MAX - 1) :]])

@@ -1,19 +1,20 @@
 """Finds what a request to forget means among statements: by meaning, not by its words.
 
 Evidence is the encoder's cosine, how far a statement stands out from the others, and whether the reader sees the same
-attribute, person and values in both. `bench/orders.py` prints how often that is right. Pure.
+attribute, person and values in both. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from memory.language import asked_words, content_words, names_everything
 from memory.language.restating import says_all
-from memory.model import NO_ATTRIBUTE, Claim, Memory, MemoryStatus, Relation, Vector, is_single_valued
+from memory.learn.embedded import Vectors
+from memory.model import NO_ATTRIBUTE, Claim, Memory, MemoryStatus, Relation, is_single_valued
 
 MEANT_MIN, SIMILAR_MIN = 0.0, -2.0  # log odds at which a statement is meant, or close to what is meant
 UNRELATED_LIKENESS = 0.15  # cosine of the nearest of a few unrelated statements
@@ -27,8 +28,6 @@ UNKNOWN_LIKENESS = 0.3  # cosine of the nearest statement that is not meant, whe
 FIRST_UNSPACED = "\u2e80"
 
 Known: TypeAlias = Claim | Memory
-Vectors: TypeAlias = Mapping[str, Vector]
-"""By text: of requests and of statements."""
 
 
 def text_of(known: Known) -> str:
@@ -91,4 +90,4 @@ def _is_active(known: Known) -> bool:
     return not isinstance(known, Memory) or known.status is MemoryStatus.ACTIVE
 
 
-__all__ = ["MEANT_MIN", "SIMILAR_MIN", "UNKNOWN_LIKENESS", "Known", "Vectors", "odds_of", "text_of"]
+__all__ = ["MEANT_MIN", "SIMILAR_MIN", "UNKNOWN_LIKENESS", "Known", "odds_of", "text_of"]

@@ -15,7 +15,8 @@ from typing import Any
 
 from memory.language import asked_words, content_words, is_limited, names_everything, names_previous
 from memory.language.restating import has_code_of, says_all
-from memory.learn.forget_targets import MEANT_MIN, SIMILAR_MIN, UNKNOWN_LIKENESS, Known, Vectors, odds_of
+from memory.learn.embedded import Vectors
+from memory.learn.forget_targets import MEANT_MIN, SIMILAR_MIN, UNKNOWN_LIKENESS, Known, odds_of
 from memory.learn.reading.units import own_messages
 from memory.model import Act, Claim, Memory, MemoryStatus, Turn, TurnStatus, is_single_valued
 from memory.service.erasure import without_source
@@ -51,14 +52,6 @@ class ForgetRequest:
     @property
     def topic(self) -> str:
         return self.claim.text if self.reach is ForgetReach.TOPIC else ""
-
-
-@dataclass(frozen=True, slots=True)
-class SplitClaims:
-    """Claims that may be learnt, and those that a request withholds."""
-
-    kept: tuple[Claim, ...]
-    withheld: tuple[Claim, ...]
 
 
 def requests_of(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[ForgetRequest]:
@@ -100,22 +93,25 @@ def topics_of(requests: Iterable[ForgetRequest]) -> list[str]:
     return list(dict.fromkeys(request.topic for request in requests if request.topic))
 
 
-def split_claims(
-    claims: Sequence[Claim], requests: Sequence[ForgetRequest], turns: Sequence[Turn], vectors: Vectors
-) -> SplitClaims:
-    """`turns`: context and window, in the order said."""
+def withheld_claims(
+    claims: Sequence[Claim],
+    requests: Sequence[ForgetRequest],
+    turns: Sequence[Turn],
+    vectors: Vectors,
+    later: Sequence[ForgetRequest] = (),
+) -> frozenset[Claim]:
+    """Those that a request withholds, or one of the `lasting` ones made `later`. `turns`: context and window, in the
+    order said.
+    """
     place = {turn.id: index for index, turn in enumerate(turns)}
-    taken: set[int] = set()
+    taken = {claim for claim in claims if is_forgotten_later(later, claim, vectors)}
     for request in requests:
-        earlier = [n for n, claim in enumerate(claims) if _is_before(request, claim, place)]
-        means = _means(request, [claims[n] for n in earlier], turns, vectors)
-        taken |= {n for n, is_meant in zip(earlier, means, strict=True) if is_meant}
+        earlier = [claim for claim in claims if _is_before(request, claim, place)]
+        means = _means(request, earlier, turns, vectors)
+        taken |= {claim for claim, is_meant in zip(earlier, means, strict=True) if is_meant}
         if request.reach is ForgetReach.MESSAGE:
-            taken |= {n for n, claim in enumerate(claims) if _is_of_message(request, claim)}
-    return SplitClaims(
-        tuple(claim for n, claim in enumerate(claims) if n not in taken),
-        tuple(claim for n, claim in enumerate(claims) if n in taken),
-    )
+            taken |= {claim for claim in claims if _is_of_message(request, claim)}
+    return frozenset(taken)
 
 
 def without_words_of(gone: Collection[Claim], kept: Iterable[Claim]) -> list[Claim]:
@@ -143,16 +139,16 @@ def is_forgotten_later(
     requests: Sequence[ForgetRequest], known: Known, vectors: Vectors = MappingProxyType({})
 ) -> bool:
     """Whether one of these `lasting` requests, made later, means what is being learnt now."""
+    project_id = known.project_id if isinstance(known, Memory) else known.scope.project_id
     return any(
         known.said_at <= request.turn.at
-        and request.turn.scope.project_id in ("", _project_of(known))
-        and (request.reach is ForgetReach.EVERYTHING or _means_it(request, known, vectors))
+        and request.turn.scope.project_id in ("", project_id)
+        and (
+            request.reach is ForgetReach.EVERYTHING
+            or odds_of(request.claim, [known], vectors, nearest=UNKNOWN_LIKENESS)[0] >= MEANT_MIN
+        )
         for request in requests
     )
-
-
-def _means_it(request: ForgetRequest, known: Known, vectors: Vectors) -> bool:
-    return odds_of(request.claim, [known], vectors, nearest=UNKNOWN_LIKENESS)[0] >= MEANT_MIN
 
 
 def says_topic(request: ForgetRequest) -> Callable[[str], bool]:
@@ -203,8 +199,10 @@ def similar_ids(request: ForgetRequest, memories: Iterable[Memory], vectors: Vec
 
 def turn_meant(request: ForgetRequest, turns: Sequence[Turn]) -> Turn | None:
     """The turn that a request means by "what I just said"; None if it means something else, or there is none."""
-    is_of_previous = request.reach is ForgetReach.PREVIOUS and request.message == 0
-    return _turn_before(request.turn, turns) if is_of_previous else None
+    if request.reach is not ForgetReach.PREVIOUS or request.message > 0:
+        return None
+    index = next((index for index, other in enumerate(turns) if other.id == request.turn.id), 0)
+    return turns[index - 1] if index else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +280,11 @@ def _means(request: ForgetRequest, known: Sequence[Known], turns: Sequence[Turn]
 
 
 def _rests_on(known: Known, turn_id: str) -> bool:
-    return known.evidence.turn_id == turn_id if isinstance(known, Claim) else _stands_on_alone(known, turn_id)
+    """On nothing else."""
+    if isinstance(known, Claim):
+        return known.evidence.turn_id == turn_id
+    is_on_it = any(quoted.turn_id == turn_id for quoted in known.evidence)
+    return is_on_it and without_source(known, turn_id, now=known.updated_at) is None
 
 
 def _position(claim: Claim, turn: Turn) -> tuple[int, int]:
@@ -293,38 +295,3 @@ def _position(claim: Claim, turn: Turn) -> tuple[int, int]:
         if start >= 0:
             return index, start + max(0, claim.evidence.quote.find(claim.evidence.words))
     return len(messages), 0
-
-
-def _turn_before(turn: Turn, turns: Sequence[Turn]) -> Turn | None:
-    index = next((index for index, other in enumerate(turns) if other.id == turn.id), 0)
-    return turns[index - 1] if index else None
-
-
-def _stands_on_alone(memory: Memory, turn_id: str) -> bool:
-    is_on_it = any(quoted.turn_id == turn_id for quoted in memory.evidence)
-    return is_on_it and without_source(memory, turn_id, now=memory.updated_at) is None
-
-
-def _project_of(known: Known) -> str:
-    return known.project_id if isinstance(known, Memory) else known.scope.project_id
-
-
-__all__ = [
-    "LATER_REQUESTS_MAX",
-    "ForgetMatches",
-    "ForgetReach",
-    "ForgetRequest",
-    "SplitClaims",
-    "carried_out",
-    "is_forgotten_later",
-    "lasting",
-    "matching_ids",
-    "outcomes_of",
-    "requests_of",
-    "similar_ids",
-    "split_claims",
-    "topics_of",
-    "turn_meant",
-    "with_kept",
-    "without_words_of",
-]

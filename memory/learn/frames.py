@@ -8,12 +8,13 @@ learnt from the examples in `frames.toml` by ridge regression on the encoder's v
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
 import numpy as np
 
+from memory.learn.embedded import Embedded
 from memory.learn.reading.units import own_messages, units_of
 from memory.model import Claim, Turn, Vector
 
@@ -22,9 +23,6 @@ KINDS = (PLAYS, ENDS, PRESENTS, PLAIN)
 SHARE_MIN: Mapping[str, float] = {PLAYS: 0.5, ENDS: 0.5, PRESENTS: 0.55}  # of a kind, as the regression estimates it
 RIDGE = 1.0
 UNITS_MAX = 8  # of a message: frames are set at its beginning, or at its end
-
-Embedded = Callable[[Sequence[str]], Awaitable[dict[str, Vector]]]
-"""Returns vectors by text. Raises `Unavailable`."""
 
 Span = tuple[str, int, int, int]
 """Turn, index of the message, and the characters from and to which its words are not the author's own."""

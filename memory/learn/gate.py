@@ -13,8 +13,8 @@ from enum import StrEnum
 from itertools import takewhile
 from math import inf
 
+from memory.chat import hidden_text
 from memory.language import content_words, language_of
-from memory.learn import hidden_text
 from memory.learn.reading.units import own_messages
 from memory.model import STORED_ACTS, Act, Claim, Role, Turn, statement_key
 from memory.secrets.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, redact
@@ -154,7 +154,7 @@ def _refusal(
     return (
         _refused_by_size(claim, limits)
         or _refused_as_secret(claim, limits)
-        or _refused_as_unsure(claim, limits)
+        or (Refusal.UNSURE if claim.confidence < limits.confidence_min else None)
         or _refused_as_echo(claim, turns, before, limits)
     )
 
@@ -217,10 +217,6 @@ def _refused_as_secret(claim: Claim, limits: GateLimits) -> Refusal | None:
         return Refusal.SECRET
     words_left = PLACEHOLDER.sub("", claim.text).split()
     return Refusal.SECRET if placeholders and len(words_left) < WORDS_BESIDE_A_SECRET_MIN else None
-
-
-def _refused_as_unsure(claim: Claim, limits: GateLimits) -> Refusal | None:
-    return Refusal.UNSURE if claim.confidence < limits.confidence_min else None
 
 
 def _refused_as_echo(

@@ -16,8 +16,8 @@ import numpy as np
 
 from memory.language import content_words
 from memory.learn.consolidation import stood_until
+from memory.learn.embedded import Embedded
 from memory.learn.feedback import Confirmation
-from memory.learn.frames import Embedded
 from memory.model import Claim, MemoryStatus, Record, Vector, statement_key
 from memory.ports import MemoryFilter, MemoryLookup, MemoryStore, UserMemories
 

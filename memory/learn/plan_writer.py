@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from memory.learn import consolidation
+from memory.learn.embedded import Embedded
 from memory.learn.plan import Plan
-from memory.learn.raw_words import creation
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Vector, statement_key
-from memory.ports import Clock, Embedder, LedgerWrite, MemoryFilter, MemoryStore, Receipts
+from memory.ports import Clock, LedgerWrite, MemoryFilter, MemoryStore, Receipts
 from memory.runtime.metrics import Metrics
 from memory.service.erasure import Erasure
 from memory.service.locked_writes import write_rows
@@ -29,14 +29,14 @@ class PlanWriter:
         self,
         *,
         store: MemoryStore,
-        embedder: Embedder,
+        embedded: Embedded,
         erasure: Erasure,
         receipts: Receipts,
         clock: Clock,
         metrics: Metrics,
     ) -> None:
         self._store = store
-        self._embedder = embedder
+        self._embedded = embedded
         self._erasure = erasure
         self._receipts = receipts
         self._clock = clock
@@ -48,7 +48,8 @@ class PlanWriter:
         `vectors`: known vectors by content.
         """
         gone = await self._erasure.forget_held(user_id, held, plan.forget) if plan.forget else []
-        await self._write(user_id, held, [*plan.changes, *map(creation, plan.raw)], vectors)
+        raw = [Change(ChangeKind.CREATE, row) for row in plan.raw]
+        await self._write(user_id, held, [*plan.changes, *raw], vectors)
         if gone:
             self._metrics.facts.labels("forgotten").inc(len(gone))
         return gone
@@ -80,12 +81,6 @@ class PlanWriter:
         forgotten = await held.forgotten([row.id for row in raw])
         return [row for row in raw if row.id not in forgotten]
 
-    async def embedded(self, contents: Sequence[str]) -> dict[str, Vector]:
-        unique = list(dict.fromkeys(contents))
-        if not unique:
-            return {}
-        return dict(zip(unique, await self._embedder.embed(unique, is_urgent=False), strict=True))
-
     async def _created_or_confirmed(self, user_id: str, change: Change) -> Change:
         """Another window may have stored the same statement between two attempts at this one."""
         memory = change.memory
@@ -102,7 +97,7 @@ class PlanWriter:
         if not changes:
             return
         contents = [change.memory.content for change in changes]
-        known = {**vectors, **await self.embedded([content for content in contents if content not in vectors])}
+        known = {**vectors, **await self._embedded([content for content in contents if content not in vectors])}
         await write_rows(self._store, held, user_id, changes, np.stack([known[content] for content in contents]))
         for change in changes:
             if change.memory.status is not MemoryStatus.RAW:

@@ -6,16 +6,13 @@ local to the process and bounded: after a restart, or with a second worker, a se
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from dataclasses import dataclass, field
+from collections import OrderedDict
 
 PACE_SECONDS = 3_600.0
 SESSIONS_MAX = 10_000  # the session that was accessed longest ago is dropped first
 
 
-@dataclass(slots=True)
-class _Session:
-    windows: deque[tuple[str, float, int]] = field(default_factory=deque)  # window id, time said, facts stored
+_Windows = list[tuple[str, float, int]]  # window id, time said, facts stored
 
 
 class SessionRateLimit:
@@ -23,24 +20,23 @@ class SessionRateLimit:
 
     def __init__(self, facts_max: int) -> None:
         self._facts_max = facts_max
-        self._sessions: OrderedDict[tuple[str, str], _Session] = OrderedDict()
+        self._sessions: OrderedDict[tuple[str, str], _Windows] = OrderedDict()
 
     def facts_left(self, user_id: str, session_id: str, window_id: str, *, at: float) -> int:
         """How many facts the window may still store; an earlier attempt at the same window does not count."""
-        session = self._session(user_id, session_id)
-        near = (kept for known, said, kept in session.windows if known != window_id and abs(said - at) < PACE_SECONDS)
+        windows = self._windows(user_id, session_id)
+        near = (kept for known, said, kept in windows if known != window_id and abs(said - at) < PACE_SECONDS)
         return max(0, self._facts_max - sum(near))
 
     def record_window(self, user_id: str, session_id: str, window_id: str, *, at: float, kept: int) -> None:
-        session = self._session(user_id, session_id)
-        still = [one for one in session.windows if one[0] != window_id and at - one[1] < PACE_SECONDS]
-        session.windows = deque(still)
+        windows = self._windows(user_id, session_id)
+        windows[:] = [one for one in windows if one[0] != window_id and at - one[1] < PACE_SECONDS]
         if kept:
-            session.windows.append((window_id, at, kept))
+            windows.append((window_id, at, kept))
 
-    def _session(self, user_id: str, session_id: str) -> _Session:
-        session = self._sessions.setdefault((user_id, session_id), _Session())
+    def _windows(self, user_id: str, session_id: str) -> _Windows:
+        windows = self._sessions.setdefault((user_id, session_id), [])
         self._sessions.move_to_end((user_id, session_id))
         if len(self._sessions) > SESSIONS_MAX:
             self._sessions.popitem(last=False)
-        return session
+        return windows

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from memory.learn.hidden_text import hides_text
+from memory.chat.hidden_text import hides_text
 from memory.learn.reading.units import own_messages
-from memory.model import Change, ChangeKind, Memory, Turn
+from memory.model import Change, Memory, Turn
 from memory.model.raw_words import rows_of
 from memory.secrets.redaction import PLACEHOLDER
 
@@ -30,10 +30,6 @@ def without_quoted(rows: Sequence[Memory], changes: Sequence[Change]) -> list[Me
     """The rows whose words stand in no memory that is written."""
     contents = [change.memory.content for change in changes]
     return [row for row in rows if not any(row.content in content for content in contents)]
-
-
-def creation(row: Memory) -> Change:
-    return Change(ChangeKind.CREATE, row)
 
 
 def _rows(turn: Turn, planted: Collection[str]) -> list[Memory]:

@@ -76,8 +76,9 @@ def pairs_to_ask(
         near = [one for one, like in enumerate(row) if _is_near(newer, known[one], like)]
         rank = [(_is_in_question(newer, known[one]), row[one], known[one].moment, one) for one in near]
         for older in [known[one] for *_, one in sorted(rank, reverse=True)[:PAIRS_OF_ONE_MAX]]:
-            for pair in _pair(newer, older):
-                found.setdefault(pair, StatementPair(older.text, newer.text))
+            later, other = (newer, older) if newer.place > older.place else (older, newer)
+            if later.place >= 0:  # of two claims, the later one is compared with the row of the other
+                found.setdefault((later.place, other.id), StatementPair(older.text, newer.text))
     return dict(list(found.items())[:PAIRS_MAX])
 
 
@@ -143,13 +144,6 @@ def _is_in_question(newer: _Statement, older: _Statement) -> bool:
     """Whether their fields alone would let one supersede the other unless a reader objects."""
     is_one_field = (newer.subject, newer.attribute) == (older.subject, older.attribute)
     return is_one_field and is_single_valued(newer.attribute)
-
-
-def _pair(newer: _Statement, older: _Statement) -> Iterator[Pair]:
-    """Nothing for two memories; of two claims, the later one is compared with the row of the other."""
-    later, other = (newer, older) if newer.place > older.place else (older, newer)
-    if later.place >= 0:
-        yield later.place, other.id
 
 
 def renumbered(

@@ -8,6 +8,7 @@ the user, or restored by somebody are never archived for their age. Pure: `now` 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -169,7 +170,4 @@ def put_away(memory: Memory, why: RetentionReason, *, now: float, **details: str
 
 def totals(steps: Sequence[RetentionStep]) -> dict[str, int]:
     """The number of steps of each kind, for a report."""
-    counts: dict[str, int] = {}
-    for step in steps:
-        counts[step.why.value] = counts.get(step.why.value, 0) + 1
-    return counts
+    return Counter(step.why.value for step in steps)

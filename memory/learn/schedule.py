@@ -15,6 +15,7 @@ from memory.learn.retention import totals
 from memory.learn.upkeep import Upkeep
 from memory.ports import Clock, UpkeepSchedule
 from memory.runtime.metrics import Metrics
+from memory.runtime.task_groups import pause_before
 
 log = structlog.get_logger(__name__)
 
@@ -48,11 +49,7 @@ class UpkeepLoop:
     async def run(self, until: asyncio.Event) -> None:
         while not until.is_set():
             had_work = await self.look_after_next()
-            try:
-                async with asyncio.timeout(self._timing.rest if had_work else self._timing.look):
-                    await until.wait()
-            except TimeoutError:
-                continue
+            await pause_before(until, self._timing.rest if had_work else self._timing.look)
 
     async def look_after_next(self) -> bool:
         """One round for the user who is due; False if nobody is, or if that is not known now."""

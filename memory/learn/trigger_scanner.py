@@ -15,8 +15,9 @@ import structlog
 
 from memory.errors import Unavailable
 from memory.learn import triggers
+from memory.learn.embedded import embedded_by
 from memory.learn.readers import Readers
-from memory.model import Urgency, Vector
+from memory.model import Urgency
 from memory.ports import Embedder, FreshTurn, LearnDue, TurnTriage
 from memory.runtime.instruments import Instruments
 
@@ -47,7 +48,7 @@ class TriggerScanner:
         settings: TriggerSettings,
     ) -> None:
         self._turn_log = turn_log
-        self._embedder = embedder
+        self._embedded = embedded_by(embedder)
         self._readers = readers
         self._due = due
         self._clock = instruments.clock
@@ -100,20 +101,11 @@ class TriggerScanner:
             if topics.get(one.turn.id)
         }
         comparable = {turn_id: texts for turn_id, texts in before.items() if texts}
-        wanted = list(dict.fromkeys(text for i, texts in comparable.items() for text in (topics[i], *texts)))
-        vectors = await self._embedded(wanted)
-        if not vectors:
-            return {}
+        try:
+            vectors = await self._embedded([text for i, texts in comparable.items() for text in (topics[i], *texts)])
+        except Unavailable:
+            return {}  # topics are then unknown, and only idle time decides
         return {
             turn_id: max(float(np.dot(vectors[topics[turn_id]], vectors[text])) for text in texts)
             for turn_id, texts in comparable.items()
         }
-
-    async def _embedded(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """Empty while the embedder is down: topics are then unknown, and only idle time decides."""
-        if not texts:
-            return {}
-        try:
-            return dict(zip(texts, await self._embedder.embed(texts, is_urgent=False), strict=True))
-        except Unavailable:
-            return {}

@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from memory.learn import duplicates, retention
+from memory.learn.embedded import embedded_by
 from memory.learn.reflection import Reflector, grounds_of, stale
 from memory.learn.retention import RetentionReason, RetentionRules, RetentionStep
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector
@@ -60,7 +61,7 @@ class Upkeep:
     ) -> None:
         """`reflecting`: None if there is no model for reflections. `reader`: of old rows, loaded if there are some."""
         self._store = memories.store
-        self._embedder = memories.embedder
+        self._embedded = embedded_by(memories.embedder)
         self._ledger = memories.ledger
         self._usage_counts = traces.usage_counts
         self._notes = traces.notes
@@ -178,10 +179,8 @@ class Upkeep:
     async def _vectors_of_new(self, units: Sequence[Unit]) -> dict[str, Vector]:
         steps = [step for unit in units for step in unit]
         new = [s.after for s in steps if s.after and (s.before is None or s.before.content != s.after.content)]
-        if not new:
-            return {}
-        vectors = await self._embedder.embed([memory.content for memory in new], is_urgent=False)
-        return {memory.id: vector for memory, vector in zip(new, vectors, strict=True)}
+        vectors = await self._embedded([memory.content for memory in new])
+        return {memory.id: vectors[memory.content] for memory in new}
 
     async def _apply(self, user_id: str, held: LedgerWrite, records: Sequence[Record]) -> None:
         if records:

@@ -18,6 +18,7 @@ from typing import Protocol
 from memory.errors import Conflict, Unavailable
 from memory.learn import consolidation, forgetting, plan, plan_inputs, raw_words, stored_reading
 from memory.learn.consolidation import Judged, Pair
+from memory.learn.embedded import embedded_by
 from memory.learn.forgetting import ForgetMatches, ForgetReach, ForgetRequest
 from memory.learn.neighbours import NeighbourSearch
 from memory.learn.plan import Plan
@@ -110,9 +111,10 @@ class WindowLearning:
         self._clock = instruments.clock
         self._metrics = instruments.metrics
         self._tracer = instruments.tracer
+        self._embedded = embedded_by(memories.embedder)
         self._plan_writer = PlanWriter(
             store=memories.store,
-            embedder=memories.embedder,
+            embedded=self._embedded,
             erasure=Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=instruments.clock),
             receipts=traces.receipts,
             clock=instruments.clock,
@@ -125,12 +127,11 @@ class WindowLearning:
             memories=memories,
             traces=traces,
             readers=readers,
-            embedded=self._plan_writer.embedded,
             metrics=instruments.metrics,
             bounds=bounds,
         )
         self._neighbours = NeighbourSearch(
-            store=memories.store, local_memories=memories.local_memories, embedded=self._plan_writer.embedded
+            store=memories.store, local_memories=memories.local_memories, embedded=self._embedded
         )
 
     async def learn(self, lease: Lease) -> None:
@@ -152,7 +153,7 @@ class WindowLearning:
     async def _plan_and_apply(self, lease: Lease, read: WindowClaims) -> Plan:
         texts = [*(claim.text for claim in read.claims), *(row.content for row in read.raw)]
         topics = forgetting.topics_of(read.requests)
-        vectors = await self._plan_writer.embedded([*texts, *topics])  # before the lock, because it takes longest
+        vectors = await self._embedded([*texts, *topics])  # before the lock, because it takes longest
         for round_ in range(VERDICT_ROUNDS_MAX):
             seen = await self._neighbours_and_verdicts(lease, read, vectors)
             async with self._locked(lease) as held:
@@ -273,9 +274,7 @@ class WindowLearning:
     async def _repeat(self, lease: Lease, stored: Plan) -> None:
         claims = stored.inputs.claims if stored.inputs is not None else ()
         rows = [*(change.memory for change in stored.changes), *stored.raw]
-        contents = [*(row.content for row in rows), *(claim.text for claim in claims)]
-        later = await self._reading.later_for_stored(lease, claims)
-        vectors = await self._plan_writer.embedded([*contents, *forgetting.topics_of(later)])
+        later, vectors = await self._reading.later_for_stored(lease, claims, [row.content for row in rows])
         is_forgotten = partial(forgetting.is_forgotten_later, later, vectors=vectors)
         not_forgotten = [change for change in stored.changes if not is_forgotten(change.memory)]
         async with self._locked(lease) as held:
@@ -283,13 +282,12 @@ class WindowLearning:
             if await self._opt_outs.since(lease.user_id) is not None:
                 stored, not_forgotten = replace(stored, changes=(), raw=(), inputs=None), []
             revision = (await self._ledger.revision(lease.user_id)).number
-            overtaken = {n for n, claim in enumerate(claims) if forgetting.is_forgotten_later(later, claim)}
+            overtaken = {n for n, claim in enumerate(claims) if is_forgotten(claim)}
             if stored.inputs is None or not (overtaken or plan_inputs.is_outdated(stored.inputs, revision)):
                 held.planned = stored
                 wanted = await self._plan_writer.without_outdated(lease.user_id, held.lock, not_forgotten)
                 fitting, known = replace(stored, changes=wanted), vectors
             else:
-                overtaken = {n for n, claim in enumerate(claims) if is_forgotten(claim)}
                 left = forgetting.without_words_of({claims[n] for n in overtaken}, claims)
                 inputs = replace(stored.inputs, claims=left, revision=revision, done=stored.inputs.done | overtaken)
                 fitting, known = await self._planned_again(lease, held.lock, stored, inputs, vectors)

@@ -13,11 +13,11 @@ from functools import partial
 
 from memory.errors import Unavailable
 from memory.learn import forgetting, gate, raw_words, stored_reading
+from memory.learn.embedded import embedded_by
 from memory.learn.failed_turns import muted, with_failed_turns
 from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmations_of
-from memory.learn.forget_targets import Vectors
 from memory.learn.forgetting import ForgetRequest
-from memory.learn.frames import Embedded, Frames
+from memory.learn.frames import Frames
 from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
@@ -80,7 +80,6 @@ class WindowReading:
         memories: MemoryBank,
         traces: RequestTraces,
         readers: Readers,
-        embedded: Embedded,
         metrics: Metrics,
         bounds: WindowBounds,
     ) -> None:
@@ -88,8 +87,8 @@ class WindowReading:
         self._store = memories.store
         self._local_memories = memories.local_memories
         self._readers = readers
-        self._embedded = embedded
-        self._frames = Frames(embedded)
+        self._embedded = embedded_by(memories.embedder)
+        self._frames = Frames(self._embedded)
         self._receipts = traces.receipts
         self._left_out = LeftOutTurns(traces.summaries)
         self._metrics = metrics
@@ -129,10 +128,10 @@ class WindowReading:
         if lasting := forgetting.lasting(requests):
             await self._turn_log.mark_forget_requests(lease, _by_turn(lasting))
         later = await self.later_requests(lease)
-        vectors = await self._vectors(claims, [*said, *later])
-        spared = await asyncio.to_thread(forgetting.split_claims, own, said, [*context, *turns], vectors)
-        standing = await asyncio.to_thread(_standing, spared.kept, later, vectors)
-        kept = forgetting.without_words_of(set(own) - set(standing), standing)
+        topics = forgetting.topics_of([*said, *later])
+        vectors = await self._embedded([*topics, *(claim.text for claim in claims)]) if topics else {}
+        taken = await asyncio.to_thread(forgetting.withheld_claims, own, said, [*context, *turns], vectors, later)
+        kept = forgetting.without_words_of(taken, [claim for claim in own if claim not in taken])
         self._metrics.facts_dropped.labels("withheld").inc(len(own) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later, vectors)
@@ -144,17 +143,15 @@ class WindowReading:
         planted = gate.planted_messages(claims, turns, limits=self._limits)
         return raw_words.raw_rows(turns, withheld=withheld, planted=planted)
 
-    async def later_for_stored(self, lease: Lease, claims: Sequence[Claim]) -> list[ForgetRequest]:
-        """The `later_requests` for a window with a stored plan of these claims."""
+    async def later_for_stored(
+        self, lease: Lease, claims: Sequence[Claim], contents: Sequence[str]
+    ) -> tuple[list[ForgetRequest], dict[str, Vector]]:
+        """The `later_requests` for a window with a stored plan of these claims; vectors of all three."""
         later = await self.later_requests(lease)
-        vectors = await self._vectors(claims, later)
+        said = [claim.text for claim in claims]
+        vectors = await self._embedded([*contents, *said, *forgetting.topics_of(later)])
         await self._left_out.leave_out(lease.user_id, withheld_turns(lease.turns, claims, (), later, vectors))
-        return later
-
-    async def _vectors(self, claims: Sequence[Claim], requests: Sequence[ForgetRequest]) -> dict[str, Vector]:
-        """What the requests are compared by; nothing where there is none."""
-        topics = forgetting.topics_of(requests)
-        return await self._embedded([*topics, *(claim.text for claim in claims)]) if topics else {}
+        return later, vectors
 
     async def later_requests(self, lease: Lease) -> list[ForgetRequest]:
         """The requests to forget that the user made after this window, as they were read then."""
@@ -210,10 +207,6 @@ def _by_turn(requests: Sequence[ForgetRequest]) -> dict[str, bytes]:
     for request in requests:
         claims.setdefault(request.turn.id, []).append(request.claim)
     return {turn_id: stored_reading.encode(found) for turn_id, found in claims.items()}
-
-
-def _standing(claims: Sequence[Claim], later: Sequence[ForgetRequest], vectors: Vectors) -> list[Claim]:
-    return [claim for claim in claims if not forgetting.is_forgotten_later(later, claim, vectors)]
 
 
 def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmation]:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from memory.learn.forget_targets import Vectors
+from memory.learn.embedded import Vectors
 from memory.learn.forgetting import (
     ForgetReach,
     ForgetRequest,
-    is_forgotten_later,
     names_only_a_kind,
     says_topic,
-    split_claims,
     turn_meant,
+    withheld_claims,
 )
 from memory.learn.gate import Dropped, Refusal
 from memory.learn.reading.units import own_messages
@@ -44,9 +43,7 @@ def withheld_turns(
     """
     if not (requests or later):
         return frozenset()
-    taken = [*split_claims(claims, requests, turns, vectors).withheld]
-    taken += [claim for claim in claims if is_forgotten_later(later, claim, vectors)]
-    withheld = {claim.evidence.turn_id for claim in taken}
+    withheld = {claim.evidence.turn_id for claim in withheld_claims(claims, requests, turns, vectors, later)}
     asked = [*(request.turn for request in requests), *(turn_meant(request, turns) for request in requests)]
     withheld |= {turn.id for turn in asked if turn is not None}
     claimed = {claim.evidence.turn_id for claim in claims}

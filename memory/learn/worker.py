@@ -26,7 +26,7 @@ from memory.learn.window import LearningTurns, WindowLearning
 from memory.learn.window_reading import WindowBounds
 from memory.ports import LearnDue, Lease, MemoryBank, RequestTraces, TurnTriage
 from memory.runtime.instruments import Instruments
-from memory.runtime.task_groups import unwrapped
+from memory.runtime.task_groups import pause_before, unwrapped
 from memory.runtime.tracing import SpanName, linked
 from memory.secrets.redaction import REDACT_ALL, SecretClass, SecretPolicy
 from memory.service.branch_memories import BranchMemories
@@ -157,7 +157,7 @@ class Worker:
                 lease = None if self._is_part_down else await self._lease_or_none()
                 if lease is None:
                     slots.release()
-                    await _wait(until, self._pause_seconds())
+                    await pause_before(until, self._pause_seconds())
                 else:
                     task = windows.create_task(self._handle(lease))
                     under_way.add(task)
@@ -293,12 +293,3 @@ class Worker:
         for state in ("opened", "due", "leased", "retrying", "dead", "shed"):
             self._metrics.queue_turns.labels(state).set(getattr(depth, state))
         self._metrics.queue_oldest_seconds.set(depth.oldest_seconds)
-
-
-async def _wait(until: asyncio.Event, seconds: float) -> None:
-    """Wait for the event, at most `seconds`."""
-    try:
-        async with asyncio.timeout(seconds):
-            await until.wait()
-    except TimeoutError:
-        return

@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from memory.adapters.models.openai_chat import OpenAiChatModel
-from memory.learn.hidden_text import hides_text
 from memory.learn.readers import Readers
 from memory.model import Message
 from memory.ports import ChatModel, Completion, Embedder, RequestTraces, Tokens
@@ -73,7 +72,6 @@ async def open_summarizer(
                 embedder=embedder,
                 tokens=tokens,
                 sentences=own_sentences,
-                hides_text=hides_text,
                 writer=writer,
                 opt_outs=traces.opt_outs,
             ),

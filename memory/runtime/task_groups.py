@@ -1,4 +1,4 @@
-"""Task groups: a single error is raised as it is, and background work that fails ends nothing else."""
+"""Task groups: a single error is raised as it is, and background work that fails ends nothing else; its pauses."""
 
 from __future__ import annotations
 
@@ -41,4 +41,13 @@ async def started_again(work: Callable[[], Awaitable[None]], *, name: str, pause
         await asyncio.sleep(pause)
 
 
-__all__ = ["started_again", "unwrapped"]
+async def pause_before(event: asyncio.Event, seconds: float | None) -> None:
+    """Wait for the event, at most `seconds`."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return
+
+
+__all__ = ["pause_before", "started_again", "unwrapped"]

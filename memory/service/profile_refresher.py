@@ -14,6 +14,7 @@ import structlog
 from memory.errors import MemproxyError
 from memory.ports import MemoryBank, Profiles, Tokens
 from memory.runtime.instruments import Instruments
+from memory.runtime.task_groups import pause_before
 from memory.service.profiles import ProfileBuilder
 
 POLL_SECONDS = 0.25
@@ -37,11 +38,7 @@ class ProfileRefresher:
     async def run(self, until: asyncio.Event) -> None:
         while not until.is_set():
             await self.refresh()
-            try:
-                async with asyncio.timeout(POLL_SECONDS):
-                    await until.wait()
-            except TimeoutError:
-                continue
+            await pause_before(until, POLL_SECONDS)
 
     async def refresh(self) -> int:
         """Build the profiles that are due; returns for how many users."""

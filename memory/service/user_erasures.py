@@ -27,6 +27,7 @@ from memory.ports.erasures import (
     PlaceReport,
 )
 from memory.runtime.metrics import Metrics
+from memory.runtime.task_groups import pause_before
 from memory.service.erasure import Erasure
 from memory.service.erasure_states import REST_PER_SECOND, ErasureLooks, ErasureState, ErasureStatus
 from memory.service.idempotency import NewId
@@ -124,11 +125,7 @@ class FileRewriter:
                 pause, retry = retry, min(2 * retry, RETRY_SECONDS_MAX)
                 log.warning("files are not rewritten after an erasure: trying again", reason=str(error))
             await self._expire()
-            try:
-                async with asyncio.timeout(pause):
-                    await until.wait()
-            except TimeoutError:
-                continue
+            await pause_before(until, pause)
 
     async def run_once(self) -> float | None:
         """Seconds that it took to rewrite the files; None if no erasure waits for it."""

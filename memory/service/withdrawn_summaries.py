@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from memory.ports import Clock, NoteBook, SessionSummaries
+from memory.runtime.task_groups import pause_before
 
 POLL_SECONDS = 1.0
 WITHDRAWN_BATCH = 200  # summaries
@@ -25,11 +26,7 @@ class WithdrawnSummaries:
     async def run(self, until: asyncio.Event) -> None:
         while not until.is_set():
             await self.drop()
-            try:
-                async with asyncio.timeout(POLL_SECONDS):
-                    await until.wait()
-            except TimeoutError:
-                continue
+            await pause_before(until, POLL_SECONDS)
 
     async def drop(self, user_id: str = "") -> int:
         """Of this user, or of all; returns the number of summaries."""

@@ -8,6 +8,7 @@ import structlog
 
 from memory.errors import Unavailable
 from memory.ports import Clock, RecordedMessages
+from memory.runtime.task_groups import pause_before
 
 EXPIRED_AT_ONCE = 200  # turns, and messages, deleted in one transaction: others wait a few milliseconds
 
@@ -28,11 +29,7 @@ class RecordExpiry:
     async def run(self, until: asyncio.Event) -> None:
         while not until.is_set():
             await self.expire()
-            try:
-                async with asyncio.timeout(self._look):
-                    await until.wait()
-            except TimeoutError:
-                continue
+            await pause_before(until, self._look)
 
     async def expire(self) -> int:
         """Delete all that has expired by now, as far as the turn log is available. Returns how many."""

@@ -10,7 +10,7 @@ from extproc.exchange import LeaveOut
 from extproc.identity import IdentityMode
 from extproc.inject import CountRequest, Finish, Injection, Proceed, RequestBody, RequestHeaders
 from extproc.observe import Observation
-from extproc.switches import switched_off
+from extproc.switches import RequestRules, switched_off
 from extproc.upstream_signals import SignalReader
 from memory.errors import BadSetting
 from memory.model import RecallStatus
@@ -81,14 +81,14 @@ def test_a_header_can_only_take_memory_away(values: list[bytes], reason: str) ->
 def test_such_a_request_is_stripped_and_neither_recalled_nor_recorded(
     sent: list[tuple[str, bytes]], reason: str
 ) -> None:
-    injection = Injection(IdentityMode.HEADER, SignalReader(), off_routes=[GUESTS])
+    injection = Injection(IdentityMode.HEADER, SignalReader(), requests=RequestRules([GUESTS]))
     assert injection.on(RequestHeaders(sent)) == [Proceed(wants_body=True)]
     count, finish = injection.on(RequestBody(BODY))
     assert count == CountRequest(RecallStatus.DISABLED, reason)
     assert isinstance(finish, Finish)
     assert finish.body is not None
     assert b"memory_context" not in finish.body
-    watch = Observation(turn_id="t1", mode=IdentityMode.HEADER, off_routes=[GUESTS])
+    watch = Observation(turn_id="t1", mode=IdentityMode.HEADER, requests=RequestRules([GUESTS]))
     watch.on_request_headers(sent)
     assert isinstance(watch.on_request_body(BODY, is_end=True, at=1.0), LeaveOut)
     assert watch.is_idle

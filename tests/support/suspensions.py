@@ -23,9 +23,7 @@ Line = tuple[str, int]
 """A file and a line of it."""
 
 # What the worker runs beside its jobs, in several tasks.
-AROUND_THE_JOBS = frozenset(
-    "run _serve _drain _every _recover _measure _lease_or_none _wait _kept _extend relieve".split()
-)
+AROUND_THE_JOBS = frozenset("run _serve _drain _every _recover _measure _lease_or_none _kept _extend relieve".split())
 
 LOCK_LOST = frozenset(("_locked", "_repair"))  # what a window does under the user's lock, and when it has lost it
 

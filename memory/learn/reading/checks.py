@@ -9,7 +9,6 @@ sentence means is not examined. Pure.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -20,7 +19,7 @@ import msgspec
 from memory.language import bare_reply, is_denied
 from memory.language.dates import period
 from memory.language.grounding import adds_nothing
-from memory.language.word_boundaries import continues_word
+from memory.language.word_boundaries import as_typed
 from memory.learn.reading.answers import CONFIDENCE, LEVELS, UNITS_OF_CLAIM_MAX, VALUES_MAX, ProposedClaim
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
 from memory.learn.reading.replies import answered
@@ -49,7 +48,6 @@ _Bounds = tuple[float | None, float | None]
 
 _NUMBER = re.compile(r"\d+")
 _FULL_DATE = re.compile(r"(?<!\d)(?:\d{4}[-/.年]\d|\d{1,2}[-/.]\d{1,2}[-/.]\d{2})")
-_PLAIN_QUOTES = str.maketrans("’‘“”", "''\"\"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,28 +235,6 @@ def _values(proposed: ProposedClaim, quote: str, wrong: list[str]) -> tuple[str,
     if any(not as_typed(word, quote) for word in words):
         wrong.append('each of "values" must stand in the sentences that "u" names, as typed')
     return tuple(found)
-
-
-def as_typed(words: str, quote: str) -> str:
-    """The part of the quote that equals `words`, ignoring case, width and white space; "" if there is none.
-
-    Matches whole words and numbers: "5" does not match "15", nor "Al" "really".
-    """
-    sought = "".join(_folded(character) for character in words)
-    letters = [(_folded(character), index) for index, character in enumerate(quote)]
-    text = "".join(folded for folded, _ in letters)
-    places = [index for folded, index in letters for _ in folded]
-    at = text.find(sought) if sought else -1
-    while at >= 0:
-        first, last = places[at], places[at + len(sought) - 1]
-        if not (continues_word(quote, first, -1) or continues_word(quote, last, 1)):
-            return quote[first : last + 1]
-        at = text.find(sought, at + 1)
-    return ""
-
-
-def _folded(character: str) -> str:
-    return "".join(unicodedata.normalize("NFKC", character.translate(_PLAIN_QUOTES)).casefold().split())
 
 
 def _period(proposed: ProposedClaim, clause: str, quote: str, said_at: float, wrong: list[str]) -> _Bounds:

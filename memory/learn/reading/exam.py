@@ -7,10 +7,11 @@ answers are those of a careful person, and are never adapted to a model. Scoring
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,7 +27,8 @@ MUST_NOT_SHARE_MAX = 0.1  # share of the forbidden claims
 PAIR_SHARE_MIN = 0.75
 KEPT_CONFIDENCE_MIN = 0.7  # as the gate requires; less confident claims are not stored
 SILENT_CHATS_MAX = 3  # without a usable answer, counted from the first: then the exam ends early
-PAIRS = "pairs"  # entry in `failures` if the pairs got no usable answer
+
+T = TypeVar("T")
 
 
 class ExpectedClaim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,9 +97,11 @@ async def sit(reader: StatementReader, exam: Exam | None = None) -> ExamResult:
     read: list[Sequence[Claim] | None] = []
     for chat in asked.chats:
         is_silent = len(read) >= SILENT_CHATS_MAX and not any(claims is not None for claims in read)
-        read.append(None if is_silent else await _read(reader, chat))
+        turns, context = written_chat(chat.day, chat.chat)
+        read.append(None if is_silent else await _usable(reader.read(turns, context=context)))
     is_silent = all(claims is None for claims in read)
-    verdicts = None if is_silent else await _related(reader, asked.pairs)
+    pairs = [StatementPair(pair.older, pair.newer) for pair in asked.pairs]
+    verdicts = None if is_silent else await _usable(reader.relate(pairs))
     return scored(asked, read, verdicts)
 
 
@@ -144,17 +148,9 @@ def _share(part: int, whole: int, *, empty: float = 1.0) -> float:
     return part / whole if whole else empty
 
 
-async def _read(reader: StatementReader, chat: ExamChat) -> Sequence[Claim] | None:
-    turns, context = written_chat(chat.day, chat.chat)
+async def _usable(answer: Coroutine[Any, Any, T]) -> T | None:
     try:
-        return await reader.read(turns, context=context)
-    except Unusable:
-        return None
-
-
-async def _related(reader: StatementReader, pairs: Sequence[ExamPair]) -> Sequence[PairVerdict] | None:
-    try:
-        return await reader.relate([StatementPair(pair.older, pair.newer) for pair in pairs])
+        return await answer
     except Unusable:
         return None
 

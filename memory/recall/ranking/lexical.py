@@ -3,8 +3,7 @@
 Words are folded (width, case, accents), stop words are dropped and endings are stripped lightly. Scripts without spaces
 between words (Chinese, Japanese, Thai, and Korean, whose particles are attached to the word) yield single characters
 and pairs of characters. Identifiers ("OPS-4412", "7.3.1", "petrel_stg") yield themselves as well as their parts, so
-that 7.3.1 does not match 7.3.10. The module is stateless and knows nothing about memories or meaning; for synonyms see
-`concepts`.
+that 7.3.1 does not match 7.3.10. The module is stateless and knows nothing about memories or meaning.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from memory.ports import (
     Tokens,
 )
 from memory.runtime.instruments import Instruments
+from memory.runtime.task_groups import pause_before
 from memory.sessions.compaction.sentences import Sentences
 from memory.sessions.summaries import prose
 from memory.sessions.summaries.telling import SummaryText, has_substance, of_one_scope, telling_text, wanted_turns
@@ -58,14 +59,13 @@ class SummaryWriter:
 
 @dataclass(frozen=True, slots=True)
 class SummarizerParts:
-    """`reader`: the one that needs no server. `hides_text`: whether a message hides text from its reader."""
+    """`reader`: the one that needs no server."""
 
     summaries: KeptSummaries
     reader: StatementReader
     embedder: Embedder
     tokens: Tokens
     sentences: Sentences
-    hides_text: Callable[[str], bool]
     writer: SummaryWriter | None = None
     opt_outs: OptOuts = field(default_factory=NoOptOuts)  # their sessions get none
 
@@ -91,11 +91,7 @@ class Summarizer:
     async def run(self, until: asyncio.Event) -> None:
         while not until.is_set():
             await self.work()
-            try:
-                async with asyncio.timeout(POLL_SECONDS):
-                    await until.wait()
-            except TimeoutError:
-                continue
+            await pause_before(until, POLL_SECONDS)
 
     async def work(self) -> int:
         """One round: returns the number of sessions looked at."""
@@ -130,7 +126,7 @@ class Summarizer:
             return "opted_out" if await parts.summaries.put(session, None, None) else "overtaken"
         turns = of_one_scope(await parts.summaries.turns(session, limit=TURNS_MAX))
         claims = await parts.reader.read(turns, context=[])
-        turns = await asyncio.to_thread(wanted_turns, turns, claims, hides_text=parts.hides_text)
+        turns = await asyncio.to_thread(wanted_turns, turns, claims)
         text, made_by = None, parts.reader.name
         if sum(map(has_substance, turns)) >= self._limits.turns_min:
             text = await asyncio.to_thread(telling_text, turns, claims, sentences=parts.sentences, tokens=parts.tokens)

@@ -6,10 +6,11 @@ statement that the reader claims is worth more, not less, since a summary should
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from memory.chat.exchanges import Exchange
+from memory.chat.hidden_text import hides_text
 from memory.chat.plain_lines import on_one_line
 from memory.language import content_words
 from memory.language.small_talk import is_pleasantry
@@ -56,7 +57,7 @@ def of_one_scope(turns: Sequence[Turn]) -> list[Turn]:
     return [turn for turn in turns if last and turn.scope == last]
 
 
-def wanted_turns(turns: Sequence[Turn], claims: Sequence[Claim], *, hides_text: Callable[[str], bool]) -> list[Turn]:
+def wanted_turns(turns: Sequence[Turn], claims: Sequence[Claim]) -> list[Turn]:
     """Without turns with planted instructions or hidden text, or with a request to forget or to withhold."""
     unwanted = {c.evidence.turn_id for c in claims if c.act in _UNWANTED and c.confidence >= _UNWANTED[c.act]}
     return [turn for turn in turns if turn.id not in unwanted and not any(map(hides_text, user_messages(turn)))]

@@ -19,7 +19,7 @@ from memory.learn.forgetting import (
     outcomes_of,
     requests_of,
     similar_ids,
-    split_claims,
+    withheld_claims,
 )
 from memory.model import Act, Evidence, Memory, MemoryStatus, Relation
 
@@ -148,19 +148,17 @@ def test_a_withheld_message_teaches_nothing_and_others_do() -> None:
     said = turn(text)
     withheld = claim("off the record: I hate my boss.", act=Act.WITHHOLD)
     claims = [claim("I live in Leeds."), claim("I have a cat", turn="t0")]
-    spared = split_claims(
+    taken = withheld_claims(
         claims, requests_of([withheld], [said]), [turn("I have a cat", turn_id="t0", at=NOW - 9), said], {}
     )
-    assert [one.text for one in spared.kept] == ["I have a cat"]
-    assert [one.text for one in spared.withheld] == ["I live in Leeds."]
+    assert [one.text for one in taken] == ["I live in Leeds."]
 
 
 def test_a_new_value_behind_a_request_is_learnt() -> None:
     text = "Forget my old address. I live in Oslo now."
     said = turn(text)
     requests = requests_of([claim("Forget my old address.", act=Act.FORGET)], [said])
-    spared = split_claims([claim("I live in Oslo now.", attribute="home")], requests, [said], {})
-    assert len(spared.kept) == 1
+    assert not withheld_claims([claim("I live in Oslo now.", attribute="home")], requests, [said], {})
 
 
 def test_what_is_learnt_late_heeds_a_request_that_was_made_after_it() -> None:

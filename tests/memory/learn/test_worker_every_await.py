@@ -12,6 +12,7 @@ import copy
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from turn_logs import Process, sqlite_deployment
 from memory.errors import Unavailable, Unusable
 from memory.learn import neighbours, plan_writer, trigger_scanner, window, window_reading, worker
 from memory.learn.worker import WorkerSettings
-from memory.model import CarriedNote, Claim, RecallStatus, Receipt, Turn
+from memory.model import Act, CarriedNote, Claim, RecallStatus, Receipt, Turn
 from memory.model.wordings import WORDINGS
 from memory.ports import LearnDue, PairRelation, PairVerdict, StatementPair
 
@@ -35,12 +36,13 @@ BUDGET = "My budget for the Hawaii trip is $10,000."
 HOME, NEW_HOME = "I live in Paris.", "I live in Rome."
 DENTIST, NEW_DENTIST = "My dentist appointment is on Monday.", "My dentist appointment is on Friday."
 LOCKER, NEW_LOCKER = "My locker is number 41.", "Remember that my locker is number 42."
+CAT, NEW_CAT = "My cat is called Tom.", "No, my cat is called Felix."
 CAR = "I have a Golf and a camper van."
 REWORDED = "There is a bird table in my garden."  # by a correction of what is to be forgotten
 TOLD = (
-    ("s1", "My cat is called Tom. I sold the Golf."),
+    ("s1", f"{CAT} I sold the Golf."),
     ("s1", f"{BUDGET} {NEW_HOME}"),
-    ("s1", "No, my cat is called Felix."),
+    ("s1", NEW_CAT),
     ("s2", KNOWN),
     ("s2", "That's right."),
     ("s6", NEW_DENTIST),
@@ -48,7 +50,7 @@ TOLD = (
 )
 HALF_DONE = "My boat is called Nereid. I take the bus to work."
 OVERTAKEN, UNTOUCHED = "My tent is orange.", "My guitar is red."
-OF_HER_SISTER = "Please forget the guitar of my sister."  # no memory, but words that are in no summary then
+OF_HER_SISTER = "Please forget the guitar of my sister."  # no memory, but a turn with its words, for no summary then
 USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina", "hugo", "iris", "jack", "kim", "lena")
 FORGET_ALL = "Forget everything you know about me."
 SETTINGS = WorkerSettings(
@@ -71,7 +73,9 @@ def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Model(PlainReader):
-    """A model that is away, or at fault, for some users, and alone knows that one appointment replaces another."""
+    """A model that is away, or at fault, for some users, and alone knows that one appointment replaces another, and
+    that a correction leans on what it corrects.
+    """
 
     def __init__(self, errors: Mapping[str, Exception]) -> None:
         super().__init__(_verdict)
@@ -81,7 +85,8 @@ class Model(PlainReader):
         error = self._errors.get(turns[0].scope.user_id)
         if error is not None:
             raise error
-        return await super().read(turns, context=context)
+        claims = await super().read(turns, context=context)
+        return [replace(claim, leans=claim.act is Act.CORRECT) for claim in claims]
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         if any((pair.older, pair.newer) == (LOCKER, NEW_LOCKER) for pair in pairs):
@@ -115,7 +120,7 @@ async def prepare(bench: Bench) -> None:
         await _noted_by_an_older_release(process)
         await bench.tell(process, HALF_DONE, session="s3")
         await _broken_off(bench, process, Faults(name="apply", error=Killed()))
-        await bench.tell(process, UNTOUCHED, user="lena")
+        await bench.tell(process, f"{UNTOUCHED} Does my sister play?", user="lena")
         await _broken_off(bench, process, Faults(name="apply", error=Killed()))
         await bench.tell(process, OF_HER_SISTER, user="lena", session="s1")
         await _known_as_a_request(process, OF_HER_SISTER)
@@ -268,8 +273,8 @@ async def test_the_quiet_run_is_what_it_is_meant_to_be(tmp_path: Path) -> None:
             ("My bicycle is green.", "active"),
             ("My boat is called Nereid.", "active"),
             ("My car is blue.", "active"),
-            ("My cat is called Tom.", "active"),
-            ("No, my cat is called Felix.", "active"),
+            (CAT, "superseded"),
+            (f"{CAT} {NEW_CAT}", "active"),
             ("My lamp is green.", "active"),
             (NEW_DENTIST, "active"),
             (NEW_HOME, "active"),

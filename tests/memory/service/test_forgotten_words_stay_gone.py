@@ -19,7 +19,6 @@ from token_counts import counted_tokens
 from turn_logs import Process, lease_at, sqlite_deployment
 
 from memory.errors import NotFound
-from memory.learn.hidden_text import hides_text
 from memory.model import PastNote, Turn, TurnStatus
 from memory.ports import MemoryBank
 from memory.processes.compaction_parts import own_sentences
@@ -209,7 +208,6 @@ async def living(folder: Path, seed: int) -> AsyncIterator[Life]:
             embedder=bench.embedder,
             tokens=counted_tokens(),
             sentences=own_sentences,
-            hides_text=hides_text,
         )
         summarizer = Summarizer(parts, limits=SummaryLimits(turns_min=1), instruments=instruments)
         yield Life(bench, process, Random(seed), erasure, summarizer)

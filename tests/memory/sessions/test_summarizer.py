@@ -17,7 +17,6 @@ from token_counts import counted_tokens
 from turn_logs import DEPLOYMENTS, START, Deployment, Process, a_turn, lease_at
 
 from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
-from memory.learn.hidden_text import hides_text
 from memory.model import Claim, SessionSummary, Turn, TurnStatus
 from memory.processes.compaction_parts import own_sentences
 from memory.runtime.instruments import Instruments
@@ -97,7 +96,6 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
             embedder=HashingEmbedder(),
             tokens=counted_tokens(),
             sentences=own_sentences,
-            hides_text=hides_text,
         )
         yield Rig(process, deployment, Metrics(CollectorRegistry()), parts)
 

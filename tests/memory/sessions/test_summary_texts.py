@@ -9,7 +9,6 @@ import pytest
 from plain_reader import claim_of
 from token_counts import counted_tokens
 
-from memory.learn.hidden_text import hides_text
 from memory.learn.reading.units import own_messages, units_of
 from memory.model import Claim, Message, Role, Scope, Turn
 from memory.processes.compaction_parts import own_sentences
@@ -77,7 +76,7 @@ def test_what_the_reader_is_not_sure_of_is_no_request() -> None:
     (_, request) = claims_in(*turns)
     for confidence, kept in ((0.9, ["t1"]), (0.6, ["t1", "t2"])):
         claims = [replace(request, confidence=confidence)]
-        assert [turn.id for turn in wanted_turns(turns, claims, hides_text=hides_text)] == kept
+        assert [turn.id for turn in wanted_turns(turns, claims)] == kept
 
 
 def test_what_the_assistant_said_is_no_part_of_it() -> None:
@@ -108,7 +107,7 @@ def test_markup_cannot_end_the_note() -> None:
 )
 def test_planted_hidden_and_withheld_words_leave_nothing_of_their_turn(unwanted: str) -> None:
     turns = [said("t1", "I sail on Sundays."), said("t2", unwanted, "I live in Leeds.")]
-    assert [turn.id for turn in wanted_turns(turns, claims_in(*turns), hides_text=hides_text)] == ["t1"]
+    assert [turn.id for turn in wanted_turns(turns, claims_in(*turns))] == ["t1"]
 
 
 def test_a_summary_is_of_one_project_and_agent() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from reading_parts import AT, a_claim, said
 
-from memory.learn.reading.checks import CheckedAnswer, as_typed, check_answer, distinct_claims, merge_second_answer
+from memory.language.word_boundaries import as_typed
+from memory.learn.reading.checks import CheckedAnswer, check_answer, distinct_claims, merge_second_answer
 from memory.learn.reading.prompting import ShippedChat, shipped_chats
 from memory.learn.reading.transcript import transcripts, written_chat
 from memory.model import Act, Claim, Relation, Role, Turn
