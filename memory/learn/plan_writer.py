@@ -12,7 +12,6 @@ import numpy as np
 
 from memory.learn import consolidation
 from memory.learn.plan import Plan
-from memory.learn.raw_words import creation
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Vector, statement_key
 from memory.ports import Clock, Embedder, LedgerWrite, MemoryFilter, MemoryStore, Receipts
 from memory.runtime.metrics import Metrics
@@ -48,7 +47,9 @@ class PlanWriter:
         `vectors`: known vectors by content.
         """
         gone = await self._erasure.forget_held(user_id, held, plan.forget) if plan.forget else []
-        await self._write(user_id, held, [*plan.changes, *map(creation, plan.raw)], vectors)
+        await self._write(
+            user_id, held, [*plan.changes, *(Change(ChangeKind.CREATE, row) for row in plan.raw)], vectors
+        )
         if gone:
             self._metrics.facts.labels("forgotten").inc(len(gone))
         return gone

@@ -92,7 +92,7 @@ class NotePlan:
 
     `at_server`: those of earlier requests whose messages the server stores with the notes inside them; it does not
     store instructions. `profile`: what opens `fresh`. `found_ids`: the memories in `fresh` that were found for the
-    question, in the profile or after it. `summary_ids`: the summaries that close `fresh`.
+    question, in the profile or after it. `answer_ids`, `summary_ids`: what was said in past conversations, at its end.
     """
 
     notes: Mapping[int, PastNote]
@@ -100,6 +100,7 @@ class NotePlan:
     at_server: tuple[PastNote, ...] = ()
     profile: ProfileText | None = None
     found_ids: tuple[str, ...] = ()
+    answer_ids: tuple[str, ...] = ()
     summary_ids: tuple[str, ...] = ()
 
     def placed(self, placement: Placement) -> tuple[Note, ...]:

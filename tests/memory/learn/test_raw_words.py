@@ -24,6 +24,7 @@ from memory.model import (
     MemoryStatus,
     Message,
     MessageFilter,
+    Role,
     Scope,
     SentConversation,
     SentExchange,
@@ -35,7 +36,7 @@ from memory.ports import MemoryBank, RequestTraces, Trimming
 from memory.secrets.redaction import RECORDED_CHARACTERS_MAX
 from memory.service.erasure import Erasure
 
-KEEPS = WorkerSettings(keeps_raw_words=True)
+KEEPS = WorkerSettings(words_of=frozenset({Role.USER}))
 BUDGET = "My budget for the Hawaii trip is $10,000."
 SMALL_TALK = "Hm, zebra crossing weather again"
 
@@ -59,7 +60,7 @@ def vectors_of(bench: Bench, rows: list[Memory]) -> np.ndarray:
 def rows_of(*messages: str, turn_id: str = "t1") -> list[Memory]:
     said = tuple(Message("user", one) for one in messages)
     turn = Turn(turn_id, Scope("ann", session_id="s1"), 5.0, said, status=TurnStatus.CLOSED)
-    return raw_rows([turn], withheld=(), planted=())
+    return raw_rows([turn], words_of=(Role.USER,), withheld=(), planted=())
 
 
 async def stored(bench: Bench, process: Process, *turns: tuple[str, ...]) -> list[Memory]:

@@ -14,7 +14,7 @@ from recall_rig import KAYAK, NOW, Rig, request_of, request_with, rigged
 from memory.errors import Unavailable
 from memory.model import Message, RecallStatus, Scope, SessionSummary, StoredSummary, Turn, TurnStatus, Vector
 from memory.ports import LearnDue
-from memory.recall.notes.summary_notes import TOKENS_MAX
+from memory.recall.notes.past_talk_notes import SUMMARIES_TOKENS_MAX
 from memory.recall.past_conversations import LATEST_MAX, PastTalkQuestion, answering
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.past_talk import PastTalkClassifier
@@ -195,7 +195,7 @@ async def test_many_summaries_stay_within_their_own_limit(rig: Rig) -> None:
     outcome = await asked(rig, "What did we talk about this month?", token_budget=2_000, similarity_threshold=1.0)
     assert 2 <= shown(outcome).count("\n- [") <= 4
     receipt = await rig.receipt(outcome)
-    assert receipt.notes[0].tokens <= TOKENS_MAX
+    assert receipt.notes[0].tokens <= SUMMARIES_TOKENS_MAX
 
 
 async def test_it_is_put_back_byte_for_byte_and_not_repeated(rig: Rig) -> None:
