@@ -1,7 +1,6 @@
 """Makes the rows with what was said in a turn, as said: the user's words that no memory quotes, and the answer. Pure.
 
-A turn that asks to forget or to withhold something leaves no such row, nor does what it means, nor a message with
-planted instructions or hidden text, nor the answer to one.
+None of a turn that asks to forget or to withhold something, nor of what it means, nor of planted or hidden text.
 """
 
 from __future__ import annotations
@@ -20,11 +19,12 @@ def raw_rows(
 ) -> list[Memory]:
     """`withheld`: turns of which nothing is kept. `planted`: messages that the gate refused as a whole."""
     rows: list[Memory] = []
-    for turn in turns:
-        said = [message.strip() for message in own_messages(turn) if message not in planted]
-        if Role.USER in words_of and turn.id not in withheld:
+    for turn in (one for one in turns if one.id not in withheld):
+        own = list(own_messages(turn))
+        said = [message.strip() for message in own if message not in planted]
+        if Role.USER in words_of:
             rows += rows_of(turn, list(filter(_is_fit, said)))
-        if Role.ASSISTANT in words_of and turn.id not in withheld and len(said) == len(own_messages(turn)):
+        if Role.ASSISTANT in words_of and len(said) == len(own):
             rows += answer_rows_of(turn, list(filter(_is_fit, passages_of(turn.answer))))
     return rows
 
