@@ -310,7 +310,7 @@ class RecallPipeline:
         notes = planned.placed(trace.placement) if trace.withheld is None else ()
         count = len(planned.memory_ids()) if notes else 0
         if notes:
-            status, reason = RecallStatus.USED, _used_for(planned)
+            status, reason = RecallStatus.USED, planned.reason
         elif trace.withheld is not None:
             status, reason = trace.withheld.status, trace.withheld.value
         elif planned.notes:
@@ -373,17 +373,6 @@ class RecallPipeline:
             self._quiet_until = now + LOG_PAUSE_SECONDS
             log.warning("recall works again") if not part else log.warning("recall goes on without memory", part=part)
             self._broken_part = part
-
-
-def _used_for(planned: NotePlan) -> str:
-    """Why a note goes along, for metrics."""
-    if planned.fresh is None:
-        return "put_back"
-    if planned.found_ids:
-        return "found"
-    if planned.answer_ids or planned.summary_ids:
-        return "answer" if planned.answer_ids else "summary"
-    return "profile" if planned.profile is not None else "nothing_said"
 
 
 def _opening_of(planned: NotePlan) -> dict[str, object]:

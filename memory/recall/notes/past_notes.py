@@ -115,6 +115,15 @@ class NotePlan:
             case Placement.BEFORE_LAST_USER:
                 return tuple(Note(self.notes[index].text, index) for index in sorted(self.notes))
 
+    @property
+    def reason(self) -> str:
+        """Why a note goes along, for metrics."""
+        if self.fresh is None:
+            return "put_back"
+        said = (("found", self.found_ids), ("answer", self.answer_ids), ("summary", self.summary_ids))
+        found = next((reason for reason, ids in said if ids), "nothing_said")
+        return "profile" if found == "nothing_said" and self.profile is not None else found
+
     def memory_ids(self) -> tuple[str, ...]:
         """Ids of all memories in the prompt's notes, in the order of the notes."""
         return tuple(one for note in self._in_order() for one in note.memory_ids)
