@@ -315,9 +315,9 @@ async def test_without_a_topic_the_latest_answers_count_and_never_those_of_the_c
         await answered(hearing, f"Answer of {days_ago}", days_ago=days_ago, session=f"s{days_ago}")
     text = shown(await asked(hearing, "So we talk?", similarity_threshold=1.0))
     assert [line[-4:] for line in text.splitlines() if "assistant]" in line] == ["10.0", "20.0"]
-    inside = await asked(hearing, "So we talk?", Scope("u", session_id="s10.0"), similarity_threshold=1.0)
+    inside = await asked(hearing, "And so we talk?", Scope("u", session_id="s10.0"), similarity_threshold=1.0)
     assert "10.0" not in shown(inside)
-    resent = [{"role": "assistant", "content": "Answer of 10.0"}, {"role": "user", "content": "So we talk?"}]
+    resent = [{"role": "assistant", "content": "Answer of 10.0"}, {"role": "user", "content": "Did we talk?"}]
     outcome = await hearing.recall.recall(USER, request_with(resent, similarity_threshold=1.0))
     assert "10.0" not in shown(outcome)
 
