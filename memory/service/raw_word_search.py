@@ -25,7 +25,7 @@ from memory.ports import ConversationRecord, LedgerWrite, MemoryFilter, MemorySt
 BEGINNINGS = (16, 3)
 TURNS_AT_ONCE = 200  # read from the record before the user's lock is renewed
 ROWS_AT_ONCE = 1_000  # looked up by id before it is renewed
-TURNS_BY_ID_MAX = 500  # for more, all ids of the user's rows are read: that takes less time
+TURNS_BY_ID_MAX = 250  # for more, all ids of the user's rows are read: that takes less time
 
 Choice: TypeAlias = Callable[[Sequence[Memory]], list[str]]
 
