@@ -26,21 +26,22 @@ _IDS = uuid.UUID("5d0e3c52-9a0b-5f0e-8d1f-6a7c3f0e2b94")
 
 def raw_row_ids(user_id: str, turn_id: str) -> list[str]:
     """The ids of all rows that a turn may have, in order: of the user's messages, then of the answer."""
-    numbers = map(str, range(ROWS_PER_TURN_MAX + ANSWER_ROWS_MAX))
-    return [str(uuid.uuid5(_IDS, "\x1f".join((user_id, turn_id, number)))) for number in numbers]
+    return [_row_id(user_id, turn_id, number) for number in range(ROWS_PER_TURN_MAX + ANSWER_ROWS_MAX)]
+
+
+def _row_id(user_id: str, turn_id: str, number: int) -> str:
+    return str(uuid.uuid5(_IDS, "\x1f".join((user_id, turn_id, str(number)))))
 
 
 def rows_of(turn: Turn, messages: Sequence[str]) -> list[Memory]:
     """The rows with these messages of the turn, each in pieces that fit into a row."""
-    pieces = [piece for message in messages for piece in _pieces(message)]
-    ids = raw_row_ids(turn.scope.user_id, turn.id)[:ROWS_PER_TURN_MAX]
-    return [_row(turn, row_id, piece) for row_id, piece in zip(ids, pieces, strict=False)]
+    pieces = [piece for message in messages for piece in _pieces(message)][:ROWS_PER_TURN_MAX]
+    return [_row(turn, number, piece) for number, piece in enumerate(pieces)]
 
 
 def answer_rows_of(turn: Turn, passages: Sequence[str]) -> list[Memory]:
     """The rows with these passages of its answer, the first `ANSWER_ROWS_MAX`."""
-    ids = raw_row_ids(turn.scope.user_id, turn.id)[ROWS_PER_TURN_MAX:]
-    rows = (_row(turn, row_id, passage) for row_id, passage in zip(ids, passages, strict=False))
+    rows = [_row(turn, number, one) for number, one in enumerate(passages[:ANSWER_ROWS_MAX], ROWS_PER_TURN_MAX)]
     quoted = ((row, Evidence(row.content, turn.id, Role.ASSISTANT)) for row in rows)
     return [replace(row, source=ANSWERED, evidence=(one,)) for row, one in quoted]
 
@@ -51,10 +52,10 @@ def _pieces(message: str) -> list[str]:
     return [piece for start in starts if (piece := message[start : start + CONTENT_CHARACTERS_MAX]).strip()]
 
 
-def _row(turn: Turn, row_id: str, content: str) -> Memory:
+def _row(turn: Turn, number: int, content: str) -> Memory:
     scope = turn.scope
     return Memory(
-        id=row_id,
+        id=_row_id(scope.user_id, turn.id, number),
         user_id=scope.user_id,
         content=content,
         created_at=turn.at,
