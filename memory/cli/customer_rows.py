@@ -16,7 +16,6 @@ from memory.errors import BadInput
 from memory.service.requests import NewMemory
 
 ROWS_MAX = 200_000  # all are checked before any is stored; a larger file can be split
-FIELD_CHARACTERS_MAX = 131_072  # as the csv module's own limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

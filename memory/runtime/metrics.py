@@ -31,6 +31,7 @@ class Metrics:
         self._of_answers(registry)
         self._after_the_reply(registry)
         self._of_arms(registry)
+        self._of_models(registry)
         self._of_the_parts(registry)
 
     def _in_the_request(self, registry: CollectorRegistry) -> None:
@@ -198,7 +199,7 @@ class Metrics:
             buckets=ANSWER_TOKENS,
         )
 
-    def _of_the_parts(self, registry: CollectorRegistry) -> None:
+    def _of_models(self, registry: CollectorRegistry) -> None:
         self.embed_seconds = Histogram(
             "memproxy_embed_seconds", "One text through the model.", ["lane"], registry=registry, buckets=FAST_SECONDS
         )
@@ -221,6 +222,8 @@ class Metrics:
             ["role", "kind"],
             registry=registry,
         )
+
+    def _of_the_parts(self, registry: CollectorRegistry) -> None:
         self.store_seconds = Histogram(
             "memproxy_store_seconds", "Calls to Milvus.", ["call"], registry=registry, buckets=FAST_SECONDS
         )

@@ -61,12 +61,21 @@ def test_the_calls_of_clients_are_answered_and_leave_nothing_of_ours(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
     calls = calls_of("clients.md", shared_product, "curl-ada")
-    assert len(calls) >= 4
-    for words in calls:
+    chats = [words for words in calls if shared_product.url in " ".join(words)]
+    assert len(chats) >= 4
+    for words in chats:
         answer = call(words)
         assert ("x-memory-status" in answer.headers) == ("authorization" not in Curl(words).headers)  # no mode jwt here
         assert "Which apple tree do I have in my garden?" in upstream.last_chat().body.decode()
         assert "memory_co" not in upstream.last_chat().body.decode()
+
+
+def test_the_calls_about_a_profile_are_answered(shared_product: Product) -> None:
+    calls = calls_of("clients.md", shared_product, "pinned-ada")
+    shown, pinned, switched_off = (words for words in calls if "/v1/profile" in " ".join(words))
+    assert call(pinned).json()["pinned"] == ["Answer in German"]
+    assert "Answer in German" in call(shown).text
+    assert call(switched_off).json()["enabled"] is False
 
 
 def test_an_imported_history_is_learnt(shared_product: Product, upstream: RecordingUpstream) -> None:

@@ -20,7 +20,6 @@ from memory.model import ChainLink, Scope, Turn, is_valid_id
 
 SQL = statements("chains")
 
-SEQ_MAX = (1 << 63) - 1
 PENDING_MAX = 1_000  # of this process; usually written within milliseconds
 
 _KEYS = msgspec.json.Decoder(tuple[str, ...])

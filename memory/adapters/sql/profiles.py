@@ -20,11 +20,6 @@ from memory.model import Profile, ProfileLine
 
 SQL = statements("profiles")
 
-# A write that has not ended yet makes nobody stale. Shared projects, whose owner ids begin with a space, have none.
-_STALE_USERS = (
-    "SELECT users.user_id FROM users LEFT JOIN profiles_built AS built ON built.user_id = users.user_id "
-    "WHERE users.revision - users.revision % 2 > coalesce(built.revision, 0) AND users.user_id NOT LIKE ' %'"
-)
 _LINES = msgspec.json.Decoder(tuple[ProfileLine, ...])
 
 

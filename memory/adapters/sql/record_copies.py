@@ -25,7 +25,6 @@ SQL = statements("record_copies")
 
 PAGE_ROWS = 50  # of at most 2 MiB each
 _LEARNING = {"learnt": Learning.LEARNT, "open": Learning.DUE, "ready": Learning.DUE, "window": Learning.DUE}
-_IS_LEFT_OUT = "is_order = 1 OR id IN (SELECT turn_id FROM turns_in_no_summary)"
 
 
 Row = TypeVar("Row", covariant=True)

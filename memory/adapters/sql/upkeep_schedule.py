@@ -14,8 +14,6 @@ from memory.adapters.sql.statements import Connection, statements
 
 SQL = statements("upkeep_schedule")
 
-_IS_USER = "users.user_id NOT LIKE ' %'"  # and no shared project, whose memories are given, not learnt
-
 
 class SqlUpkeepSchedule:
     """`memory.ports.UpkeepSchedule` in an open `SqlDatabase`."""

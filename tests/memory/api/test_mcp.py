@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,19 +15,16 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-import uvicorn
 from api_parts import ANN, SECRET, claims
 from library_parts import Parts
 from mcp import Client, MCPError, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp_calls import called, client, refused, serving
 from project_members import let_in
-from project_world import CLAIMS, ProjectWorld, project_world
+from project_world import CLAIMS, project_world
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from memory.api.callers import USERS_ONLY, CallerRules
-from memory.api.mcp import MemoryMcp
+from memory.api.callers import CallerRules
 from memory.api.mcp_on_demand import PATHS, McpOnDemand, McpServer
 from memory.api.rest import create_app
 from memory.model import Change, ChangeKind
@@ -38,7 +34,6 @@ from memory.ports import MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
-from memory.runtime.task_groups import unwrapped
 
 ENVIRONMENT = {
     "PYTHONPATH": str(Path(__file__).parents[3]),  # the SDK passes on next to nothing
@@ -47,64 +42,10 @@ ENVIRONMENT = {
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
 
 
-@asynccontextmanager
-async def serving(
-    parts: Parts | ProjectWorld, identity: str = "development", secret: str = "", rules: CallerRules = USERS_ONLY
-) -> AsyncIterator[str]:
-    """The API on a free port of loopback; its URL."""
-    metrics = Metrics(CollectorRegistry())
-    instruments = Instruments(SYSTEM_CLOCK, metrics)
-
-    def load() -> MemoryMcp:
-        return MemoryMcp(parts.library, identity_mode=identity, edge_secret=secret, metrics=metrics, rules=rules)
-
-    mcp = McpOnDemand(load)
-    app = create_app(
-        parts.library,
-        identity_mode=identity,
-        edge_secret=secret,
-        instruments=instruments,
-        routes=mcp.routes,
-        rules=rules,
-    )
-    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_level="error"))
-    with unwrapped():
-        async with mcp.running(), asyncio.TaskGroup() as group:
-            group.create_task(server.serve())
-            while not server.started:
-                await asyncio.sleep(0.01)
-            port = server.servers[0].sockets[0].getsockname()[1]
-            yield f"http://127.0.0.1:{port}"
-            server.should_exit = True
-
-
 @pytest_asyncio.fixture
 async def url(parts: Parts) -> AsyncIterator[str]:
     async with serving(parts) as url:
         yield url
-
-
-@asynccontextmanager
-async def client(url: str, path: str = PATHS[0], **headers: str) -> AsyncIterator[Client]:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    async with (
-        create_mcp_http_client(headers=named) as http,
-        Client(streamable_http_client(url + path, http_client=http)) as connected,
-    ):
-        yield connected
-
-
-async def called(connected: Client, name: str, **arguments: Any) -> dict[str, Any]:
-    result = await connected.call_tool(name, arguments)
-    assert not result.is_error, result.content
-    assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
-    return dict(result.structured_content)
-
-
-async def refused(connected: Client, name: str, **arguments: Any) -> str:
-    result = await connected.call_tool(name, arguments)
-    assert result.is_error
-    return str(result.content[0].text)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("path", PATHS)
