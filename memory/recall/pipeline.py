@@ -34,7 +34,7 @@ from memory.recall.admission import Admission, AdmissionSlot
 from memory.recall.compacted import edit_of, find_state, in_receipt, keys_after, not_in_state, room_beside_state
 from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.past_talk_notes import reserved_for, with_past_talk
-from memory.recall.notes.profile_notes import holds_profile
+from memory.recall.notes.profile_notes import reason_of
 from memory.recall.notes.receipts import Answered, Findings, receipt_of
 from memory.recall.past_talk_recall import PastTalkRecall, question_kinds_of
 from memory.recall.profile_opening import ProfileOpening
@@ -311,7 +311,7 @@ class RecallPipeline:
         notes = planned.placed(trace.placement) if trace.withheld is None else ()
         count = len(planned.memory_ids()) if notes else 0
         if notes:
-            status, reason = RecallStatus.USED, _used_for(planned)
+            status, reason = RecallStatus.USED, reason_of(planned.fresh, planned.reason)
         elif trace.withheld is not None:
             status, reason = trace.withheld.status, trace.withheld.value
         elif planned.notes:
@@ -374,12 +374,6 @@ class RecallPipeline:
             self._quiet_until = now + LOG_PAUSE_SECONDS
             log.warning("recall works again") if not part else log.warning("recall goes on without memory", part=part)
             self._broken_part = part
-
-
-def _used_for(planned: NotePlan) -> str:
-    """Why a note goes along, for metrics."""
-    is_wishes = planned.reason == "profile" and planned.fresh is not None and not holds_profile([planned.fresh])
-    return "wishes" if is_wishes else planned.reason
 
 
 def _opening_of(planned: NotePlan) -> dict[str, object]:
