@@ -1,5 +1,7 @@
 """Measures what rows of raw words cost on Milvus Lite: reading a user's memories, writing one more, and forgetting.
 
+Also what the passages of an answer cost: rows, the worker's CPU for embedding them, and the search for one.
+
 `python bench/raw_words.py [ROWS]`: one user with 500 memories, before and after so many rows of raw words are in the
 same collection, of a hundred users. Forgetting looks for the words of a memory in a record of 10,000 turns, under the
 user's lock, and for their rows. Times are milliseconds, the median of some rounds.
@@ -24,13 +26,19 @@ from rig import free_port
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
+from memory.adapters.models.embedding_model import prepared
+from memory.adapters.models.onnx_embedder import OnnxModel
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Message, Scope, Turn, TurnStatus
+from memory.model.raw_words import ANSWERED, answer_rows_of, passages_of
 from memory.ports import MemoryFilter
+from memory.recall.past_talk_recall import PASSAGES_MAX
 from memory.runtime.metrics import Metrics
 from memory.service.raw_word_search import RawWordSearch
+from memory.settings import EmbeddingSettings
+from memory.settings.loader import from_process
 
 ROWS = 20_000
 MEMORIES = 500
@@ -42,6 +50,11 @@ FORGET_ROUNDS = 3
 DIMENSION = 384
 BATCH = 500
 START = 1_700_000_000.0
+ANSWER = "\n".join(
+    f"{number}. The train to the coast leaves at {number} from platform {number}, and takes an hour and a half. "
+    "It has a dining car, and places for bicycles that must be reserved on the day before."
+    for number in range(1, 6)
+)
 START_SECONDS_MAX = 60.0
 LOOK_SECONDS = 0.2
 BARS = (
@@ -66,10 +79,14 @@ async def main() -> int:
             for user in range(USERS):
                 await fill(store, f"user{user}", options.rows // USERS, MemoryStatus.RAW)
             took |= {f"{name} with raw words": ms for name, ms in (await measured(store, "second")).items()}
+            took["search answers with raw words"] = await searching_answers(store)
             took["forget with raw words"] = await forgetting(store, Path(folder))
+            took["CPU for an answer"] = cpu_of_an_answer()
     sheet = Sheet(f"{options.rows:,} rows of raw words", ("what", "ms"), list(took.items()))
     return report.finish(
-        {"rows": options.rows, "ms": took}, [sheet], {name: took[name] for name in (bar.name for bar in BARS)}
+        {"rows": options.rows, "ms": took, "rows of an answer": len(passages_of(ANSWER))},
+        [sheet],
+        {name: took[name] for name in (bar.name for bar in BARS)},
     )
 
 
@@ -126,13 +143,35 @@ async def measured(store: MilvusStore, name: str) -> dict[str, float]:
     }
 
 
+async def searching_answers(store: MilvusStore) -> float:
+    turns = [Turn(f"asked-{n}", Scope("ann", session_id="s"), START + n, (), answer=ANSWER) for n in range(MEMORIES)]
+    for turn in turns:
+        await add(store, answer_rows_of(turn, passages_of(turn.answer)))
+    where = MemoryFilter("ann", status=MemoryStatus.RAW, source=ANSWERED)
+    vector = np.full(DIMENSION, DIMENSION**-0.5, dtype=np.float32)
+    return await median(lambda: store.search(where, vector, limit=PASSAGES_MAX))
+
+
+def cpu_of_an_answer() -> float:
+    """Milliseconds of all threads, for the embeddings of its passages."""
+    model = OnnxModel(prepared(EmbeddingSettings().model, from_process(None, {}).models_path))
+    took = []
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        for passage in passages_of(ANSWER):
+            model.vector(model.prefixes.document + passage)
+        took.append((time.process_time() - began) * 1000)
+    return statistics.median(took)
+
+
 async def forgetting(store: MilvusStore, folder: Path) -> float:
     """To find what goes with one memory, with all that the user said on record."""
     async with SqliteDatabase(folder / "ledger.sqlite") as database:
         ledger, log = SqlUserLedger(database, clock=lambda: START), SqlTurnLog(database, clock=lambda: START)
         for n in range(TURNS):
             said = (Message("user", row(TALKER, f"{TALKER}-{n}", MemoryStatus.RAW).content),)
-            await log.append(Turn(f"turn-{n}", Scope(TALKER, session_id="s"), START, said, status=TurnStatus.CLOSED))
+            scope = Scope(TALKER, session_id="s")
+            await log.append(Turn(f"turn-{n}", scope, START, said, status=TurnStatus.CLOSED, answer=ANSWER))
         memory = row(TALKER, f"{TALKER}-7", MemoryStatus.ACTIVE)
 
         async def find() -> None:

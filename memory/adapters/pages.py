@@ -75,9 +75,15 @@ def admits(where: MemoryFilter, memory: Memory) -> bool:
         return False
     if where.status is None and not where.with_raw and memory.status is MemoryStatus.RAW:
         return False
+    if where.source and memory.source != where.source:
+        return False
+    return _is_of_time(where, memory) and (where.status is None or memory.status == where.status)
+
+
+def _is_of_time(where: MemoryFilter, memory: Memory) -> bool:
     if where.created_after is not None and memory.created_at <= where.created_after:
         return False
-    return where.status is None or memory.status == where.status
+    return not where.said_within or any(start <= memory.said_at < end for start, end in where.said_within)
 
 
 def holds(words: Collection[str], content: str) -> bool:

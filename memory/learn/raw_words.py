@@ -1,8 +1,6 @@
-"""Makes the rows with what the user said in a turn, as said, where no memory of the window quotes it. Pure.
+"""Makes the rows with what was said in a turn, as said: the user's words that no memory quotes, and the answer. Pure.
 
-For clients of vLLM Semantic Router, which look for the words of a chat in the collection. A turn that asks to forget or
-to withhold something leaves no such row, nor does what it means, nor a message with planted instructions or hidden
-text.
+None of a turn that asks to forget or to withhold something, nor of what it means, nor of planted or hidden text.
 """
 
 from __future__ import annotations
@@ -11,27 +9,31 @@ from collections.abc import Collection, Sequence
 
 from memory.chat.hidden_text import hides_text
 from memory.learn.reading.units import own_messages
-from memory.model import Change, Memory, Turn
-from memory.model.raw_words import rows_of
+from memory.model import Change, Memory, Role, Turn
+from memory.model.raw_words import ANSWERED, answer_rows_of, passages_of, rows_of
 from memory.secrets.redaction import PLACEHOLDER
 
 
 def raw_rows(
-    turns: Sequence[Turn],
-    *,
-    withheld: Collection[str],
-    planted: Collection[str],
+    turns: Sequence[Turn], *, words_of: Collection[Role], withheld: Collection[str], planted: Collection[str]
 ) -> list[Memory]:
     """`withheld`: turns of which nothing is kept. `planted`: messages that the gate refused as a whole."""
-    return [row for turn in turns if turn.id not in withheld for row in _rows(turn, planted)]
+    rows: list[Memory] = []
+    for turn in (one for one in turns if one.id not in withheld):
+        own = list(own_messages(turn))
+        said = [message.strip() for message in own if message not in planted]
+        if Role.USER in words_of:
+            rows += rows_of(turn, list(filter(_is_fit, said)))
+        if Role.ASSISTANT in words_of and len(said) == len(own):
+            rows += answer_rows_of(turn, list(filter(_is_fit, passages_of(turn.answer))))
+    return rows
 
 
 def without_quoted(rows: Sequence[Memory], changes: Sequence[Change]) -> list[Memory]:
-    """The rows whose words stand in no memory that is written."""
+    """Of the user's words those that stand in no memory that is written; and the answers."""
     contents = [change.memory.content for change in changes]
-    return [row for row in rows if not any(row.content in content for content in contents)]
+    return [row for row in rows if row.source == ANSWERED or not any(row.content in one for one in contents)]
 
 
-def _rows(turn: Turn, planted: Collection[str]) -> list[Memory]:
-    messages = (message.strip() for message in own_messages(turn) if message not in planted)
-    return rows_of(turn, [one for one in messages if one and not PLACEHOLDER.fullmatch(one) and not hides_text(one)])
+def _is_fit(said: str) -> bool:
+    return bool(said) and not PLACEHOLDER.fullmatch(said) and not hides_text(said)

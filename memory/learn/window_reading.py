@@ -22,7 +22,7 @@ from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
 from memory.learn.withheld_turns import refused_turns, withheld_turns
-from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Turn, TurnStatus, Vector
+from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Role, Turn, TurnStatus, Vector
 from memory.ports import ConversationRecord, Lease, MemoryBank, RequestTraces
 from memory.runtime.metrics import Metrics
 from memory.service.left_out_turns import LeftOutTurns
@@ -61,12 +61,12 @@ class WindowClaims:
 class WindowBounds:
     """Limits what is stored of a window: `limits` per claim, and a session's `rate_limit`, which outlives windows.
 
-    `keeps_raw_words`: whether what no memory quotes is stored as said. `compares_arms`: whether signs are counted.
+    `words_of`: whose are stored as said. `compares_arms`: whether signs are counted.
     """
 
     rate_limit: SessionRateLimit
     limits: gate.GateLimits | None = None
-    keeps_raw_words: bool = False
+    words_of: Collection[Role] = ()
     compares_arms: bool = False
 
 
@@ -94,7 +94,7 @@ class WindowReading:
         self._metrics = metrics
         self._rate_limit = bounds.rate_limit
         self._limits = bounds.limits
-        self._keeps_raw_words = bounds.keeps_raw_words
+        self._words_of = bounds.words_of
 
     async def read(self, lease: Lease, *, save: Store) -> WindowClaims:
         """The claims that pass the gate, minus what the user asked to forget in this window or since."""
@@ -136,12 +136,12 @@ class WindowReading:
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later, vectors)
         await self._left_out.leave_out(lease.user_id, withheld | refused_turns(verdict.dropped))
-        raw = await asyncio.to_thread(self._raw, claims, turns, withheld) if self._keeps_raw_words else ()
+        raw = await asyncio.to_thread(self._raw, claims, turns, withheld) if self._words_of else ()
         return WindowClaims(kept, requests, (*context, *turns), confirmations, raw)
 
     def _raw(self, claims: Sequence[Claim], turns: Sequence[Turn], withheld: Collection[str]) -> Sequence[Memory]:
         planted = gate.planted_messages(claims, turns, limits=self._limits)
-        return raw_words.raw_rows(turns, withheld=withheld, planted=planted)
+        return raw_words.raw_rows(turns, words_of=self._words_of, withheld=withheld, planted=planted)
 
     async def later_for_stored(
         self, lease: Lease, claims: Sequence[Claim], contents: Sequence[str]

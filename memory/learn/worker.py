@@ -24,6 +24,7 @@ from memory.learn.readers import Readers
 from memory.learn.trigger_scanner import TriggerScanner, TriggerSettings
 from memory.learn.window import LearningTurns, WindowLearning
 from memory.learn.window_reading import WindowBounds
+from memory.model import Role
 from memory.ports import LearnDue, Lease, MemoryBank, RequestTraces, TurnTriage
 from memory.runtime.instruments import Instruments
 from memory.runtime.task_groups import pause_before, unwrapped
@@ -60,7 +61,7 @@ class WorkerSettings:
     model_outage_seconds_max: float = 21_600.0  # likewise for the model: long enough for a night's maintenance
     facts_per_session_max: int = 200  # per hour of conversation: one fact every 18 seconds
     secrets: Mapping[SecretClass, SecretPolicy] = field(default_factory=lambda: REDACT_ALL)  # as turns are recorded
-    keeps_raw_words: bool = False  # what the user said and no memory quotes, in rows of their own
+    words_of: frozenset[Role] = frozenset()  # whose are kept as said, in rows of their own
     compares_arms: bool = False  # whether signs of conversations that are held out, or might have been, are counted
     drain_seconds: float = 10.0  # at the end, for windows in progress; interrupted ones are continued later
 
@@ -92,7 +93,7 @@ class Worker:
             bounds=WindowBounds(
                 SessionRateLimit(self.settings.facts_per_session_max),
                 gate.GateLimits(secrets=self.settings.secrets),
-                self.settings.keeps_raw_words,
+                self.settings.words_of,
                 self.settings.compares_arms,
             ),
         )
@@ -105,7 +106,7 @@ class Worker:
             settings=self.settings.triggers,
         )
         self._branches = BranchMemories(trees=turn_log.trees, memories=memories, traces=traces, instruments=instruments)
-        self._words = WordRemoval(removed=turn_log.removed_words, memories=memories, instruments=instruments)
+        self._words = WordRemoval(turn_log.removed_words, memories, traces.notes, instruments)
         self._turn_log = turn_log
         self._readers = readers
         self._clock = instruments.clock

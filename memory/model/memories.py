@@ -31,7 +31,7 @@ class MemoryStatus(StrEnum):
     ACTIVE = "active"
     SUPERSEDED = "superseded"  # something said later replaced it
     ARCHIVED = "archived"  # beyond the quota, a duplicate, unused for long, or of an abandoned branch
-    RAW = "raw"  # what the user said, as said: no memory at all (`memory.model.raw_words`)
+    RAW = "raw"  # what was said in a turn, as said: no memory at all (`memory.model.raw_words`)
 
 
 class Trust(StrEnum):
@@ -124,7 +124,7 @@ class Memory:
     agent_id: str = ""
     memory_type: str = "semantic"
     category: str = "fact"
-    source: str = "conversation"  # conversation, api, import
+    source: str = "conversation"  # conversation, api, import; answer: raw words of the assistant
     status: MemoryStatus = MemoryStatus.ACTIVE
     importance: float = 0.5
     confidence: float = 1.0

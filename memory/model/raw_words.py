@@ -1,33 +1,49 @@
-"""Raw words: rows with what the user said, as said, for clients that query the collection. They are no memories.
+"""Raw words: rows with what was said in a turn, as said. They are no memories.
 
-A row has the status `raw`, which no search, note, working set, list or count of memories includes. Its id derives from
-the turn, so that forgetting a memory or a turn finds the rows of that turn. Pure.
+What the user said is for clients that query the collection; what the assistant answered, in passages, is found by
+questions about what was said. A row has the status `raw`, which no search, note, working set, list or count of memories
+includes. Its id derives from the turn, so that forgetting a memory or a turn finds the rows of that turn. Pure.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from memory.model.chats import Role
 from memory.model.memories import CONTENT_CHARACTERS_MAX, Evidence, Memory, MemoryStatus
 from memory.model.turns import Turn
 
 ROWS_PER_TURN_MAX = 9  # a recorded message has at most 65,536 characters, a row 8,000
+ANSWER_ROWS_MAX = 16  # passages of an answer: some 6,000 characters, longer than nearly all answers
+PASSAGE_CHARACTERS_MAX = 400  # some 100 tokens: four of them fit into half a note
+ANSWERED = "answer"  # the `source` of such a row
+SENTENCE_ENDS = (". ", "! ", "? ", "。", "！", "？", " ", "")  # where a long line is cut, the first that it has
 
 _IDS = uuid.UUID("5d0e3c52-9a0b-5f0e-8d1f-6a7c3f0e2b94")
 
 
 def raw_row_ids(user_id: str, turn_id: str) -> list[str]:
-    """The ids of all rows that a turn may have, in order."""
-    numbers = map(str, range(ROWS_PER_TURN_MAX))
-    return [str(uuid.uuid5(_IDS, "\x1f".join((user_id, turn_id, number)))) for number in numbers]
+    """The ids of all rows that a turn may have, in order: of the user's messages, then of the answer."""
+    return [_row_id(user_id, turn_id, number) for number in range(ROWS_PER_TURN_MAX + ANSWER_ROWS_MAX)]
+
+
+def _row_id(user_id: str, turn_id: str, number: int) -> str:
+    return str(uuid.uuid5(_IDS, "\x1f".join((user_id, turn_id, str(number)))))
 
 
 def rows_of(turn: Turn, messages: Sequence[str]) -> list[Memory]:
     """The rows with these messages of the turn, each in pieces that fit into a row."""
-    pieces = [piece for message in messages for piece in _pieces(message)]
-    ids = raw_row_ids(turn.scope.user_id, turn.id)
-    return [_row(turn, row_id, piece) for row_id, piece in zip(ids, pieces, strict=False)]
+    pieces = [piece for message in messages for piece in _pieces(message)][:ROWS_PER_TURN_MAX]
+    return [_row(turn, number, piece) for number, piece in enumerate(pieces)]
+
+
+def answer_rows_of(turn: Turn, passages: Sequence[str]) -> list[Memory]:
+    """The rows with these passages of its answer, the first `ANSWER_ROWS_MAX`."""
+    rows = [_row(turn, number, one) for number, one in enumerate(passages[:ANSWER_ROWS_MAX], ROWS_PER_TURN_MAX)]
+    quoted = ((row, Evidence(row.content, turn.id, Role.ASSISTANT)) for row in rows)
+    return [replace(row, source=ANSWERED, evidence=(one,)) for row, one in quoted]
 
 
 def _pieces(message: str) -> list[str]:
@@ -36,10 +52,10 @@ def _pieces(message: str) -> list[str]:
     return [piece for start in starts if (piece := message[start : start + CONTENT_CHARACTERS_MAX]).strip()]
 
 
-def _row(turn: Turn, row_id: str, content: str) -> Memory:
+def _row(turn: Turn, number: int, content: str) -> Memory:
     scope = turn.scope
     return Memory(
-        id=row_id,
+        id=_row_id(scope.user_id, turn.id, number),
         user_id=scope.user_id,
         content=content,
         created_at=turn.at,
@@ -54,3 +70,22 @@ def _row(turn: Turn, row_id: str, content: str) -> Memory:
         importance=0.0,
         evidence=(Evidence(content, turn.id),),
     )
+
+
+def passages_of(answer: str) -> list[str]:
+    """An answer in pieces, verbatim and in order: whole lines, as many as fit; a long line is cut between sentences."""
+    passages = [""]
+    for piece in (piece for line in answer.splitlines(keepends=True) for piece in _short(line)):
+        if len(passages[-1]) + len(piece.rstrip()) > PASSAGE_CHARACTERS_MAX:
+            passages.append("")
+        passages[-1] += piece
+    return [passage for one in passages if any(map(str.isalnum, passage := one.strip()))]
+
+
+def _short(line: str) -> Iterator[str]:
+    while len(line.rstrip()) > PASSAGE_CHARACTERS_MAX:
+        head = line[:PASSAGE_CHARACTERS_MAX]
+        cut = next(at + len(end) for end in SENTENCE_ENDS if (at := head.rfind(end)) > 0)
+        yield line[:cut]
+        line = line[cut:]
+    yield line

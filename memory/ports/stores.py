@@ -33,6 +33,8 @@ class MemoryFilter:
     with_archived: bool = True
     with_raw: bool = False  # without a status: whether rows with the raw words of turns are included
     created_after: float | None = None  # Unix seconds, by `created_at`
+    source: str = ""  # exactly that one
+    said_within: tuple[tuple[float, float], ...] = ()  # in one of these times, `[start, end)`, by `said_at`
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from memory.learn.reading.prompting import own_examples
 from memory.learn.retention import DAY, FADING, Decay, RetentionRules
 from memory.learn.trigger_scanner import TriggerSettings
 from memory.learn.worker import WorkerSettings
-from memory.model import Placement, VectorOrigin
+from memory.model import Placement, Role, VectorOrigin
 from memory.model.arms import HoldoutRule
 from memory.model.projects import Tenancy
 from memory.model.token_claims import ClaimNames
@@ -76,6 +76,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
         compacted_tokens=memory.compaction.target_tokens,
         is_shadow=memory.shadow.enabled,
         holdout=HoldoutRule(memory.holdout.share, memory.holdout.salt),
+        recalls_answers=memory.store_answers,
         keeps_words=is_recording(settings),
     )
 
@@ -145,7 +146,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         windows_at_once=learn.windows_in_flight_max,
         facts_per_session_max=learn.facts_per_session_max,
         secrets=secret_policy(settings),
-        keeps_raw_words=settings.memory.store_raw_turns,
+        words_of=words_stored(settings),
         compares_arms=settings.memory.holdout.share > 0 and not settings.memory.shadow.enabled,
         lease_seconds=learn.lease_seconds,
         attempts_max=learn.retry_attempts,
@@ -153,6 +154,13 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         retry_seconds_max=learn.retry_max_seconds,
         model_outage_seconds_max=learn.model_outage_max_seconds,
     )
+
+
+def words_stored(settings: Settings) -> frozenset[Role]:
+    """Whose words are stored as said."""
+    memory = settings.memory
+    stored = {Role.USER: memory.store_raw_turns, Role.ASSISTANT: memory.store_answers}
+    return frozenset(role for role, is_stored in stored.items() if is_stored)
 
 
 def learn_due(settings: Settings) -> LearnDue:

@@ -1,10 +1,11 @@
-"""Which summaries of past conversations answer a question about them. Pure.
+"""Which summaries of past conversations, and which passages of the assistant's answers, answer a question about them.
 
-A time in the question restricts them; then those count that resemble its topic, and if it names none, the latest.
+A time in the question restricts them; then those count that resemble its topic, and if it names none, the latest. Pure.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,8 @@ import numpy as np
 
 from memory.language import content_words
 from memory.language.phrases import is_han
-from memory.model import Scope, SessionSummary, StoredSummary, Vector
+from memory.model import Candidate, Memory, Scope, SessionSummary, StoredSummary, Vector
+from memory.recall.notes.past_talk_notes import dates
 from memory.recall.ranking.lexical import fold
 from memory.recall.ranking.temporal import Span, time_question
 
@@ -21,22 +23,33 @@ WORDS_MAX = 2
 TOPICAL_MIN = 0.3  # likeness from which a summary is about what the question names; of others it rarely passes 0.2
 TOPICAL_BELOW_BEST = 0.12  # how far below the best one that still counts
 LATEST_MAX, OF_TIME_MAX = 2, 4  # without a topic: of all, and of the time that the question names
+PASSAGE_BELOW_BEST = 0.25  # the same for passages: several of one answer belong together
+ELSEWHEN_MIN = 0.45  # for a passage of another time than the question names: a year may also be a topic
 
 
 @dataclass(frozen=True, slots=True)
 class PastTalkQuestion:
-    """A question about past conversations. `vector`: its embedding. `now`: when it is asked, in Unix seconds."""
+    """A question about past conversations. `vector`: its embedding. `now`: when it is asked, in Unix seconds.
+
+    `answers_here`: what the assistant said in the conversation in which it is asked.
+    """
 
     text: str
     vector: Vector
     scope: Scope
     now: float
+    answers_here: tuple[str, ...] = ()
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The times that it names; a month without a year means that month of several years."""
+        return time_question(fold(self.text), now=self.now).spans
 
 
 def answering(question: PastTalkQuestion, stored: Sequence[StoredSummary]) -> list[SessionSummary]:
     """Best first; `stored`: newest first. Never of another project or agent, nor of the conversation itself."""
     open_to = [one for one in stored if _is_in(question.scope, one.summary)]
-    spans = time_question(fold(question.text), now=question.now).spans
+    spans = question.spans
     if spans:
         open_to = [one for one in open_to if any(_overlaps(one.summary, span) for span in spans)]
     if not open_to:
@@ -48,6 +61,34 @@ def answering(question: PastTalkQuestion, stored: Sequence[StoredSummary]) -> li
         near = [place for place in order if likeness[place] >= max(TOPICAL_MIN, best - TOPICAL_BELOW_BEST)]
         return [open_to[place].summary for place in near[:OF_TIME_MAX]]
     return [one.summary for one in open_to[: OF_TIME_MAX if spans else LATEST_MAX]]
+
+
+def answers_to(question: PastTalkQuestion, found: Sequence[Candidate]) -> list[Memory]:
+    """Best first; `found`: passages by likeness. Never of the conversation itself."""
+    others = [one for one in found if _is_said_elsewhere(question, one.memory)]
+    spans = question.spans
+    is_of_time = any(span.start <= one.memory.said_at < span.end for one in others for span in spans)
+    least = ELSEWHEN_MIN if spans and not is_of_time else TOPICAL_MIN
+    best = max((one.score for one in others), default=0.0)
+    if best >= least:
+        return [one.memory for one in others if one.score >= max(least, best - PASSAGE_BELOW_BEST)]
+    if spans:
+        return [one.memory for one in others] if is_of_time else []
+    newest = sorted({one.memory.said_at for one in others})[-LATEST_MAX:]
+    return [one.memory for at in reversed(newest) for one in others if one.memory.said_at == at]
+
+
+def time_named(spans: Sequence[Span]) -> str:
+    """The days of the time that a question names, in brackets; "" if it may be several, or has no end."""
+    [*others, span] = spans
+    if others or not (math.isfinite(span.start) and math.isfinite(span.end)):
+        return ""
+    return f" ({dates(span.start, span.end - 1)})"
+
+
+def _is_said_elsewhere(question: PastTalkQuestion, passage: Memory) -> bool:
+    is_here = question.scope.session_id == passage.session_id
+    return not is_here and not any(passage.content in answer for answer in question.answers_here)
 
 
 def _is_in(scope: Scope, summary: SessionSummary) -> bool:
@@ -78,4 +119,4 @@ def _shared(words: frozenset[str], summary: SessionSummary) -> int:
     return min(WORDS_MAX, sum((word if is_han(word[:1]) else f" {word}") in text for word in words))
 
 
-__all__ = ["PastTalkQuestion", "answering"]
+__all__ = ["PastTalkQuestion", "answering", "answers_to", "time_named"]

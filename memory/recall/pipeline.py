@@ -33,15 +33,16 @@ from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
 from memory.recall.compacted import edit_of, find_state, in_receipt, keys_after, not_in_state, room_beside_state
 from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
-from memory.recall.notes.profile_notes import holds_profile
+from memory.recall.notes.past_talk_notes import reserved_for, with_past_talk
+from memory.recall.notes.profile_notes import reason_of
 from memory.recall.notes.receipts import Answered, Findings, receipt_of
+from memory.recall.past_talk_recall import PastTalkRecall, question_kinds_of
 from memory.recall.profile_opening import ProfileOpening
 from memory.recall.query import is_vague
 from memory.recall.search_flow import SearchFlow, SearchParts
 from memory.recall.signals import search_decision
 from memory.recall.signals.search_decision import Decision
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
-from memory.recall.summary_recall import SummaryRecall, question_kinds_of
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.recall.window_room import room_for_notes
 from memory.recall.withholding import arm_signals, placement_of, withheld_verdicts, withhold
@@ -82,7 +83,9 @@ class RecallPipeline:
         self._opening = ProfileOpening(
             traces.profiles, tokens=search.tokens, metrics=instruments.metrics, settings=settings
         )
-        self._summaries = SummaryRecall(traces.summaries, search, metrics=instruments.metrics)
+        self._past_talk = PastTalkRecall(
+            traces.summaries, search, recalls_answers=settings.recalls_answers, metrics=instruments.metrics
+        )
         self._notes = traces.notes
         self._receipts = traces.receipts
         self._usage_counts = traces.usage_counts
@@ -152,10 +155,12 @@ class RecallPipeline:
         found = not_in_state(trace.selection.candidates, trace.compacted)
         budget = request.options.token_budget or self._settings.token_budget
         await self._opening.read(scope, request, trace, budget=budget)
+        await self._past_talk.find(scope, request, trace)
+        left = budget - reserved_for(trace.past, trace.carried, budget=budget, tokens=self._tokens)
         planned = plan_notes(
-            trace.carried, found, budget=budget, tokens=self._tokens, now=trace.began_at, profile=trace.profile
+            trace.carried, found, budget=left, tokens=self._tokens, now=trace.began_at, profile=trace.profile
         )
-        planned = await self._summaries.closing(scope, request, trace, planned, budget=budget)
+        planned = with_past_talk(planned, trace.carried, trace.past, budget=budget, tokens=self._tokens)
         withhold(self._settings, scope, request, trace, planned, metrics=self._metrics)
         if trace.withheld is None:
             await self._keep(scope, trace, planned)
@@ -306,7 +311,7 @@ class RecallPipeline:
         notes = planned.placed(trace.placement) if trace.withheld is None else ()
         count = len(planned.memory_ids()) if notes else 0
         if notes:
-            status, reason = RecallStatus.USED, _used_for(planned)
+            status, reason = RecallStatus.USED, reason_of(planned.fresh, planned.reason)
         elif trace.withheld is not None:
             status, reason = trace.withheld.status, trace.withheld.value
         elif planned.notes:
@@ -315,6 +320,7 @@ class RecallPipeline:
             self._metrics.memories_injected.observe(len(planned.found_ids))
             self._metrics.note_tokens.observe(planned.fresh.tokens)
             self._metrics.summaries_recalled.inc(len(planned.summary_ids))
+            self._metrics.answers_recalled.inc(len(planned.answer_ids))
             # notes put back were counted when they were new
             self._usage_counts.count(scope.user_id, planned.found_ids, at=trace.began_at)
         receipt_id = self._new_id()
@@ -368,17 +374,6 @@ class RecallPipeline:
             self._quiet_until = now + LOG_PAUSE_SECONDS
             log.warning("recall works again") if not part else log.warning("recall goes on without memory", part=part)
             self._broken_part = part
-
-
-def _used_for(planned: NotePlan) -> str:
-    """Why a note goes along, for metrics."""
-    if planned.fresh is None:
-        return "put_back"
-    if planned.found_ids:
-        return "found"
-    if planned.summary_ids:
-        return "summary"
-    return "profile" if holds_profile([planned.fresh]) else "wishes"
 
 
 def _opening_of(planned: NotePlan) -> dict[str, object]:

@@ -161,6 +161,14 @@ class Retrieval:
         finally:
             self._chat_searches -= 1
 
+    async def said(self, where: MemoryFilter, vector: Vector, *, limit: int) -> list[Candidate]:
+        """What was said, nearest first, for a question about that: in no set, and searched in the store, for a chat.
+        Raises `Unavailable`.
+        """
+        with self._room_in_the_store():
+            found = await self._store.search(where, vector, limit=limit)
+        return [candidate for candidate in found if _belongs(candidate, where)]
+
     async def ranked_as_of(self, asked: Question, vector: Vector) -> Ranked:
         """The same over what was known and held true when the question was asked. Raises `Unavailable`."""
         everything = replace(filter_of(asked), status=None, with_archived=False)

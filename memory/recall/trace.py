@@ -20,12 +20,12 @@ from memory.model import (
     ProfileText,
     RecallStatus,
     Selection,
-    SessionSummary,
     Vector,
 )
 from memory.model.arms import NO_HOLDOUT, Arm, HoldoutRule, Withholding
 from memory.ports import ResentHistory
 from memory.recall.notes.past_notes import CarriedNotes
+from memory.recall.notes.past_talk_notes import PastTalk
 from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.ranking.ranking import Ranked
 from memory.recall.ranking.weights import DEFAULT_RANKING
@@ -55,6 +55,7 @@ class RecallSettings:
     profile: ProfileUse | None = ProfileUse.WITH_MEMORIES  # None: no profile goes along
     is_shadow: bool = False  # recall runs fully, and no note goes along
     holdout: HoldoutRule = NO_HOLDOUT
+    recalls_answers: bool = False  # of the assistant, for questions about what was said
     keeps_words: bool = True  # of questions, in receipts; a request that is not to be stored leaves none in any case
 
 
@@ -97,7 +98,7 @@ class Trace:
     profile: ProfileText | None = None  # goes along with this question
     vector: Vector | None = None  # of the query
     kinds: KindScores | None = None  # how much the question is of each kind; None: not examined
-    summaries: tuple[SessionSummary, ...] = ()  # of those conversations, best first
+    past: PastTalk = field(default_factory=PastTalk)  # what was found of past conversations
     resent: ResentHistory | None = None  # None: this request is not to be compacted
     compacted: CompactedState | None = None  # replaces the beginning of the history
     arm: Arm | None = None  # of a question for which a new note was found, if conversations are held out

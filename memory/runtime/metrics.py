@@ -103,6 +103,11 @@ class Metrics:
         self.summaries_recalled = Counter(
             "memproxy_summaries_recalled", "Summaries of sessions that were put into a new note.", registry=registry
         )
+        self.answers_recalled = Counter(
+            "memproxy_answers_recalled",
+            "Passages of the assistant's earlier answers that were put into a new note.",
+            registry=registry,
+        )
         self.erasures_waiting_seconds = Gauge(
             "memproxy_erasures_waiting_seconds",
             "Age of the oldest erasure of a user whose files are not rewritten yet.",

@@ -84,7 +84,9 @@ class BranchMemories:
     async def _delete_raw_words(self, user_id: str, turn_ids: Sequence[str]) -> None:
         """They do not come back with the branch: what the user chose to say is what was said instead."""
         if turn_ids:
-            await self._store.delete(user_id, [one for turn_id in turn_ids for one in raw_row_ids(user_id, turn_id)])
+            row_ids = [one for turn_id in turn_ids for one in raw_row_ids(user_id, turn_id)]
+            await self._store.delete(user_id, row_ids)
+            await self._notes.drop(user_id, row_ids, now=self._clock())
 
     async def _drop_notes(self, user_id: str, memory_ids: Sequence[str]) -> None:
         if memory_ids:

@@ -118,7 +118,7 @@ class Erasure:
     async def _erase_held(
         self, user_id: str, held: LedgerWrite, memory_ids: Sequence[str], raw_ids: Sequence[str] = ()
     ) -> None:
-        """`raw_ids`: of rows with raw words, which are in no working set, note or profile, and are not counted."""
+        """`raw_ids`: of rows with raw words, which are in no working set or profile, and are not counted."""
         for batch in _batches(memory_ids):
             await held.forget(batch)  # first: if we die in between, no stored plan restores them
             await self.drop_notes(user_id, batch)
@@ -127,7 +127,9 @@ class Erasure:
             await self._store.delete(user_id, batch)
         for batch in _batches(raw_ids):
             await held.forget((), raw_ids=batch)
+            await self._notes.drop(user_id, batch, now=self._clock())
             await self._store.delete(user_id, batch)
+            await self._notes.drop(user_id, batch, now=self._clock())  # whoever read them meanwhile
         if raw_ids:
             await self.drop_states(user_id)
 

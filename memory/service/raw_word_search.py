@@ -1,7 +1,8 @@
 """Finds the rows with raw words that have to go with forgotten memories. Reads the store, and deletes nothing.
 
 These are the rows of the turns that a memory quotes, or quoted, and of those that say the same: a memory that was said
-often quotes only the first and the latest of its turns. A turn goes as a whole. What was said is read from the record.
+often quotes only the first and the latest of its turns. An answer may say it in other words, so that it is compared
+less strictly. A turn goes as a whole. What was said is read from the record.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
+from memory.language.restating import says_any, wording_of
 from memory.language.word_boundaries import whole_word_positions
 from memory.model import Evidence, Memory, MemoryStatus, Role, Turn
 from memory.model.exchanges import folded, is_distinctive
-from memory.model.raw_words import raw_row_ids, rows_of
+from memory.model.raw_words import ANSWERED, answer_rows_of, passages_of, raw_row_ids, rows_of
 from memory.model.withdrawn import withdrawn_evidence
 from memory.ports import ConversationRecord, LedgerWrite, MemoryFilter, MemoryStore
 
@@ -22,7 +25,7 @@ from memory.ports import ConversationRecord, LedgerWrite, MemoryFilter, MemorySt
 BEGINNINGS = (16, 3)
 TURNS_AT_ONCE = 200  # read from the record before the user's lock is renewed
 ROWS_AT_ONCE = 1_000  # looked up by id before it is renewed
-TURNS_BY_ID_MAX = 500  # for more, all ids of the user's rows are read: that takes less time
+TURNS_BY_ID_MAX = 250  # for more, all ids of the user's rows are read: that takes less time
 
 Choice: TypeAlias = Callable[[Sequence[Memory]], list[str]]
 
@@ -56,7 +59,7 @@ class Statements:
 
 @dataclass(frozen=True, slots=True)
 class FoundWords:
-    """`row_ids`: the stored rows. `turn_ids`: the turns that the memories rest on, and those that say the same."""
+    """`row_ids`: the stored rows. `turn_ids`: the turns that the memories rest on, and whose user says the same."""
 
     row_ids: tuple[str, ...] = ()
     turn_ids: tuple[str, ...] = ()
@@ -72,12 +75,15 @@ class RawWordSearch:
     async def of_memories(self, user_id: str, forgotten: Sequence[Memory], held: LedgerWrite) -> FoundWords:
         """Of the turns that these memories rest on, and of those that say the same."""
         turns = {quoted.turn_id for quoted in quotes(forgotten) if quoted.turn_id}
-        said = Statements(_said(forgotten))
+        said, answering = Statements(_said(forgotten)), set[str]()
+        wordings = [wording_of(statement) for statement in sorted(_said(forgotten))]
         if said:
-            async for rows in self._recorded(user_id, held):
-                turns |= await asyncio.to_thread(_turns_saying, said, rows)  # may take long; the loop must not wait
-        turn_ids = tuple(sorted(turns))
-        return FoundWords(tuple(await self.of_turns(user_id, turn_ids, held)), turn_ids)
+            async for rows in self._recorded(user_id, held):  # may take long; the loop must not wait
+                own, answers = [[one for one in rows if _is_answer(one) is which] for which in (False, True)]
+                turns |= await asyncio.to_thread(_turns_of, own, said.are_in)
+                answering |= await asyncio.to_thread(_turns_of, answers, partial(says_any, wordings=wordings))
+        row_ids = await self.of_turns(user_id, sorted(turns | answering), held)
+        return FoundWords(tuple(row_ids), tuple(sorted(turns)))
 
     async def chosen(
         self, user_id: str, choices: Mapping[int, Choice], held: LedgerWrite, *, project_id: str
@@ -120,7 +126,12 @@ class RawWordSearch:
 
 def _rows(turns: Sequence[Turn]) -> list[Memory]:
     own = [(turn, one.content) for turn in turns for one in turn.messages if one.role == Role.USER]
-    return [row for turn, message in own for row in rows_of(turn, [message])]
+    rows = [row for turn, message in own for row in rows_of(turn, [message])]
+    return [*rows, *(row for turn in turns for row in answer_rows_of(turn, passages_of(turn.answer)))]
+
+
+def _is_answer(row: Memory) -> bool:
+    return row.source == ANSWERED
 
 
 def quotes(memories: Iterable[Memory]) -> list[Evidence]:
@@ -134,9 +145,8 @@ def _said(forgotten: Sequence[Memory]) -> set[str]:
     return contents | {quote for quote in of_user if is_distinctive(quote)}
 
 
-def _turns_saying(statements: Statements, rows: Sequence[Memory]) -> set[str]:
-    saying = (row for row in rows if statements.are_in(row.content))
-    return {quoted.turn_id for row in saying for quoted in row.evidence}
+def _turns_of(rows: Sequence[Memory], says: Callable[[str], bool]) -> set[str]:
+    return {quoted.turn_id for row in rows if says(row.content) for quoted in row.evidence}
 
 
 def _bare(statement: str) -> str:

@@ -40,6 +40,13 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
             "clients that query it; recall never uses these rows."
         ),
     ] = True
+    store_answers: Annotated[
+        bool,
+        Meta(
+            description="Whether what the assistant answered is stored in the collection, in passages, for questions "
+            "about what was said."
+        ),
+    ] = True
     extraction_batch_size: Annotated[
         Annotated[int, Meta(ge=1, le=1000)],
         Meta(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -193,6 +194,25 @@ async def test_what_is_put_away_is_listed_by_its_status_and_left_out_where_nobod
         found = await store.search(where, direction(1.0), limit=9)
         assert sorted(candidate.memory.id for candidate in found) == sorted(ids)
     assert [record.memory.id for record in await store.get("ann", ["raw"])] == ["raw"]
+
+
+async def test_a_source_and_the_times_at_which_it_was_said_bound_what_is_found(store: MemoryStore) -> None:
+    await put(
+        store,
+        replace(memory("may"), said_at=50.0, source="answer"),
+        replace(memory("june"), said_at=60.0, source="answer"),
+        replace(memory("july"), said_at=70.0),
+    )
+    listed = {
+        MemoryFilter("ann", source="answer"): {"may", "june"},
+        MemoryFilter("ann", said_within=((60.0, 70.0),)): {"june"},  # without its end
+        MemoryFilter("ann", said_within=((0.0, 55.0), (70.0, math.inf))): {"may", "july"},
+        MemoryFilter("ann", source="answer", said_within=((-math.inf, 60.0),)): {"may"},
+        MemoryFilter("ann", source='x" or user_id != "'): set(),
+    }
+    for where, ids in listed.items():
+        assert {record.memory.id for record in await store.load(where, limit=9)} == ids
+        assert {one.memory.id for one in await store.search(where, direction(1.0), limit=9)} == ids
 
 
 async def test_the_same_statement_is_found_whatever_its_case_space_and_marks(store: MemoryStore) -> None:

@@ -7,11 +7,12 @@ characters, too long) never get here: `Scope` and `Memory` refuse them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from memory.adapters.pages import spellings
 from memory.model import MEMORY_TYPES, MemoryStatus
 from memory.model.identity import is_valid_owner
+from memory.model.memories import TIME_MAX
 from memory.ports import MemoryFilter
 
 
@@ -33,9 +34,17 @@ def expression(where: MemoryFilter) -> str:
         terms.append(f"status != {literal(MemoryStatus.ARCHIVED.value)}")
     if where.status is None and not where.with_raw:
         terms.append(f"status != {literal(MemoryStatus.RAW.value)}")
+    if where.source:
+        terms.append(f"source == {literal(where.source)}")
+    return " and ".join([*terms, *_times(where)])
+
+
+def _times(where: MemoryFilter) -> Iterator[str]:
     if where.created_after is not None:
-        terms.append(f"created_at > {float(where.created_after)!r}")
-    return " and ".join(terms)
+        yield f"created_at > {float(where.created_after)!r}"
+    if where.said_within:
+        spans = (f"(said_at >= {_finite(start)!r} and said_at < {_finite(end)!r})" for start, end in where.said_within)
+        yield f"({' or '.join(spans)})"
 
 
 def holding(where: MemoryFilter, words: Collection[str]) -> str:
@@ -56,6 +65,10 @@ def among(where: MemoryFilter, memory_ids: Sequence[str]) -> str:
 
 def one_of(field: str, values: Iterable[str]) -> str:
     return f"{field} in [{', '.join(literal(value) for value in values)}]"
+
+
+def _finite(at: float) -> float:
+    return max(-TIME_MAX, min(float(at), TIME_MAX))
 
 
 def literal(text: str) -> str:

@@ -92,7 +92,7 @@ class NotePlan:
 
     `at_server`: those of earlier requests whose messages the server stores with the notes inside them; it does not
     store instructions. `profile`: what opens `fresh`. `found_ids`: the memories in `fresh` that were found for the
-    question, in the profile or after it. `summary_ids`: the summaries that close `fresh`.
+    question, in the profile or after it. `answer_ids`, `summary_ids`: what was said in past conversations, at its end.
     """
 
     notes: Mapping[int, PastNote]
@@ -100,6 +100,7 @@ class NotePlan:
     at_server: tuple[PastNote, ...] = ()
     profile: ProfileText | None = None
     found_ids: tuple[str, ...] = ()
+    answer_ids: tuple[str, ...] = ()
     summary_ids: tuple[str, ...] = ()
 
     def placed(self, placement: Placement) -> tuple[Note, ...]:
@@ -113,6 +114,15 @@ class NotePlan:
                 return tuple(Note(note.text) for note in self._in_order())
             case Placement.BEFORE_LAST_USER:
                 return tuple(Note(self.notes[index].text, index) for index in sorted(self.notes))
+
+    @property
+    def reason(self) -> str:
+        """Why a note goes along, for metrics."""
+        if self.fresh is None:
+            return "put_back"
+        said = (("found", self.found_ids), ("answer", self.answer_ids), ("summary", self.summary_ids))
+        found = next((reason for reason, ids in said if ids), "nothing_said")
+        return "profile" if found == "nothing_said" and self.profile is not None else found
 
     def memory_ids(self) -> tuple[str, ...]:
         """Ids of all memories in the prompt's notes, in the order of the notes."""

@@ -30,7 +30,7 @@ class QuestionKind(StrEnum):
 
 KINDS = tuple(QuestionKind)
 # Of the scores; `bench/train_signals.py` prints what each costs in five-fold cross-validation on the phrases.
-PAST_TALK_MIN = 0.5
+PAST_TALK_MIN = 0.45
 WHOLE_MIN = 0.45  # of both kinds that ask about a whole
 
 KindScores: TypeAlias = Mapping[QuestionKind, float]

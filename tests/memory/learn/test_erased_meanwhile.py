@@ -20,6 +20,7 @@ from turn_logs import START, Process, sqlite_deployment
 
 from memory.errors import Conflict, Unavailable
 from memory.learn.worker import WorkerSettings
+from memory.model import Role
 from memory.ports import MemoryBank
 from memory.ports.erasures import ErasureProof
 from memory.service.erasure import Erasure
@@ -29,7 +30,7 @@ from memory.service.user_erasures import UserErasures
 
 USER = "ann-7f3a"
 TRIES_MAX = 20
-SETTINGS = WorkerSettings(keeps_raw_words=True)
+SETTINGS = WorkerSettings(words_of=frozenset({Role.USER, Role.ASSISTANT}))
 
 
 class ErasedAt(Faults):

@@ -13,7 +13,7 @@ from turn_logs import Process, sqlite_deployment
 
 from memory.errors import NotFound
 from memory.learn.worker import Worker, WorkerSettings
-from memory.model import Change, ChangeKind, MemoryStatus
+from memory.model import Change, ChangeKind, MemoryStatus, Role
 from memory.model.wordings import wordings_of
 from memory.ports import MemoryBank, MemoryFilter, RequestTraces
 from memory.service.erasure import Erasure
@@ -34,7 +34,7 @@ def erasure(bench: Bench, process: Process) -> Erasure:
 
 async def told(bench: Bench, process: Process) -> tuple[Worker, list[str]]:
     """A worker that has learnt turns with the marker, and their ids."""
-    worker = bench.worker(process, settings=WorkerSettings(keeps_raw_words=True))
+    worker = bench.worker(process, settings=WorkerSettings(words_of=frozenset({Role.USER})))
     turns = [await bench.tell(process, said, project="atlas") for said in SAID]
     await bench.tell(process, "And a blue giraffe", session="s2")
     await worker.work_off()

@@ -19,7 +19,7 @@ from turn_logs import AT_ONCE, Process, sqlite_deployment
 from memory.errors import Unavailable
 from memory.learn import plan
 from memory.learn.worker import WorkerSettings
-from memory.model import Act, Change, ChangeKind, Claim, Memory, MemoryStatus, Turn
+from memory.model import Act, Change, ChangeKind, Claim, Memory, MemoryStatus, Role, Turn
 from memory.ports import MemoryBank, PairRelation, PairVerdict, StatementPair
 from memory.service.erasure import Erasure
 
@@ -277,7 +277,7 @@ async def test_a_yes_that_was_applied_is_not_applied_again(bench: Bench) -> None
 
 
 SAID = "My cat is called Tom. The weather felt strange near Tom the whole afternoon."
-KEEPS_RAW_WORDS = WorkerSettings(keeps_raw_words=True)
+KEEPS_RAW_WORDS = WorkerSettings(words_of=frozenset({Role.USER}))
 
 
 def _erasure(bench: Bench, process: Process) -> Erasure:

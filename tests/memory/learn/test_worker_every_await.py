@@ -26,7 +26,7 @@ from turn_logs import Process, sqlite_deployment
 from memory.errors import Unavailable, Unusable
 from memory.learn import neighbours, plan_writer, trigger_scanner, window, window_reading, worker
 from memory.learn.worker import WorkerSettings
-from memory.model import Act, CarriedNote, Claim, RecallStatus, Receipt, Turn
+from memory.model import Act, CarriedNote, Claim, RecallStatus, Receipt, Role, Turn
 from memory.model.wordings import WORDINGS
 from memory.ports import LearnDue, PairRelation, PairVerdict, StatementPair
 
@@ -59,7 +59,7 @@ SETTINGS = WorkerSettings(
     model_outage_seconds_max=1.0,
     due=LearnDue(idle_seconds=1.0),
     triggers=trigger_scanner.TriggerSettings(drift_similarity=0.1),
-    keeps_raw_words=True,
+    words_of=frozenset({Role.USER, Role.ASSISTANT}),
 )
 LATER_SECONDS = 1_000.0
 ALONE = 1  # of the day's windows, by a worker that has no model: what is asked of memory, and nothing to relate

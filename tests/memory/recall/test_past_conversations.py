@@ -9,12 +9,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recall_rig import KAYAK, NOW, Rig, request_of, request_with, rigged
+from recall_rig import KAYAK, NOW, SETTINGS, Rig, request_of, request_with, rigged
 
 from memory.errors import Unavailable
-from memory.model import Message, RecallStatus, Scope, SessionSummary, StoredSummary, Turn, TurnStatus, Vector
+from memory.model import (
+    Candidate,
+    Memory,
+    Message,
+    RecallStatus,
+    Scope,
+    SessionSummary,
+    StoredSummary,
+    Turn,
+    TurnStatus,
+    Vector,
+)
+from memory.model.raw_words import answer_rows_of
 from memory.ports import LearnDue
-from memory.recall.notes.summary_notes import TOKENS_MAX
+from memory.recall.notes.past_talk_notes import SUMMARIES_TOKENS_MAX
 from memory.recall.past_conversations import LATEST_MAX, PastTalkQuestion, answering
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.question_kinds import NO_KIND, KindScores, QuestionClassifier, QuestionKind
@@ -195,7 +207,7 @@ async def test_many_summaries_stay_within_their_own_limit(rig: Rig) -> None:
     outcome = await asked(rig, "What did we talk about this month?", token_budget=2_000, similarity_threshold=1.0)
     assert 2 <= shown(outcome).count("\n- [") <= 4
     receipt = await rig.receipt(outcome)
-    assert receipt.notes[0].tokens <= TOKENS_MAX
+    assert receipt.notes[0].tokens <= SUMMARIES_TOKENS_MAX
 
 
 async def test_it_is_put_back_byte_for_byte_and_not_repeated(rig: Rig) -> None:
@@ -251,3 +263,99 @@ async def test_ordinary_questions_get_the_same_bytes_with_summaries_and_without(
             assert [note.text for note in with_.notes] == [note.text for note in without.notes], text
             assert (with_.status, with_.reason) == (without.status, without.reason)
         assert shown(await asked(rig, BOTH)) != shown(await asked(off, BOTH))
+
+
+# What the assistant said
+
+SUGGESTED = "Try the Trattoria Sole, it has a terrace."
+SAID = Scope("u", session_id="rome")
+
+
+async def answered(rig: Rig, text: str = SUGGESTED, *, session: str = "rome", days_ago: float = 1.0) -> Memory:
+    """A passage of an answer, as the worker stores it."""
+    turn = Turn(f"{session}-{days_ago}", replace(SAID, session_id=session), NOW - days_ago * 86_400, ())
+    (row,) = answer_rows_of(turn, [text])
+    await rig.write(row)
+    return row
+
+
+@pytest.fixture
+async def hearing(tmp_path: Path) -> AsyncIterator[Rig]:
+    """Answers are recalled."""
+    (tmp_path / "hearing").mkdir()
+    settings = replace(SETTINGS, recalls_answers=True)
+    async with rigged(tmp_path / "hearing", settings, questions=ByTwoWords) as running:
+        yield running
+
+
+ABOUT_IT = "We did talk about a trattoria with a terrace, which was it?"
+
+
+async def test_an_answer_is_dated_and_marked_as_the_assistants(hearing: Rig) -> None:
+    row = await answered(hearing)
+    outcome = await asked(hearing, ABOUT_IT, similarity_threshold=1.0)
+    assert f"- [2025-06-14, said by the assistant] {SUGGESTED}" in shown(outcome)
+    assert (outcome.status, outcome.reason) == (RecallStatus.USED, "answer")
+    receipt = await hearing.receipt(outcome)
+    assert receipt.notes[0].memory_ids == (row.id,)
+    assert receipt.signals["past_talk"]["answers"] == 1
+    assert hearing.metrics.registry.get_sample_value("memproxy_answers_recalled_total") == 1.0
+
+
+async def test_other_questions_other_users_and_the_setting_leave_answers_out(hearing: Rig, rig: Rig) -> None:
+    await answered(hearing)
+    await answered(rig)
+    assert SUGGESTED not in shown(await asked(hearing, "Where is the trattoria with a terrace?"))
+    assert (await asked(hearing, ABOUT_IT, Scope("v"))).status is RecallStatus.EMPTY
+    assert SUGGESTED not in shown(await asked(rig, ABOUT_IT))  # switched off
+
+
+async def test_without_a_topic_the_latest_answers_count_and_never_those_of_the_chat_itself(hearing: Rig) -> None:
+    for days_ago in (30.0, 20.0, 10.0):
+        await answered(hearing, f"Answer of {days_ago}", days_ago=days_ago, session=f"s{days_ago}")
+    text = shown(await asked(hearing, "So we talk?", similarity_threshold=1.0))
+    assert [line[-4:] for line in text.splitlines() if "assistant]" in line] == ["10.0", "20.0"]
+    inside = await asked(hearing, "And so we talk?", Scope("u", session_id="s10.0"), similarity_threshold=1.0)
+    assert "10.0" not in shown(inside)
+    resent = [{"role": "assistant", "content": "Answer of 10.0"}, {"role": "user", "content": "Did we talk?"}]
+    outcome = await hearing.recall.recall(USER, request_with(resent, similarity_threshold=1.0))
+    assert "10.0" not in shown(outcome)
+
+
+async def test_of_a_time_in_which_nothing_was_said_one_line_says_so(hearing: Rig) -> None:
+    asks = "What did we talk about on 2025-03-05?"
+    newcomer = Scope("v")
+    assert shown(await asked(hearing, asks, newcomer)) == ""  # of whom nothing is on record
+    await answered(hearing)
+    silent = await asked(hearing, asks, similarity_threshold=1.0)
+    assert "Of the time that the question names (2025-03-05), nothing that was said is on record." in shown(silent)
+    assert SUGGESTED not in shown(silent)
+    assert silent.reason == "nothing_said"
+    spoken = await asked(hearing, "What did we talk about on 2025-06-14?", similarity_threshold=1.0)
+    assert SUGGESTED in shown(spoken)
+    assert "nothing that was said" not in shown(spoken)
+    assert "(" not in shown(await asked(hearing, "What did we talk about in March?", similarity_threshold=1.0))
+
+
+async def test_answers_leave_half_of_the_note_to_memories(hearing: Rig) -> None:
+    for number in range(9):
+        await answered(
+            hearing, f"Your kayak in Dorset, {number}: " + "we discuss the boathouse. " * 9, session=f"s{number}"
+        )
+    outcome = await asked(hearing, BOTH, token_budget=400)
+    assert KAYAK in shown(outcome)
+    assert "said by the assistant" in shown(outcome)
+    assert sum(note.tokens for note in (await hearing.receipt(outcome)).notes) <= 400
+
+
+async def test_while_the_store_is_down_the_note_is_as_it_would_be(
+    hearing: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def down(*_: object, **__: object) -> list[Candidate]:
+        raise Unavailable("milvus", "a test")
+
+    await answered(hearing)
+    monkeypatch.setattr(hearing.store, "search", down)
+    outcome = await asked(hearing, BOTH)
+    assert KAYAK in shown(outcome)
+    assert SUGGESTED not in shown(outcome)
