@@ -119,15 +119,10 @@ def _done(
 ) -> frozenset[int]:
     """Claims that were forgotten since, or whose rows were written and then archived or superseded by others."""
     gone = {statement_key(change.memory.content) for change in changes if change.memory.id in forgotten}
+    inactive = {memory.id for memory in stored.values() if memory.status is not MemoryStatus.ACTIVE}
     return frozenset(
-        place
-        for place, claim in enumerate(claims)
-        if statement_key(claim.text) in gone or _is_inactive(stored.get(ids(str(place))))
+        place for place, claim in enumerate(claims) if statement_key(claim.text) in gone or ids(str(place)) in inactive
     )
-
-
-def _is_inactive(memory: Memory | None) -> bool:
-    return memory is not None and memory.status is not MemoryStatus.ACTIVE
 
 
 def valid_verdicts(

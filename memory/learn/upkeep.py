@@ -78,9 +78,12 @@ class Upkeep:
         """The steps that were applied, or, in a dry run, would be. Raises `Unavailable`, `Conflict`."""
         done: list[RetentionStep] = []
         with self._metrics.upkeep_seconds.time():
-            rows = await self._rows(user_id) | ({} if is_dry else await self._with_uses_stored(user_id))
+            rows = await self._rows(user_id)
             if is_dry:
-                rows = await self._with_uses_counted(user_id, rows)
+                waiting = await self._usage_counts.unstored(user_id, limit=USES_MAX)
+                rows |= {i: _used(rows[i], use) for i, use in waiting.items() if i in rows}
+            else:
+                rows |= await self._with_uses_stored(user_id)
             for task in tasks:
                 for units in _batches(await self._planned(user_id, task, rows)):
                     steps = [step for unit in units for step in unit] if is_dry else await self._write(user_id, units)
@@ -123,11 +126,6 @@ class Upkeep:
             if len(rows) >= ROWS_MAX:
                 break
         return rows
-
-    async def _with_uses_counted(self, user_id: str, rows: Mapping[str, Memory]) -> dict[str, Memory]:
-        """For a dry run: the rows with their pending usage counts added."""
-        waiting = await self._usage_counts.unstored(user_id, limit=USES_MAX)
-        return {**rows, **{i: _used(rows[i], use) for i, use in waiting.items() if i in rows}}
 
     async def _with_uses_stored(self, user_id: str) -> dict[str, Memory]:
         """Store the pending usage counts in the rows; no other field changes, not even `updated_at`."""
