@@ -48,6 +48,7 @@ TOLD = (
     ("s6", NEW_DENTIST),
     ("s7", NEW_LOCKER),
 )
+OF_TWO_LINES = "Noted.\nThank you."  # kept as one passage; "that's right" confirms it line by line
 HALF_DONE = "My boat is called Nereid. I take the bus to work."
 OVERTAKEN, UNTOUCHED = "My tent is orange.", "My guitar is red."
 OF_HER_SISTER = "Please forget the guitar of my sister."  # no memory, but a turn with its words, for no summary then
@@ -146,7 +147,7 @@ async def prepare(bench: Bench) -> None:
         await bench.correct(FORGOTTEN, REWORDED)
         await bench.tell(process, "My boat is called Nereid.", session="s4", receipt_id="r-3")
         for session, message in TOLD:
-            await bench.tell(process, message, session=session)
+            await bench.tell(process, message, session=session, answer=OF_TWO_LINES)
         await bench.tell(process, "Please forget that my parrot is called Kiki.", session="s5", receipt_id="r-1")
         bench.deployment.clock.now += LATER_SECONDS
 
