@@ -77,6 +77,8 @@ def admits(where: MemoryFilter, memory: Memory) -> bool:
         return False
     if where.source and memory.source != where.source:
         return False
+    if where.other_source and memory.source == where.other_source:
+        return False
     return _is_of_time(where, memory) and (where.status is None or memory.status == where.status)
 
 

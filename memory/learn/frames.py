@@ -20,7 +20,7 @@ from memory.model import Claim, Turn, Vector
 
 PLAYS, ENDS, PRESENTS, PLAIN = "plays", "ends", "presents", "plain"
 KINDS = (PLAYS, ENDS, PRESENTS, PLAIN)
-SHARE_MIN: Mapping[str, float] = {PLAYS: 0.5, ENDS: 0.5, PRESENTS: 0.55}  # of a kind, as the regression estimates it
+SHARE_MIN: Mapping[str, float] = {PLAYS: 0.6, ENDS: 0.5, PRESENTS: 0.7}  # of a kind, as the regression estimates it
 RIDGE = 1.0
 UNITS_MAX = 8  # of a message: frames are set at its beginning, or at its end
 

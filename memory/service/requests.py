@@ -17,6 +17,7 @@ from memory.model.archived import kept_keys, restored
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.model.memories import API_SOURCE
 from memory.model.projects import ONE_TENANT, MemoryVisibility, Tenancy
+from memory.model.raw_words import ANSWERED
 from memory.model.wordings import WORDINGS, Corrector, reworded
 from memory.model.zones import UTC_ZONES, Zones
 from memory.ports import Clock, MemoryFilter, Tokens
@@ -90,10 +91,10 @@ class ListedContent:
         return self.claim == ANY_CLAIM
 
     def filter_for(self, scope: Scope, status: MemoryStatus | None) -> MemoryFilter:
-        """Raises `BadInput` for unknown types."""
+        """What the assistant said is no memory, and is not listed. Raises `BadInput` for unknown types."""
         refuse_unknown_types(self.memory_types)
-        types = self.memory_types
-        return MemoryFilter(scope.user_id, scope.project_id, scope.agent_id, memory_types=types, status=status)
+        where = MemoryFilter(scope.user_id, scope.project_id, scope.agent_id, other_source=ANSWERED)
+        return replace(where, memory_types=self.memory_types, status=status)
 
 
 @dataclass(frozen=True, slots=True)

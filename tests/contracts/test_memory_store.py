@@ -208,6 +208,7 @@ async def test_a_source_and_the_times_at_which_it_was_said_bound_what_is_found(s
         MemoryFilter("ann", said_within=((60.0, 70.0),)): {"june"},  # without its end
         MemoryFilter("ann", said_within=((0.0, 55.0), (70.0, math.inf))): {"may", "july"},
         MemoryFilter("ann", source="answer", said_within=((-math.inf, 60.0),)): {"may"},
+        MemoryFilter("ann", other_source="answer"): {"july"},
         MemoryFilter("ann", source='x" or user_id != "'): set(),
     }
     for where, ids in listed.items():

@@ -36,6 +36,8 @@ def expression(where: MemoryFilter) -> str:
         terms.append(f"status != {literal(MemoryStatus.RAW.value)}")
     if where.source:
         terms.append(f"source == {literal(where.source)}")
+    if where.other_source:
+        terms.append(f"source != {literal(where.other_source)}")
     return " and ".join([*terms, *_times(where)])
 
 

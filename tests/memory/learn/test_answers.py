@@ -7,10 +7,11 @@ from learning_parts import Bench
 from turn_logs import START, Process
 
 from memory.learn.worker import WorkerSettings
-from memory.model import MemoryStatus, PastNote, Role, Turn
+from memory.model import MemoryStatus, PastNote, Role, Scope, Turn
 from memory.model.raw_words import ANSWER_ROWS_MAX, ANSWERED, PASSAGE_CHARACTERS_MAX, passages_of
 from memory.ports import MemoryBank, MemoryFilter, RequestTraces
 from memory.service.erasure import Erasure
+from memory.service.requests import ListedContent
 
 KEEPS = WorkerSettings(words_of=frozenset({Role.ASSISTANT}))
 ANSWER = "Try Trattoria Sole near the station.\nIt closes at ten."
@@ -60,6 +61,7 @@ async def test_an_answer_is_stored_as_the_assistants_and_is_no_memory(bench: Ben
     (quoted,) = record.memory.evidence
     assert (quoted.role, quoted.turn_id, record.memory.said_at) == (Role.ASSISTANT, turn.id, turn.at)
     assert await bench.memories() == []
+    assert await bench.store.count(ListedContent().filter_for(Scope("ann"), MemoryStatus.RAW)) == 0
     await learn(bench, process, "And then?", "A very long list.\n" * 9_000)
     assert len(await answers(bench)) == 1 + ANSWER_ROWS_MAX
 
