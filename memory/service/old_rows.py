@@ -31,8 +31,9 @@ async def split(memories: Iterable[Memory], reader: StatementReader, *, now: flo
 
 def is_mark(before: Memory | None, after: Memory | None) -> bool:
     """Whether nothing has changed but that the row was read again."""
-    is_read = bool(before and after and is_old(before) and not is_old(after))
-    return is_read and before is not None and after is not None and before.content == after.content
+    if before is None or after is None or not is_old(before) or is_old(after):
+        return False
+    return (before.content, before.status) == (after.content, after.status)
 
 
 def is_old(memory: Memory) -> bool:

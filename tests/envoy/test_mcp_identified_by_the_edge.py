@@ -29,6 +29,7 @@ def calls(memory_id: str) -> dict[str, dict[str, str]]:
     return {
         "memory_save": {"content": "User's lighthouse is for sale"},
         "memory_search": {"query": ASKED},
+        "memory_list": {},
         "memory_delete": {"memory_id": memory_id},
         "memory_projects": {},
         "memory_stats": {},

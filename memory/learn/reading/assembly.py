@@ -30,7 +30,7 @@ from memory.model import (
 
 KEPT_SHARE_MIN = 0.6  # sum over the acts that leave a memory, in a message of one sentence
 KEPT_SHARE_STEP = 0.08  # added each time the length of the message doubles: each sentence may be a mistake
-KEPT_SHARE_MAX = 0.9  # these three balance precision and coverage on development data
+KEPT_SHARE_MAX = 0.8  # these three balance precision and coverage on development data
 LEANING_QUESTION_MIN = 0.999  # of a question that cannot be understood alone: it has nothing to state
 QUESTION_SHARE_MIN = 0.8  # of a question that states something: "what did I say about my guitar?" names its topic
 ASKED_SHARE_MIN = 0.5  # of an act that changes memories
