@@ -236,7 +236,7 @@ def test_a_question_about_a_past_conversation_gets_its_summary_and_a_question_fo
     facts, summaries = asked(shared_product, upstream, "sailor", "What is my brother called?")
     assert "Nils" in facts
     assert summaries == ""
-    facts, summaries = asked(shared_product, upstream, "stranger", "What did we talk about in May?")
+    facts, summaries = asked(shared_product, upstream, "newcomer-in-june", "What did we talk about in May?")
     assert (facts, summaries) == ("", "")
 
 
