@@ -34,7 +34,6 @@ from memory.recall.admission import Admission, AdmissionSlot
 from memory.recall.compacted import edit_of, find_state, in_receipt, keys_after, not_in_state, room_beside_state
 from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.past_talk_notes import reserved_for, with_past_talk
-from memory.recall.notes.profile_notes import reason_of
 from memory.recall.notes.receipts import Answered, Findings, receipt_of
 from memory.recall.past_talk_recall import PastTalkRecall, question_kinds_of
 from memory.recall.profile_opening import ProfileOpening
@@ -311,7 +310,7 @@ class RecallPipeline:
         notes = planned.placed(trace.placement) if trace.withheld is None else ()
         count = len(planned.memory_ids()) if notes else 0
         if notes:
-            status, reason = RecallStatus.USED, reason_of(planned.fresh, planned.reason)
+            status, reason = RecallStatus.USED, planned.reason
         elif trace.withheld is not None:
             status, reason = trace.withheld.status, trace.withheld.value
         elif planned.notes:

@@ -31,7 +31,7 @@ from memory.model import (
 )
 from memory.ports import Tokens
 from memory.recall.notes.injection import NOTE_FRAME, line_tokens, newest_first, note_label, render_note
-from memory.recall.notes.profile_notes import opened_by
+from memory.recall.notes.profile_notes import holds_profile, opened_by
 
 # Per conversation, so that a long chat does not become a list of memories. The promised limit is 2,000; we count in
 # the packaged encoder's tokens, and a tokenizer that splits dates and numbers into digits counts up to a quarter more.
@@ -121,8 +121,11 @@ class NotePlan:
         if self.fresh is None:
             return "put_back"
         said = (("found", self.found_ids), ("answer", self.answer_ids), ("summary", self.summary_ids))
-        found = next((reason for reason, ids in said if ids), "nothing_said")
-        return "profile" if found == "nothing_said" and self.profile is not None else found
+        if found := next((reason for reason, ids in said if ids), ""):
+            return found
+        if self.profile is None:
+            return "nothing_said"
+        return "profile" if holds_profile([self.fresh]) else "wishes"
 
     def memory_ids(self) -> tuple[str, ...]:
         """Ids of all memories in the prompt's notes, in the order of the notes."""

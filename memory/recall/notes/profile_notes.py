@@ -76,9 +76,4 @@ def _parts(text: str) -> tuple[str, str, str]:
     return wishes, profile, _BREAK.join(parts)
 
 
-def reason_of(fresh: PastNote | None, reason: str) -> str:
-    """Why a note goes along, for metrics: `reason`, but where that is a profile that holds only wishes."""
-    return "wishes" if reason == "profile" and fresh is not None and not holds_profile([fresh]) else reason
-
-
-__all__ = ["ProfileUse", "holds_profile", "joined", "opened_by", "reason_of", "wishes_in", "without_profiles"]
+__all__ = ["ProfileUse", "holds_profile", "joined", "opened_by", "wishes_in", "without_profiles"]
