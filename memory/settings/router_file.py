@@ -17,6 +17,7 @@ from memory.settings.unknown_keys import unknown
 FILE_KEYS = ("version", "listeners", "providers", "routing", "entrypoints", "recipes", "global")
 GLOBAL_KEYS = ("router", "services", "stores", "integrations", "model_catalog")
 STORE_KEYS = ("response_cache", "memory", "vector_store")
+ROUTERS = "this is the router's"
 _SERVER = "memories are on Milvus: memory.milvus or milvus_uri"
 _RANKING = "memory.ranking, which weighs meaning and words together"
 INSTEAD = {  # keys of its memory section without a counterpart, with what there is
@@ -55,7 +56,7 @@ def without_router_keys(tree: Any, source: str) -> tuple[Any, list[Unread]]:  # 
     if not isinstance(tree, Mapping):
         return tree, []
     ours: dict[Any, Any] = {key: value for key, value in tree.items() if key not in FILE_KEYS}
-    unread = [Unread(key, "this is the router's") for key in tree if key in FILE_KEYS and key != "global"]
+    unread = [Unread(key, ROUTERS) for key in tree if key in FILE_KEYS and key != "global"]
     memory, where = ours.get("memory"), "memory"
     if (found := _stores(tree.get("global"), unread, source)) is not None:
         if memory is not None:
@@ -70,23 +71,13 @@ def without_router_keys(tree: Any, source: str) -> tuple[Any, list[Unread]]:  # 
 
 def _stores(section: object, unread: list[Unread], source: str) -> object:
     """The memory section of the whole file, or None."""
-    if section is None:
-        return None
-    stores = None
-    for key, value in _known(section, GLOBAL_KEYS, "global", source):
-        if key == "stores":
-            stores = value
-        else:
-            unread.append(Unread(f"global.{key}", "this is the router's"))
-    if stores is None:
-        return None
-    memory = None
-    for key, value in _known(stores, STORE_KEYS, "global.stores", source):
-        if key == "memory":
-            memory = value
-        else:
-            unread.append(Unread(f"global.stores.{key}", "this is the router's"))
-    return memory
+    for where, known, wanted in (("global", GLOBAL_KEYS, "stores"), ("global.stores", STORE_KEYS, "memory")):
+        if section is None:
+            break
+        others = dict(_known(section, known, where, source))
+        section = others.pop(wanted, None)
+        unread += [Unread(f"{where}.{key}", ROUTERS) for key in others]
+    return section
 
 
 def _memory(section: Mapping[Any, Any], where: str, unread: list[Unread], source: str) -> dict[str, Any]:
