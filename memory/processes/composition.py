@@ -58,6 +58,7 @@ from memory.processes.from_settings import (
     embedding_limits,
     embedding_server,
     milvus_address,
+    ranking_settings,
     recall_settings,
     recording,
     tenancy,
@@ -135,7 +136,7 @@ class Parts:
         return self.state.traces(self.erasure.proof)
 
     def recall(self) -> RecallPipeline:
-        readable, ranking = ReadableProjects(self.state.projects), self.settings.memory.ranking
+        readable, ranking = ReadableProjects(self.state.projects), ranking_settings(self.settings)
         search = SearchParts(
             embedder=self.embedder,
             classifier=self.training.current,

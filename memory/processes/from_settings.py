@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
+
 from memory.adapters.milvus.connection import MilvusAccess, MilvusAddress
 from memory.adapters.models.embedding_model import Card, usual_name
 from memory.adapters.models.onnx_embedder import EmbeddingLimits
@@ -31,7 +33,7 @@ from memory.recall.pipeline import RecallSettings
 from memory.runtime.offload import pause
 from memory.secrets.redaction import SecretClass, SecretPolicy, recordable
 from memory.sessions.compaction.cuts import CompactionLimits
-from memory.settings import ExternalModel, ServiceTokenSettings, Settings
+from memory.settings import EmbeddingSettings, ExternalModel, RankingSettings, ServiceTokenSettings, Settings
 
 IDLE_SECONDS_WITH_A_MODEL = 30.0
 MODEL_NAME_CHARACTERS = 200  # in `made_by`
@@ -55,6 +57,14 @@ def caller_rules(settings: Settings) -> CallerRules:
 def _service_token(token: ServiceTokenSettings) -> ServiceToken:
     users = None if token.any_user else frozenset(token.users)
     return ServiceToken(token.name, bytes.fromhex(token.sha256), frozenset(token.scopes), users)
+
+
+def ranking_settings(settings: Settings) -> RankingSettings:
+    """What kinds of facts a question wants is known with the packaged embedding model only."""
+    ranking = settings.memory.ranking
+    if settings.memory.embedding.model == EmbeddingSettings().model:
+        return ranking
+    return msgspec.structs.replace(ranking, weights=msgspec.structs.replace(ranking.weights, wanted=0.0))
 
 
 def recall_settings(settings: Settings) -> RecallSettings:

@@ -39,7 +39,7 @@ class WantedKinds:
     of_fact: Floats
 
     def direction(self, question: Vector) -> Direction | None:
-        """From the embedding of a question; None if it wants no kind of fact, or the embedding is of another model."""
+        """From the embedding of a question; None if it wants no kind of fact, or for another dimension."""
         if len(question) + 1 != len(self.of_question):
             return None
         wanted = np.clip(question @ self.of_question[:-1] + self.of_question[-1], 0.0, 1.0)

@@ -307,3 +307,13 @@ def test_each_default_is_the_rounded_result_of_the_fits_that_its_reason_names() 
 
 def test_every_weight_is_shown_in_one_part_of_a_receipt() -> None:
     assert sorted(name for kinds in PARTS.values() for name in kinds) == sorted(NAMES) == sorted(meanings())
+
+
+@pytest.mark.parametrize(("file", "is_known"), [("{}", True), ("memory: {embedding: {model: another}}", False)])
+def test_what_a_question_wants_counts_with_the_model_that_it_was_trained_on(
+    tmp_path: Path, file: str, is_known: bool
+) -> None:
+    (tmp_path / "memproxy.yaml").write_text(file)
+    settings = loader.load(tmp_path / "memproxy.yaml", {}, {})
+    assert bool(from_settings.ranking_settings(settings).weights.wanted) is is_known
+    assert from_settings.ranking_settings(settings).weights.dense == settings.memory.ranking.weights.dense
