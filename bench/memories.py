@@ -21,6 +21,7 @@ from memory.adapters.milvus.connection import MilvusAccess, MilvusAddress
 from memory.adapters.milvus.store import MilvusStore, MilvusTimeouts
 from memory.model import Change, ChangeKind, Memory
 from memory.ports import Embedder
+from memory.processes.composition import stored_origin
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 
@@ -83,9 +84,14 @@ async def fill(
     """
     said = sentences()
     vectors = np.asarray(await embedder.embed(said, is_urgent=False), dtype=np.float32)
-    settings = Settings().memory.milvus
-    access = MilvusAccess(token=token)
-    address = MilvusAddress(milvus_uri, collection or settings.collection, settings.dimension, access=access)
+    settings = Settings().memory
+    address = MilvusAddress(
+        milvus_uri,
+        collection or settings.milvus.collection,
+        settings.milvus.dimension,
+        origin=await stored_origin(Settings()),
+        access=MilvusAccess(token=token),
+    )
     async with MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as store:
         places = asyncio.Semaphore(at_once)
 
