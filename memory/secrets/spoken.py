@@ -110,8 +110,10 @@ def _behind(values: Values, label: LabelMatch, stop: int, links: _Matches) -> It
     if found:
         yield from _listed(values, found, label)
     for link in links.between(label.end, stop):
+        if found and link.lastgroup != "late_links":
+            continue
         certainty = _certainty(plain, label, link.start(), str(link.lastgroup), vocabulary)
-        if certainty is None or (found and link.lastgroup != "late_links"):
+        if certainty is None:
             continue
         value = values.read_value(link.end(), label.words, certainty)
         if value:
@@ -121,6 +123,8 @@ def _behind(values: Values, label: LabelMatch, stop: int, links: _Matches) -> It
 
 def _certainty(plain: PlainText, label: LabelMatch, link: int, name: str, vocabulary: Vocabulary) -> Certainty | None:
     """How certain the link makes a value; None if it is about something else."""
+    if name == "late_links":
+        return Certainty.LATE
     gap = plain.lower[label.end : link].strip(" \n*_`\"')]")
     is_linked = gap[:1].isalpha() and vocabulary.link.fullmatch(gap)  # "is:"
     is_direct = not gap or gap in vocabulary.fillers or bool(is_linked)
@@ -130,8 +134,6 @@ def _certainty(plain: PlainText, label: LabelMatch, link: int, name: str, vocabu
         return Certainty.SIGN if is_direct else Certainty.NAMED if is_identifier else in_prose
     if name == "dash":
         return Certainty.LATE if is_direct or vocabulary.preposition.match(gap) else None
-    if name == "late_links":
-        return Certainty.LATE
     if not is_direct and not vocabulary.preposition.match(gap):
         return None
     return Certainty.LINK if name == "links" else Certainty.CHANGE
