@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TypeVar
 
-from texts import Leaning, Marked, Pair, Span
+from texts import Leaning, Marked, OrdersOfUser, Pair, Span
 
 from memory.adapters.models.packaged_encoder import Archive
 from memory.adapters.models.sentence_pieces import SentencePieces
@@ -28,7 +28,7 @@ OVERLAP_CHARACTERS_MIN = 6  # letters and digits of a span that a unit has to ho
 PAIRED_FACTS_MAX = 3  # of one message
 EASY_EVERY = 4  # messages that are paired with another author's
 OUTSIDE, BEGIN, INSIDE = range(len(CLAUSE_MARKS))
-LEANING = "leaning"  # the source of examples of which only this is known
+PARTLY_KNOWN = "partly known"  # the source of examples of which only one or two labels are known
 LENGTH_STEP = 24  # tokens; windows of like length share a batch
 
 
@@ -96,9 +96,17 @@ class Texts:
         for one in leanings:
             texts = [text for text in (one.before, one.clause) if text]
             (window,) = windows_of(texts, one.answer, encode=self._encode, special=self._special)
-            last, unknown = window.units[-1], (IGNORED,) * len(window.ids)
-            labels = (ACTS.index("state"), IGNORED, IGNORED, IGNORED, int(one.leans))
-            made.append(Example(window, (Judged(last.first, last.stop, labels),), unknown, unknown, LEANING))
+            made.append(_example_of_act(window, "state", leans=int(one.leans)))
+        return made
+
+    def orders(self, users: Iterable[OrdersOfUser]) -> list[Example]:
+        """Each order of one sentence, of which only the act is known."""
+        made: list[Example] = []
+        texts = ([unit.text for unit in units_of(order)] for user in users for order, _ in user.orders)
+        for text in texts:
+            if len(text) == 1:
+                (window,) = windows_of(text, "", encode=self._encode, special=self._special)
+                made.append(_example_of_act(window, "forget"))
         return made
 
     def pairs(self, pairs: Iterable[Pair]) -> list[PairExample]:
@@ -160,6 +168,13 @@ def _example(window: TokenWindow, units: Sequence[Unit], marked: Marked) -> Exam
             judged.append(Judged(placed.first, placed.stop, _labels(_span_of(unit, marked))))
             clauses += [Judged(tokens[0], tokens[-1] + 1, _labels(span)) for span, tokens in within.items()]
     return Example(window, (*judged, *clauses), tuple(kinds), tuple(marks), marked.source)
+
+
+def _example_of_act(window: TokenWindow, act: str, *, leans: int = IGNORED) -> Example:
+    """A window of whose last unit nothing else is known."""
+    last, unknown = window.units[-1], (IGNORED,) * len(window.ids)
+    labels = (ACTS.index(act), IGNORED, IGNORED, IGNORED, leans)
+    return Example(window, (Judged(last.first, last.stop, labels),), unknown, unknown, PARTLY_KNOWN)
 
 
 def _span_of(unit: Unit, marked: Marked) -> Span | None:

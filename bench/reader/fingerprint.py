@@ -7,12 +7,15 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "texts"
 LANGUAGES_FOLDER = Path(__file__).parent / "languages"  # texts in nine more languages, and more in Chinese
+CARDS_FOLDER = Path(__file__).parent / "cards"  # short facts, each with what replaces it and what does not
+ORDERS_FOLDER = Path(__file__).parent / "orders"  # users' facts, and orders to forget with the facts that they mean
+READING_FOLDERS = (FOLDER, LANGUAGES_FOLDER, CARDS_FOLDER, ORDERS_FOLDER)  # what the encoder is trained on
 PAIRS_FOLDER = Path(__file__).parent / "pairs"  # what only the pair head learns from, after the encoder
 
 
 def fingerprint(*folders: Path) -> str:
     digest = hashlib.sha256()
     for folder in folders:
-        for path in sorted((*folder.glob("*.txt"), *folder.glob("*.tsv"))):
+        for path in sorted((*folder.glob("*.txt"), *folder.glob("*.tsv"), *folder.glob("*.jsonl"))):
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-from examples import IGNORED, LEANING, Example, PairExample
+from examples import IGNORED, PARTLY_KNOWN, Example, PairExample
 from rich.progress import track
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -140,7 +140,7 @@ class Reader(nn.Module):
         for column, (head, share) in enumerate(shares, 1):
             if bool((labels[:, column] != IGNORED).any()):
                 loss = loss + share * cross_entropy(self.heads[head](units), labels[:, column], ignore_index=IGNORED)
-        if all(example.source == LEANING for example in examples):
+        if all(example.source == PARTLY_KNOWN for example in examples):
             return loss  # there is no token with a label
         kinds = torch.full(hidden.shape[:2], IGNORED)
         for row, example in enumerate(examples):

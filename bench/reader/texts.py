@@ -5,19 +5,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
-from fingerprint import FOLDER, LANGUAGES_FOLDER
+from fingerprint import CARDS_FOLDER, FOLDER, LANGUAGES_FOLDER, ORDERS_FOLDER
 
 from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, CATEGORY_NAMES, PAIR_RELATIONS, RELATION_NAMES
 
 MARK = re.compile(r"⟦([^|⟧]*)\||⟧|\[([vns]):|\]")
 SEPARATOR = re.compile(r"^===[ \t]*$", re.MULTILINE)
+OLDER = "old"  # begins a line of a card
+KEPT_OUT_EVERY = 5
+OTHERS_MAX = 4  # facts that an order does not mean, of each order that the encoder is trained on
 TOKEN_KINDS = {"v": 1, "n": 2, "s": 3}
 
 
@@ -130,9 +135,89 @@ def all_messages() -> Iterator[Marked]:
     yield from messages(LANGUAGES_FOLDER)
 
 
-def all_pairs() -> Iterator[Pair]:
+def written_pairs() -> Iterator[Pair]:
     yield from pairs(FOLDER)
     yield from pairs(LANGUAGES_FOLDER)
+
+
+def all_pairs() -> Iterator[Pair]:
+    """What the encoder is trained on: of each card every statement once, with one wording of its fact."""
+    yield from written_pairs()
+    for card in cards():
+        olders = cycle(card.olders)
+        yield from (Pair(relation, card.language, next(olders), newer) for relation, newer in card.newers)
+    for user in taught_orders():
+        yield from user.pairs(OTHERS_MAX)
+
+
+def taught_orders() -> Iterator[OrdersOfUser]:
+    return (user for user in orders() if not user.is_kept_out)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A fact in several wordings, and statements with what they are to it, whichever wording it has."""
+
+    language: str
+    olders: tuple[str, ...]
+    newers: tuple[tuple[str, str], ...]
+
+    @property
+    def pairs(self) -> Iterator[Pair]:
+        """Each wording with each statement."""
+        return (Pair(relation, self.language, older, newer) for older in self.olders for relation, newer in self.newers)
+
+
+def cards(folder: Path = CARDS_FOLDER) -> Iterator[Card]:
+    """Raises `ValueError` naming the file and card that cannot be read."""
+    for path in sorted(folder.glob("cards_*.txt")):
+        for number, raw in enumerate(SEPARATOR.split(path.read_text(encoding="utf-8")), 1):
+            lines = [(kind.strip(), said.strip()) for kind, _, said in map(_labelled, raw.splitlines()) if said.strip()]
+            if any(kind not in (OLDER, *PAIR_RELATIONS) for kind, _ in lines):
+                raise ValueError(f"{path.name}, card {number}: a line is old, same, replaces or unrelated")
+            olders = tuple(said for kind, said in lines if kind == OLDER)
+            if olders:
+                newers = tuple((kind, said) for kind, said in lines if kind != OLDER)
+                yield Card(path.stem.split("_")[1], olders, newers)
+
+
+@dataclass(frozen=True, slots=True)
+class OrdersOfUser:
+    """Facts of one user, and orders to forget, each with the indexes of the facts that it means.
+
+    `is_kept_out`: nothing is trained on every fifth user, so that what weighs the evidence can be fitted on them.
+    """
+
+    language: str
+    facts: tuple[str, ...]
+    orders: tuple[tuple[str, frozenset[int]], ...]
+    is_kept_out: bool
+
+    def pairs(self, others_max: int | None = None) -> Iterator[Pair]:
+        """A fact that an order means is over with it ("replaces"); of the others, the first `others_max` behind one
+        that moves on with each order.
+        """
+        for number, (order, means) in enumerate(self.orders):
+            others = [place for place in range(len(self.facts)) if place not in means]
+            turned = [*others[number:], *others[:number]][:others_max]
+            for place in (*sorted(means), *turned):
+                relation = "replaces" if place in means else "unrelated"
+                yield Pair(relation, self.language, self.facts[place], order)
+
+
+def orders(folder: Path = ORDERS_FOLDER) -> Iterator[OrdersOfUser]:
+    """Raises `ValueError`."""
+    lines = (line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text(encoding="utf-8").splitlines())
+    for number, line in enumerate(lines):
+        read = json.loads(line)
+        said = tuple((order["text"], frozenset(order["means"])) for order in read["orders"])
+        if any(place not in range(len(read["facts"])) for _, means in said for place in means):
+            raise ValueError(f"orders, line {number + 1}: an order means a fact that is not there")
+        yield OrdersOfUser(read["lang"], tuple(read["facts"]), said, number % KEPT_OUT_EVERY == 0)
+
+
+def _labelled(line: str) -> tuple[str, str, str]:
+    return line.partition(":")
 
 
 @dataclass(frozen=True, slots=True)

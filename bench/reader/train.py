@@ -22,7 +22,7 @@ import numpy as np
 import texts as corpus
 import torch
 from examples import Example, PairExample, Texts, batches, standing_together
-from fingerprint import FOLDER, LANGUAGES_FOLDER, fingerprint
+from fingerprint import READING_FOLDERS, fingerprint
 from model import SCALE, LowRank, Reader
 from rich.progress import track
 from scoring import scored
@@ -56,6 +56,7 @@ def train(settings: Settings) -> None:
     rng.shuffle(leanings)
     held_leanings = int(len(leanings) * settings.holdout)
     seen = [*reading.examples(messages[held:]), *reading.leanings(leanings[held_leanings:])]
+    seen += reading.orders(corpus.taught_orders())
     seen_pairs = reading.pairs(written)
     kept = [*reading.examples(messages[:held]), *reading.leanings(leanings[:held_leanings])]
     kept_pairs = reading.pairs(pairs[:held_pairs])
@@ -123,7 +124,7 @@ def save(model: Reader, settings: Settings) -> None:
         arrays[f"head/{name}/weight"] = head.weight.detach().numpy().astype(np.float16)
         arrays[f"head/{name}/bias"] = head.bias.detach().numpy().astype(np.float32)
     told = {"epochs": settings.epochs, "rank": settings.rank, "rate": settings.rate, "seed": settings.seed}
-    arrays["card"] = np.array(json.dumps({"texts": fingerprint(FOLDER, LANGUAGES_FOLDER), **told}))
+    arrays["card"] = np.array(json.dumps({"texts": fingerprint(*READING_FOLDERS), **told}))
     np.savez_compressed(settings.out, **arrays)
     print(f"wrote {settings.out}: {settings.out.stat().st_size / 1e6:.2f} MB")
 

@@ -6,9 +6,10 @@
 The encoder stays as it is, so nothing changes in how messages are read: its hidden states are computed once for every
 pair, in 8 bits, as production sees them, and two small layers are trained on them. Seeded.
 
-Learnt from three kinds of pairs: those in texts/, which the encoder was trained on as well; those in pairs/, written
-in the manner of long chats; and statements of different messages that are near each other, which both stand. The
-last kind is what most pairs of real chats are, and what nobody writes.
+Learnt from four kinds of pairs: those in texts/, of the cards, and of facts with orders to forget them, which the
+encoder was trained on as well; those in pairs/, written in the manner of long chats; and statements of different
+messages that are near each other, which both stand. The last kind is what most pairs of real chats are, and what nobody
+writes.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ NEAREST_MAX = 40
 IDENTICAL_EVERY = 16  # facts that say the same as themselves, which nobody writes either
 STANDING_WEIGHT = 0.3  # of a pair that nobody wrote, beside a written one
 CHAT_WEIGHT = 2.0  # of a pair in pairs/
+ORDER_WEIGHT = 0.5  # of a fact and an order to forget, most of which do not belong together
+CARD_WEIGHT = 0.5  # of a pair of a card, whose wordings are alike
 WIDTH, DROPOUT, DROPOUT_INPUT = 128, 0.3, 0.09
 EPOCHS, BATCH, RATE, DECAY, SMOOTHING = 12, 128, 3e-3, 0.02, 0.02
 BARS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8)  # shares of "replaces" from which a pair counts as a change
@@ -142,7 +145,11 @@ def main() -> None:
     olders = sorted({pair.older for pair in chats})
     held = frozenset(rng.sample(olders, int(len(olders) * given.holdout)))
     standing = [*standing_together(corpus.all_messages()), *near_statements(given.seed, models)]
-    seen = [(pair, 1.0) for pair in corpus.all_pairs()]
+    facts = list(corpus.cards())
+    held_facts = frozenset(rng.sample(range(len(facts)), int(len(facts) * given.holdout)))
+    seen = [(pair, 1.0) for pair in corpus.written_pairs()]
+    seen += [(pair, ORDER_WEIGHT) for user in corpus.taught_orders() for pair in user.pairs()]
+    seen += [(pair, CARD_WEIGHT) for n, card in enumerate(facts) if n not in held_facts for pair in card.pairs]
     seen += [(pair, STANDING_WEIGHT) for pair in standing]
     stated = stated_facts(corpus.all_messages())[::IDENTICAL_EVERY]
     seen += [(Pair("same", "", fact.text, fact.text), STANDING_WEIGHT) for fact in stated]
@@ -159,8 +166,11 @@ def main() -> None:
         seed=given.seed,
     )
     if held:
-        kept_out = [pair for pair in chats if pair.older in held]
-        print("\n".join(scored(net, inputs_of(kept_out), [PAIR_RELATIONS.index(pair.relation) for pair in kept_out])))
+        of_chats = [pair for pair in chats if pair.older in held]
+        of_cards = [pair for n in sorted(held_facts) for pair in facts[n].pairs]
+        for name, kept_out in (("pairs/", of_chats), ("cards/", of_cards)):
+            labels = [PAIR_RELATIONS.index(pair.relation) for pair in kept_out]
+            print(name, *scored(net, inputs_of(kept_out), labels), sep="\n")
     else:
         save(net, given.weights, seed=given.seed)
 

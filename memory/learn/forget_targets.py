@@ -1,29 +1,43 @@
 """Finds what a request to forget means among statements: by meaning, not by its words.
 
-Evidence is the encoder's cosine, how far a statement stands out from the others, and whether the reader sees the same
-attribute, person and values in both. Pure.
+Evidence is what the reader says of the two, the encoder's cosine, how far a statement stands out from the others, and
+whether the reader sees the same attribute, person and values in both. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 
 from memory.language import asked_words, content_words, names_everything
 from memory.language.restating import says_all
-from memory.learn.embedded import Vectors
+from memory.learn.closeness import Closeness
 from memory.model import NO_ATTRIBUTE, Claim, Memory, MemoryStatus, Relation, is_single_valued
 
 MEANT_MIN, SIMILAR_MIN = 0.0, -2.0  # log odds at which a statement is meant, or close to what is meant
 UNRELATED_LIKENESS = 0.15  # cosine of the nearest of a few unrelated statements
 GAP_MAX = 0.3  # cosine; a statement that stands out more is not more likely
-PER_LIKENESS, PER_GAP, BASE = 4.0, 8.0, -3.2
-SAME_ATTRIBUTE, SAME_FIELD, SAME_PERSON, OTHER_PERSON = 2.0, 2.0, 1.5, -0.5
-SAYS_VALUES, LACKS_VALUES, ALL_OF_A_PERSON = 2.5, -2.0, 2.5
+WEIGHTS: Mapping[str, float] = MappingProxyType(  # of the evidence, in log odds: `python bench/fit_targets.py`
+    {
+        "base": -3.2,
+        "over": 0.0,
+        "likeness": 4.0,
+        "gap": 8.0,
+        "same_attribute": 2.0,
+        "same_field": 2.0,  # an attribute that one person has one value of
+        "other_person": -0.5,
+        "same_person": 1.5,
+        "all_of_person": 2.5,
+        "restated": 5.0,
+        "says_values": 2.5,
+        "lacks_values": -2.0,
+    }
+)
 VALUE_CHARACTERS_MIN = 3  # shorter ones occur anywhere; of a script without spaces one less
-RESTATED, RESTATED_WORDS_MIN = 5.0, 2
+RESTATED_WORDS_MIN = 2
 UNKNOWN_LIKENESS = 0.3  # cosine of the nearest statement that is not meant, where the others are not known
 FIRST_UNSPACED = "\u2e80"
 
@@ -35,42 +49,59 @@ def text_of(known: Known) -> str:
 
 
 def odds_of(
-    request: Claim, known: Sequence[Known], vectors: Vectors, *, nearest: float = UNRELATED_LIKENESS
+    request: Claim, known: Sequence[Known], close: Closeness, *, nearest: float = UNRELATED_LIKENESS
 ) -> list[float]:
     """For each of these statements, the log odds that the request means it. Without its vector, and for raw words,
     which nobody read: whether it has all of the request's words. `nearest`: the cosine that unrelated ones may have.
     """
-    asked = vectors.get(request.text)
-    found = [vectors.get(text_of(one)) for one in known]
-    likeness = [0.0 if asked is None or one is None else float(one @ asked) for one in found]
-    active = [one for one, row in zip(likeness, known, strict=True) if _is_active(row)]
-    best = sorted([nearest, nearest, *active], reverse=True)[:2]
     return [
         _by_words(request, row)
-        if asked is None or vector is None or _is_raw(row)
-        else _odds(request, row, like, like - (best[1] if _is_active(row) and like >= best[0] else best[0]))
-        for row, vector, like in zip(known, found, likeness, strict=True)
+        if likeness is None or _is_raw(row)
+        else sum(WEIGHTS[name] * share for name, share in evidence(request, row, close, likeness, gap).items())
+        for row, (likeness, gap) in zip(known, likeness_and_gap(request, known, close, nearest=nearest), strict=True)
     ]
 
 
-def _odds(request: Claim, known: Known, likeness: float, gap: float) -> float:
-    odds = BASE + PER_LIKENESS * likeness + PER_GAP * float(np.clip(gap, -GAP_MAX, GAP_MAX))
+def likeness_and_gap(
+    request: Claim, known: Sequence[Known], close: Closeness, *, nearest: float = UNRELATED_LIKENESS
+) -> list[tuple[float | None, float]]:
+    """Of each statement its cosine to the request, None without a vector, and how far it stands out from the others."""
+    asked = close.vectors.get(request.text)
+    found = [close.vectors.get(text_of(one)) for one in known]
+    likeness = [None if asked is None or one is None else float(one @ asked) for one in found]
+    active = [one or 0.0 for one, row in zip(likeness, known, strict=True) if _is_active(row)]
+    best = sorted([nearest, nearest, *active], reverse=True)[:2]
+    return [
+        (like, (like or 0.0) - (best[1] if _is_active(row) and (like or 0.0) >= best[0] else best[0]))
+        for row, like in zip(known, likeness, strict=True)
+    ]
+
+
+def evidence(request: Claim, known: Known, close: Closeness, likeness: float, gap: float) -> dict[str, float]:
+    """What speaks for and against `known` being meant, by the names of `WEIGHTS`. `gap`: how far it stands out."""
     subject = known.subject if isinstance(known, Memory) else known.relation.value
     is_of_person = request.relation.value == subject
-    if request.attribute == known.attribute != NO_ATTRIBUTE:
-        odds += SAME_ATTRIBUTE + (SAME_FIELD if is_of_person and is_single_valued(request.attribute) else 0.0)
-    if not is_of_person:
-        odds += OTHER_PERSON
-    elif request.relation is not Relation.USER:
-        odds += ALL_OF_A_PERSON if names_everything(request.text) else SAME_PERSON
+    is_of_attribute = request.attribute == known.attribute != NO_ATTRIBUTE
+    is_of_other = is_of_person and request.relation is not Relation.USER
+    is_all = names_everything(request.text)
     content = content_words(text_of(known))
+    is_restated = len(content) >= RESTATED_WORDS_MIN and says_all(content, content_words(request.text))
     values = [words for one in (request.name, *request.values) if _is_telling(one) and (words := content_words(one))]
-    if len(content) >= RESTATED_WORDS_MIN and says_all(content, content_words(request.text)):
-        odds += RESTATED  # "forget that I like beer"
-    elif values:
-        said = [says_all(words, content) for words in values]
-        odds += SAYS_VALUES if all(said) else 0.0 if any(said) else LACKS_VALUES
-    return odds
+    said = [] if is_restated else [says_all(words, content) for words in values]
+    return {
+        "base": 1.0,
+        "over": close.over.get((text_of(known), request.text), 0.0),
+        "likeness": likeness,
+        "gap": float(np.clip(gap, -GAP_MAX, GAP_MAX)),
+        "same_attribute": is_of_attribute,
+        "same_field": is_of_attribute and is_of_person and is_single_valued(request.attribute),
+        "other_person": not is_of_person,
+        "same_person": is_of_other and not is_all,
+        "all_of_person": is_of_other and is_all,
+        "restated": is_restated,
+        "says_values": bool(said) and all(said),
+        "lacks_values": bool(said) and not any(said),
+    }
 
 
 def _by_words(request: Claim, known: Known) -> float:
@@ -90,4 +121,14 @@ def _is_active(known: Known) -> bool:
     return not isinstance(known, Memory) or known.status is MemoryStatus.ACTIVE
 
 
-__all__ = ["MEANT_MIN", "SIMILAR_MIN", "UNKNOWN_LIKENESS", "Known", "odds_of", "text_of"]
+__all__ = [
+    "MEANT_MIN",
+    "SIMILAR_MIN",
+    "UNKNOWN_LIKENESS",
+    "WEIGHTS",
+    "Known",
+    "evidence",
+    "likeness_and_gap",
+    "odds_of",
+    "text_of",
+]

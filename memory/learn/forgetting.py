@@ -10,12 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from memory.language import asked_words, content_words, is_limited, names_everything, names_previous
 from memory.language.restating import has_code_of, says_all
-from memory.learn.embedded import Vectors
+from memory.learn.closeness import UNKNOWN, Closeness
 from memory.learn.forget_targets import MEANT_MIN, SIMILAR_MIN, UNKNOWN_LIKENESS, Known, odds_of
 from memory.learn.reading.units import own_messages
 from memory.model import Act, Claim, Memory, MemoryStatus, Turn, TurnStatus, is_single_valued
@@ -97,17 +96,17 @@ def withheld_claims(
     claims: Sequence[Claim],
     requests: Sequence[ForgetRequest],
     turns: Sequence[Turn],
-    vectors: Vectors,
+    close: Closeness,
     later: Sequence[ForgetRequest] = (),
 ) -> frozenset[Claim]:
     """Those that a request withholds, or one of the `lasting` ones made `later`. `turns`: context and window, in the
     order said.
     """
     place = {turn.id: index for index, turn in enumerate(turns)}
-    taken = {claim for claim in claims if is_forgotten_later(later, claim, vectors)}
+    taken = {claim for claim in claims if is_forgotten_later(later, claim, close)}
     for request in requests:
         earlier = [claim for claim in claims if _is_before(request, claim, place)]
-        means = _means(request, earlier, turns, vectors)
+        means = _means(request, earlier, turns, close)
         taken |= {claim for claim, is_meant in zip(earlier, means, strict=True) if is_meant}
         if request.reach is ForgetReach.MESSAGE:
             taken |= {claim for claim in claims if _is_of_message(request, claim)}
@@ -135,9 +134,7 @@ def carried_out(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
     return [request for request in requests if request.turn.status is not TurnStatus.FILLED_IN]
 
 
-def is_forgotten_later(
-    requests: Sequence[ForgetRequest], known: Known, vectors: Vectors = MappingProxyType({})
-) -> bool:
+def is_forgotten_later(requests: Sequence[ForgetRequest], known: Known, close: Closeness = UNKNOWN) -> bool:
     """Whether one of these `lasting` requests, made later, means what is being learnt now."""
     project_id = known.project_id if isinstance(known, Memory) else known.scope.project_id
     return any(
@@ -145,7 +142,7 @@ def is_forgotten_later(
         and request.turn.scope.project_id in ("", project_id)
         and (
             request.reach is ForgetReach.EVERYTHING
-            or odds_of(request.claim, [known], vectors, nearest=UNKNOWN_LIKENESS)[0] >= MEANT_MIN
+            or odds_of(request.claim, [known], close, nearest=UNKNOWN_LIKENESS)[0] >= MEANT_MIN
         )
         for request in requests
     )
@@ -166,14 +163,14 @@ def names_only_a_kind(request: ForgetRequest) -> bool:
 
 
 def matching_ids(
-    request: ForgetRequest, memories: Iterable[Memory], turns: Sequence[Turn], vectors: Vectors = MappingProxyType({})
+    request: ForgetRequest, memories: Iterable[Memory], turns: Sequence[Turn], close: Closeness = UNKNOWN
 ) -> list[str]:
     """Ids of the memories to delete. `memories`: all of the user's in the request's project, of any status.
 
     Only those said before the request match. `turns`: context and window, in the order said.
     """
     before = [memory for memory in memories if memory.said_at <= request.turn.at]
-    means = _means(request, before, turns, vectors)
+    means = _means(request, before, turns, close)
     found = dict.fromkeys(memory.id for memory, is_meant in zip(before, means, strict=True) if is_meant)
     for memory in sorted(before, key=lambda one: -one.said_at):  # and what they superseded
         if memory.superseded_by in found and memory.id not in found:
@@ -181,7 +178,7 @@ def matching_ids(
     return list(found)[:FORGET_MEMORIES_MAX]
 
 
-def similar_ids(request: ForgetRequest, memories: Iterable[Memory], vectors: Vectors) -> list[str]:
+def similar_ids(request: ForgetRequest, memories: Iterable[Memory], close: Closeness) -> list[str]:
     """Ids of active memories that are kept although the user may have meant them; the user has to decide.
 
     Most similar first. `memories` as for `matching_ids`.
@@ -191,7 +188,7 @@ def similar_ids(request: ForgetRequest, memories: Iterable[Memory], vectors: Vec
     before = [one for one in memories if one.said_at <= request.turn.at and one.status is MemoryStatus.ACTIVE]
     near = [
         (odds, memory.id)
-        for odds, memory in zip(odds_of(request.claim, before, vectors), before, strict=True)
+        for odds, memory in zip(odds_of(request.claim, before, close), before, strict=True)
         if SIMILAR_MIN <= odds < MEANT_MIN
     ]
     return [memory_id for _, memory_id in sorted(near, reverse=True)[:SIMILAR_MAX]]
@@ -265,13 +262,13 @@ def _is_of_message(request: ForgetRequest, claim: Claim) -> bool:
     return claim.evidence.turn_id == request.turn.id and _position(claim, request.turn)[0] == request.message
 
 
-def _means(request: ForgetRequest, known: Sequence[Known], turns: Sequence[Turn], vectors: Vectors) -> Sequence[bool]:
+def _means(request: ForgetRequest, known: Sequence[Known], turns: Sequence[Turn], close: Closeness) -> Sequence[bool]:
     """For each of these statements, made before the request, whether it means it."""
     match request.reach:
         case ForgetReach.EVERYTHING:
             return [True] * len(known)
         case ForgetReach.TOPIC:
-            return [odds >= MEANT_MIN for odds in odds_of(request.claim, known, vectors)]
+            return [odds >= MEANT_MIN for odds in odds_of(request.claim, known, close)]
         case ForgetReach.PREVIOUS:
             previous = turn_meant(request, turns)
             return [previous is not None and _rests_on(one, previous.id) for one in known]

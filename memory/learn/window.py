@@ -251,8 +251,9 @@ class WindowLearning:
             records = stored[project_id]
             memories = [one.memory for one in records]
             by_text = {**vectors, **{one.memory.content: one.vector for one in records}}
-            gone = forgetting.matching_ids(request, memories, read.turns, by_text)
-            similar = forgetting.similar_ids(request, memories, by_text)
+            close = await self._reading.closeness([request], [one.content for one in memories], by_text)
+            gone = forgetting.matching_ids(request, memories, read.turns, close)
+            similar = forgetting.similar_ids(request, memories, close)
             found[index] = ForgetMatches(gone, similar, words[index])
             kept: list[Claim | Memory] = [*read.claims, *(one for one in memories if one.id not in gone)]
             await self._leave_out(lease.user_id, request, kept, held)
@@ -274,8 +275,8 @@ class WindowLearning:
     async def _repeat(self, lease: Lease, stored: Plan) -> None:
         claims = stored.inputs.claims if stored.inputs is not None else ()
         rows = [*(change.memory for change in stored.changes), *stored.raw]
-        later, vectors = await self._reading.later_for_stored(lease, claims, [row.content for row in rows])
-        is_forgotten = partial(forgetting.is_forgotten_later, later, vectors=vectors)
+        later, close = await self._reading.later_for_stored(lease, claims, [row.content for row in rows])
+        is_forgotten = partial(forgetting.is_forgotten_later, later, close=close)
         not_forgotten = [change for change in stored.changes if not is_forgotten(change.memory)]
         async with self._locked(lease) as held:
             await held.store_plan(plan.encode(stored))  # `Conflict` if its turns were withdrawn before we held the lock
@@ -286,11 +287,11 @@ class WindowLearning:
             if stored.inputs is None or not (overtaken or plan_inputs.is_outdated(stored.inputs, revision)):
                 held.planned = stored
                 wanted = await self._plan_writer.without_outdated(lease.user_id, held.lock, not_forgotten)
-                fitting, known = replace(stored, changes=wanted), vectors
+                fitting, known = replace(stored, changes=wanted), close.vectors
             else:
                 left = forgetting.without_words_of({claims[n] for n in overtaken}, claims)
                 inputs = replace(stored.inputs, claims=left, revision=revision, done=stored.inputs.done | overtaken)
-                fitting, known = await self._planned_again(lease, held.lock, stored, inputs, vectors)
+                fitting, known = await self._planned_again(lease, held.lock, stored, inputs, close.vectors)
                 await held.save(fitting)
             said = [row for row in stored.raw if not is_forgotten(row)]
             fitting = replace(fitting, raw=await self._plan_writer.raw_not_forgotten(held.lock, said))

@@ -10,10 +10,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 
 from memory.errors import Unavailable
 from memory.learn import forgetting, gate, raw_words, stored_reading
-from memory.learn.embedded import embedded_by
+from memory.learn.closeness import Closeness, closeness_of
+from memory.learn.embedded import Vectors, embedded_by
 from memory.learn.failed_turns import muted, with_failed_turns
 from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmations_of
 from memory.learn.forgetting import ForgetRequest
@@ -22,7 +24,7 @@ from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
 from memory.learn.withheld_turns import refused_turns, withheld_turns
-from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Role, Turn, TurnStatus, Vector
+from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Role, Turn, TurnStatus
 from memory.ports import ConversationRecord, Lease, MemoryBank, RequestTraces
 from memory.runtime.metrics import Metrics
 from memory.service.left_out_turns import LeftOutTurns
@@ -128,13 +130,12 @@ class WindowReading:
         if lasting := forgetting.lasting(requests):
             await self._turn_log.mark_forget_requests(lease, _by_turn(lasting))
         later = await self.later_requests(lease)
-        topics = forgetting.topics_of([*said, *later])
-        vectors = await self._embedded([*topics, *(claim.text for claim in claims)]) if topics else {}
-        taken = await asyncio.to_thread(forgetting.withheld_claims, own, said, [*context, *turns], vectors, later)
+        close = await self.closeness([*said, *later], [claim.text for claim in claims])
+        taken = await asyncio.to_thread(forgetting.withheld_claims, own, said, [*context, *turns], close, later)
         kept = forgetting.without_words_of(taken, [claim for claim in own if claim not in taken])
         self._metrics.facts_dropped.labels("withheld").inc(len(own) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
-        withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later, vectors)
+        withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later, close)
         await self._left_out.leave_out(lease.user_id, withheld | refused_turns(verdict.dropped))
         raw = await asyncio.to_thread(self._raw, claims, turns, withheld) if self._words_of else ()
         return WindowClaims(kept, requests, (*context, *turns), confirmations, raw)
@@ -145,13 +146,23 @@ class WindowReading:
 
     async def later_for_stored(
         self, lease: Lease, claims: Sequence[Claim], contents: Sequence[str]
-    ) -> tuple[list[ForgetRequest], dict[str, Vector]]:
-        """The `later_requests` for a window with a stored plan of these claims; vectors of all three."""
+    ) -> tuple[list[ForgetRequest], Closeness]:
+        """The `later_requests` for a window with a stored plan of these claims, and how close all three are."""
         later = await self.later_requests(lease)
         said = [claim.text for claim in claims]
-        vectors = await self._embedded([*contents, *said, *forgetting.topics_of(later)])
-        await self._left_out.leave_out(lease.user_id, withheld_turns(lease.turns, claims, (), later, vectors))
-        return later, vectors
+        close = await self.closeness(later, [*contents, *said], await self._embedded([*contents, *said]))
+        await self._left_out.leave_out(lease.user_id, withheld_turns(lease.turns, claims, (), later, close))
+        return later, close
+
+    async def closeness(
+        self, requests: Sequence[ForgetRequest], statements: Collection[str], known: Vectors = MappingProxyType({})
+    ) -> Closeness:
+        """`known`: vectors of texts that need not be embedded."""
+        topics = forgetting.topics_of(requests)
+        if not topics:
+            return Closeness(known)
+        vectors = {**known, **await self._embedded([text for text in (*topics, *statements) if text not in known])}
+        return await closeness_of(topics, statements, vectors, self._readers.ready.relate)
 
     async def later_requests(self, lease: Lease) -> list[ForgetRequest]:
         """The requests to forget that the user made after this window, as they were read then."""

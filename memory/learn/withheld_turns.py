@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from memory.learn.embedded import Vectors
+from memory.learn.closeness import Closeness
 from memory.learn.forgetting import (
     ForgetReach,
     ForgetRequest,
@@ -35,7 +35,7 @@ def withheld_turns(
     claims: Sequence[Claim],
     requests: Sequence[ForgetRequest],
     later: Sequence[ForgetRequest],
-    vectors: Vectors,
+    close: Closeness,
 ) -> frozenset[str]:
     """Their ids. `turns`: context and window, in the order said. `claims`: all of the window's, also refused ones.
 
@@ -43,7 +43,7 @@ def withheld_turns(
     """
     if not (requests or later):
         return frozenset()
-    withheld = {claim.evidence.turn_id for claim in withheld_claims(claims, requests, turns, vectors, later)}
+    withheld = {claim.evidence.turn_id for claim in withheld_claims(claims, requests, turns, close, later)}
     asked = [*(request.turn for request in requests), *(turn_meant(request, turns) for request in requests)]
     withheld |= {turn.id for turn in asked if turn is not None}
     claimed = {claim.evidence.turn_id for claim in claims}

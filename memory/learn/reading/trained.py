@@ -83,11 +83,15 @@ def _as_typed(text: str) -> str:
 
 
 def _verdict(shares: Mapping[str, float]) -> PairVerdict:
-    """A wrong "replaces" loses a fact: its threshold was set on long chat histories and on changed facts together."""
+    """A wrong "replaces" loses a fact: its threshold was set on long chat histories and on changed facts together.
+    Below it the verdict is not sure enough to count alone.
+    """
     replaces = shares[PairRelation.REPLACES.value]
     if replaces >= REPLACES_SHARE_MIN:
         over = (replaces - REPLACES_SHARE_MIN) / (1.0 - REPLACES_SHARE_MIN)
         return PairVerdict(PairRelation.REPLACES, CONFIDENCE_AT_LEAST + (1.0 - CONFIDENCE_AT_LEAST) * over)
-    relation = max((PairRelation.SAME, PairRelation.UNRELATED), key=lambda one: shares[one.value])
+    relation = max(PairRelation, key=lambda one: shares[one.value])
+    if relation is PairRelation.REPLACES:
+        return PairVerdict(relation, CONFIDENCE_AT_LEAST * replaces / REPLACES_SHARE_MIN)
     sure = shares[relation.value]
     return PairVerdict(relation, min(sure, UNRELATED_AT_MOST) if relation is PairRelation.UNRELATED else sure)

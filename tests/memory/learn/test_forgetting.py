@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from claims import NOW, claim, turn
 
+from memory.learn.closeness import UNKNOWN, Closeness
 from memory.learn.forgetting import (
     ForgetMatches,
     ForgetReach,
@@ -49,10 +50,11 @@ JOB = known("I am a welder at Baxter", attribute="occupation", values=("welder",
 ALL = [HOME, SISTERS_HOME, KNEE, JOB]
 
 
-def like(request: ForgetRequest, likeness: dict[str, float]) -> dict[str, Any]:
-    """Vectors by text, of these cosines to the request."""
+def like(request: ForgetRequest, likeness: dict[str, float], *over: Memory) -> Closeness:
+    """Texts of these cosines to the request, and what the reader takes to be over with it."""
     rows = {text: np.array([one, (1 - one**2) ** 0.5]) for text, one in likeness.items()}
-    return {request.claim.text: np.array([1.0, 0.0]), **rows}
+    vectors = {request.claim.text: np.array([1.0, 0.0]), **rows}
+    return Closeness(vectors, {(one.content, request.claim.text): 0.95 for one in over})
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,7 @@ def test_a_withheld_message_teaches_nothing_and_others_do() -> None:
     withheld = claim("off the record: I hate my boss.", act=Act.WITHHOLD)
     claims = [claim("I live in Leeds."), claim("I have a cat", turn="t0")]
     taken = withheld_claims(
-        claims, requests_of([withheld], [said]), [turn("I have a cat", turn_id="t0", at=NOW - 9), said], {}
+        claims, requests_of([withheld], [said]), [turn("I have a cat", turn_id="t0", at=NOW - 9), said], UNKNOWN
     )
     assert [one.text for one in taken] == ["I live in Leeds."]
 
@@ -158,7 +160,7 @@ def test_a_new_value_behind_a_request_is_learnt() -> None:
     text = "Forget my old address. I live in Oslo now."
     said = turn(text)
     requests = requests_of([claim("Forget my old address.", act=Act.FORGET)], [said])
-    assert not withheld_claims([claim("I live in Oslo now.", attribute="home")], requests, [said], {})
+    assert not withheld_claims([claim("I live in Oslo now.", attribute="home")], requests, [said], UNKNOWN)
 
 
 def test_what_is_learnt_late_heeds_a_request_that_was_made_after_it() -> None:
