@@ -32,7 +32,7 @@ LINS_TRIP = "我三月要和姐姐一起去里斯本，另外我对榛子过敏"
 ADA = (  # name, content, category, days ago, what was said, and the part of it that says this
     ("tea", "Prefers green tea to coffee", "preference", 0.2, "I'd rather have green tea than coffee, thanks", ""),
     ("trip", "Travels to Lisbon in March with her sister Maria", "event", 0.3, TRIP, TRIP.partition(", and")[0]),
-    ("nuts", "Is allergic to hazelnuts", "constraint", 0.3, TRIP, TRIP.partition("and ")[2]),
+    ("nuts", "Is allergic to hazelnuts", "constraint", 0.3, TRIP, TRIP.rpartition("and ")[2]),
     ("city", "Lives in Porto", "fact", 2.0, "we moved to Porto last week", ""),
     ("style", "Wants short answers without bullet points", "preference", 6.0, "keep it short, and no bullets", ""),
     ("goal", "Trains for a half marathon in May", "goal", 9.0, "I signed up for the half marathon in May", ""),
