@@ -27,21 +27,23 @@ from memory.service.requests import NewMemory
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 WIDE, NARROW = {"width": 1100, "height": 860}, {"width": 390, "height": 800}
-ADA = (  # name, content, category, days ago, what was said
-    ("tea", "Prefers green tea to coffee", "preference", 0.2, "I'd rather have green tea than coffee, thanks"),
-    ("trip", "Travels to Lisbon in March with her sister Maria", "event", 0.3, "Maria and I fly to Lisbon in March"),
-    ("city", "Lives in Porto", "fact", 2.0, "we moved to Porto last week"),
-    ("nuts", "Is allergic to hazelnuts", "constraint", 2.1, "careful, I'm allergic to hazelnuts"),
-    ("style", "Wants short answers without bullet points", "preference", 6.0, "please keep it short, and no bullets"),
-    ("goal", "Trains for a half marathon in May", "goal", 9.0, "I signed up for the half marathon in May"),
+TRIP = "Maria and I fly to Lisbon in March, and I'm allergic to hazelnuts"
+LINS_TRIP = "我三月要和姐姐一起去里斯本，另外我对榛子过敏"
+ADA = (  # name, content, category, days ago, what was said, and the part of it that says this
+    ("tea", "Prefers green tea to coffee", "preference", 0.2, "I'd rather have green tea than coffee, thanks", ""),
+    ("trip", "Travels to Lisbon in March with her sister Maria", "event", 0.3, TRIP, TRIP.partition(", and")[0]),
+    ("nuts", "Is allergic to hazelnuts", "constraint", 0.3, TRIP, TRIP.rpartition("and ")[2]),
+    ("city", "Lives in Porto", "fact", 2.0, "we moved to Porto last week", ""),
+    ("style", "Wants short answers without bullet points", "preference", 6.0, "keep it short, and no bullets", ""),
+    ("goal", "Trains for a half marathon in May", "goal", 9.0, "I signed up for the half marathon in May", ""),
 )
 LIN = (
-    ("tea", "比起咖啡更喜欢喝绿茶", "preference", 0.2, "我还是更喜欢喝绿茶，不太喝咖啡"),
-    ("trip", "三月和姐姐一起去里斯本旅行", "event", 0.3, "我三月要和姐姐一起去里斯本"),
-    ("city", "住在杭州", "fact", 2.0, "我们上周搬到杭州了"),
-    ("nuts", "对榛子过敏", "constraint", 2.1, "注意，我对榛子过敏"),
-    ("style", "希望回答简短，不要列表", "preference", 6.0, "请简短一点，不要用列表"),
-    ("goal", "正在为五月的半程马拉松训练", "goal", 9.0, "我报名了五月的半程马拉松"),
+    ("tea", "比起咖啡更喜欢喝绿茶", "preference", 0.2, "我还是更喜欢喝绿茶，不太喝咖啡", ""),
+    ("trip", "三月和姐姐一起去里斯本旅行", "event", 0.3, LINS_TRIP, LINS_TRIP.partition("，")[0]),
+    ("nuts", "对榛子过敏", "constraint", 0.3, LINS_TRIP, LINS_TRIP.partition("另外")[2]),
+    ("city", "住在杭州", "fact", 2.0, "我们上周搬到杭州了", ""),
+    ("style", "希望回答简短，不要列表", "preference", 6.0, "请简短一点，不要用列表", ""),
+    ("goal", "正在为五月的半程马拉松训练", "goal", 9.0, "我报名了五月的半程马拉松", ""),
 )
 TEAM = {  # the project of each, who shares what in it
     "ada": (
@@ -68,10 +70,10 @@ def fill(world: PageWorld, user: str, said: tuple[Any, ...]) -> None:
                 content,
                 days=days,
                 category=category,
-                evidence=(Evidence(quote, f"{user}-{name}"),),
+                evidence=(Evidence(quote, f"{user}-{days}", clause=clause),),
                 access_count=2 if name == "tea" else 0,
             )
-            for name, content, category, days, quote in said
+            for name, content, category, days, quote, clause in said
         ),
         old,
     )

@@ -48,6 +48,7 @@ from memory.errors import BadInput, Conflict, Unavailable
 from memory.model import MEMORY_TYPES, NO_ATTRIBUTE, Candidate, Memory, RequestOptions, Scope
 from memory.model.claim_filters import ClaimFilter
 from memory.model.memories import API_SOURCE, MemoryVisibility
+from memory.model.sentences import facts_together
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
 from memory.service.requests import ListedContent, NewMemory
@@ -165,7 +166,7 @@ async def listed(library: Library, caller: Caller, given: ListInput) -> dict[str
     scope = Scope(caller.user_id, bounded_project(caller, given.project_id))
     about = ListedContent(claim=ClaimFilter(attribute=given.attribute))
     page = await library.page(scope, about=about, limit=given.limit, cursor=given.cursor)
-    return {"memories": [_short(memory) for memory in page.memories], "next_cursor": page.next_cursor}
+    return {"memories": list(map(_short, facts_together(page.memories))), "next_cursor": page.next_cursor}
 
 
 async def delete(library: Library, caller: Caller, given: DeleteInput) -> dict[str, Any]:

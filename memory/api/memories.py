@@ -144,8 +144,9 @@ class MemoriesController(Controller):
         asked: NamedDependency[AskedPage],
         about: NamedDependency[ListedContent],
     ) -> views.ListedMemories:
-        """One page of memories, newest first. `as_of`: those that had that status then. `subject`, `name`, `attribute`
-        and `value`: those whose claim has them.
+        """One page of memories, newest first, with the facts of one sentence next to one another (a sentence may go on
+        in the next page). `as_of`: those that had that status then. `subject`, `name`, `attribute` and `value`: those
+        whose claim has them.
         """
         scope = Scope(caller.user_id, bounded_project(caller, asked.project_id))
         status = None if asked.status == "all" else MemoryStatus(asked.status)
@@ -154,7 +155,7 @@ class MemoriesController(Controller):
             scope, status=status, about=about, as_of=as_of, limit=asked.limit, cursor=asked.cursor
         )
         total = await library.total(scope, status=status, about=about) if as_of is None else None
-        memories = list(map(views.memory_view, page.memories))
+        memories = views.listed_memories(page.memories)
         return views.ListedMemories(memories, page.next_cursor or None, total, asked.limit)
 
     @operation(delete, "/", "deleteMemories", allowed=WRITES_PROJECTS, errors=(409,), status_code=200)

@@ -12,6 +12,7 @@ from memory.api.times import TimeText, time_of, time_text, time_text_or_none
 from memory.model import CATEGORIES, MEMORY_TYPES, Candidate, Evidence, Memory, MemoryStatus, Trust
 from memory.model.claim_filters import FILTER_CHARACTERS_MAX, ClaimFilter
 from memory.model.memories import MemoryVisibility
+from memory.model.sentences import facts_together
 from memory.model.wordings import Corrector, earlier_in, plain_metadata_of
 from memory.service.library import MEMORIES_PER_ADD_MAX
 from memory.service.requests import MemoryEdit, NewMemory
@@ -124,7 +125,8 @@ class EvidenceView(msgspec.Struct, frozen=True):
 class MemoryView(msgspec.Struct, frozen=True):
     """A memory. `type`: as `memory_type`, for clients of vLLM Semantic Router. `subject`, `attribute` and `values` are
     the claim that it was made of, if a reader made it. `user_id`: its author, who may be another member where
-    `visibility` says that it is shared.
+    `visibility` says that it is shared. `sentence_id`: the same for the facts of one sentence, which stand next to one
+    another in a page; null where a sentence says nothing else.
     """
 
     id: str
@@ -158,6 +160,7 @@ class MemoryView(msgspec.Struct, frozen=True):
     confidence: float
     access_count: int
     evidence: list[EvidenceView]
+    sentence_id: str | None
     metadata: dict[str, Any]
     visibility: MemoryVisibility
 
@@ -251,6 +254,11 @@ def memory_view(memory: Memory) -> MemoryView:
     return MemoryView(**_fields(memory))
 
 
+def listed_memories(memories: Sequence[Memory]) -> list[MemoryView]:
+    """A page of them, with facts of one sentence next to one another."""
+    return list(map(memory_view, facts_together(memories)))
+
+
 def history_view(memories: Sequence[Memory]) -> MemoryHistory:
     """The newest first."""
     newest_id = memories[0].id if memories else ""
@@ -283,4 +291,4 @@ def _fields(memory: Memory) -> dict[str, Any]:
 
 
 _LATER_TIMES = ("valid_from", "invalid_at", "superseded_at", "expires_at", "used_at")
-_MAY_BE_EMPTY = ("superseded_by", "project_id", "session_id", "agent_id", "name")
+_MAY_BE_EMPTY = ("superseded_by", "project_id", "session_id", "agent_id", "name", "sentence_id")

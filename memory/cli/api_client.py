@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from memory.cli.caller import HOW_TO_IDENTIFY, caller_headers
+from memory.cli.options import PAGE_MEMORIES
 from memory.errors import BadInput, BadSetting, MemproxyError, NotFound, Unavailable
 from memory.settings.loader import from_process
 
@@ -74,6 +76,15 @@ def pages_of(client: httpx.Client, path: str, name: str, parameters: dict[str, s
         assert name in page, "the API answers with this list"
         yield page
         cursor = page["next_cursor"]
+
+
+def listed_memories(client: httpx.Client, path: str, parameters: dict[str, str], *, limit: int) -> list[dict[str, Any]]:
+    """The first of the list, at most `limit`; facts of one sentence next to one another, of any pages."""
+    from memory.model.sentences import together
+
+    pages = pages_of(client, path, "memories", parameters | {"limit": str(min(limit, PAGE_MEMORIES))})
+    found = list(islice((memory for one in pages for memory in one["memories"]), limit))
+    return together(found, lambda memory: memory["sentence_id"])
 
 
 def stopped_by(error: MemproxyError, imported: int) -> MemproxyError:

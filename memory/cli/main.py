@@ -12,7 +12,6 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -28,6 +27,7 @@ from memory.cli.opt_outs import opt_in, opt_out
 from memory.cli.options import (
     MEMORIES,
     OPERATION,
+    PAGE_MEMORIES,
     PARTS,
     STYLE,
     ApiOptions,
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from memory.service.library import Library
 
 DEAD_LETTERS_MAX = 1_000  # shown by one `dlq list`
-PAGE_MEMORIES = 100  # the most that the API gives at once
 NOTHING_CODE = 1  # of `dlq drop`: no dead letter was dropped
 
 _Result = TypeVar("_Result")
@@ -198,8 +197,8 @@ def search(
 
 @command(commands, "list", panel=MEMORIES)
 def list_(*, listing: ListOptions, claim: ClaimOptions, options: ApiOptions) -> None:
-    """Show a user's memories, newest first."""
-    from memory.cli.api_client import pages_of
+    """Show a user's memories, newest first; in a terminal the facts of one sentence below it."""
+    from memory.cli.api_client import listed_memories
 
     given = {
         "project_id": listing.project,
@@ -209,9 +208,7 @@ def list_(*, listing: ListOptions, claim: ClaimOptions, options: ApiOptions) -> 
     }
     parameters = {name: value for name, value in given.items() if value} | claim.given()
     with options.client() as client:
-        asked = parameters | {"limit": str(min(listing.limit, PAGE_MEMORIES))}
-        pages = pages_of(client, "/v1/memory", "memories", asked)
-        memories = list(islice((one for page in pages for one in page["memories"]), listing.limit))
+        memories = listed_memories(client, "/v1/memory", parameters, limit=listing.limit)
     print_memories(memories, as_json=options.as_json)
 
 

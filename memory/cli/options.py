@@ -29,6 +29,7 @@ STYLE: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
 
+PAGE_MEMORIES = 100  # the most that the API gives at once
 
 ConfigOption: TypeAlias = Annotated[
     Path | None, Option("--config", help="YAML file with settings. None is read unless named.")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Any
 
 from typer import echo
@@ -50,10 +51,16 @@ def waiting_for(first: str) -> Iterator[Callable[[str], None]]:
         yield change
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, is_right: bool = False) -> None:
-    """Plain text that loses no word in a terminal of any width; in a pipe or file, one line per row.
+def print_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    is_right: bool = False,
+    headings: Sequence[str] = (),
+) -> None:
+    """Plain text that loses no word in a terminal of any width; in a pipe or file, one line per row, without headings.
 
-    `is_right`: figures behind a name.
+    `is_right`, `headings`: as in `laid_out`.
     """
     import shutil
     import sys
@@ -61,12 +68,14 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, is_
     from memory.cli.tables import laid_out
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in laid_out(columns, rows, width=width, is_right=is_right):
+    for line in laid_out(columns, rows, width=width, is_right=is_right, headings=headings):
         echo(line)
 
 
 def print_memories(memories: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
-    """As REST returned them; with their scores, if they have some, and with their authors, if some are shared."""
+    """As REST returned them; with their scores, if they have some, and with their authors, if some are shared. In a
+    terminal the facts of a sentence that follow one another stand below it.
+    """
     if as_json:
         print_json({"memories": memories})
         return
@@ -91,4 +100,12 @@ def print_memories(memories: Sequence[Mapping[str, Any]], *, as_json: bool) -> N
         )
         for m in memories
     ]
-    print_table(columns, rows)
+    print_table(columns, rows, headings=list(_sentences(memories)))
+
+
+def _sentences(memories: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The sentence of each memory that stands next to another fact of it, "" for others."""
+    for sentence_id, facts in groupby(memories, lambda one: one["sentence_id"]):
+        shared = list(facts)
+        has_heading = sentence_id is not None and len(shared) > 1
+        yield from [f'"{shared[0]["evidence"][0]["quote"]}"' if has_heading else ""] * len(shared)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from itertools import islice
 from typing import Annotated, Any, TypeAlias
 
 from typer import Argument, BadParameter, Option, confirm, echo
 
-from memory.cli.options import ApiOptions, YesOption, command, group
+from memory.cli.options import PAGE_MEMORIES, ApiOptions, YesOption, command, group
 from memory.cli.output import print_json, print_memories, print_table
 
 PATH = "/v1/memory/projects"
 INVITATIONS = "/v1/memory/invitations"
-PAGE_MEMORIES = 100
 
 ProjectArgument: TypeAlias = Annotated[str, Argument(help="Its id, as `list` shows it.")]
 InvitationArgument: TypeAlias = Annotated[str, Argument(help="Its id, as `invitations` shows it.")]
@@ -53,15 +51,16 @@ def show(project: ProjectArgument, options: ApiOptions) -> None:
 
 @command(projects)
 def memories(
-    project: ProjectArgument, options: ApiOptions, *, limit: Annotated[int, Option(min=1, help="Most to show.")] = 100
+    project: ProjectArgument,
+    options: ApiOptions,
+    *,
+    limit: Annotated[int, Option(min=1, help="Most to show.")] = PAGE_MEMORIES,
 ) -> None:
     """Show the project's memories that the user may read, newest first."""
-    from memory.cli.api_client import pages_of
+    from memory.cli.api_client import listed_memories
 
-    asked = {"limit": str(min(limit, PAGE_MEMORIES))}
     with options.client() as client:
-        pages = pages_of(client, _path(project, "memories"), "memories", asked)
-        found = list(islice((one for page in pages for one in page["memories"]), limit))
+        found = listed_memories(client, _path(project, "memories"), {}, limit=limit)
     print_memories(found, as_json=options.as_json)
 
 

@@ -14,9 +14,8 @@ import httpx
 
 from memory.cli.api_client import answer_of, stopped_by
 from memory.cli.memory_rows import KEY, MemoryRow, batches, by_user
+from memory.cli.options import PAGE_MEMORIES
 from memory.errors import BadInput, MemproxyError
-
-PAGE_MEMORIES = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Rows as text: a table where each word fits its column, else a paragraph per row; outside a terminal a line per row.
 
+In a terminal rows may stand indented below a heading that they share, such as the sentence of several facts.
 Pure. No word is cut, and no character is left out. Control and direction characters, which could mislead a terminal,
 become U+FFFD; where a row is one line, line breaks become spaces.
 """
@@ -21,26 +22,41 @@ Cells = Sequence[str]
 
 
 def laid_out(
-    head: Cells, rows: Sequence[Sequence[object]], *, width: int | None, is_right: bool = False
+    head: Cells,
+    rows: Sequence[Sequence[object]],
+    *,
+    width: int | None,
+    is_right: bool = False,
+    headings: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Lines. `width`: columns of the terminal; None: there is none. `is_right`: figures behind a name."""
+    """Lines. `width`: columns of the terminal; None: there is none. `is_right`: figures behind a name. `headings`: of
+    each row, "" for none; rows with the same one stand next to one another.
+    """
     cells = [[_plain(value) for value in row] for row in (head, *rows)]
+    above = ["", *map(_plain, headings or [""] * len(rows))]
     if width is None:
-        cells = [[cell.replace("\n", " ") for cell in row] for row in cells]
-        aligned = [_aligned(column) for column in zip(*cells, strict=True)]
-        for row in cells:
-            yield _side_by_side(row, aligned, is_right=is_right)
-    elif (widths := _widths(cells, width)) is not None:
-        for row in cells:
-            wrapped = (_wrapped(cell, size) for cell, size in zip(row, widths, strict=True))
-            for line in zip_longest(*wrapped, fillvalue=""):
-                yield _side_by_side(line, widths, is_right=is_right)
-    elif not rows:
+        yield from _lines(cells, is_right=is_right)
+        return
+    indent = INDENT if any(above) else ""
+    widths = _widths(cells, width - len(indent))
+    if widths is None and not rows:
         yield from _wrapped(GAP.join(cells[0]), width)
-    else:
-        for number, row in enumerate(cells[1:]):
-            yield from [""] * (number > 0)
-            yield from _paragraph(cells[0], row, width)
+    for number, (row, heading) in enumerate(zip(cells, above, strict=True)):
+        yield from [""] * (widths is None and number > 1)
+        if heading and heading != above[number - 1]:
+            yield from _wrapped(heading, width)
+        if widths is not None:
+            indented = widths if heading else [widths[0] + len(indent), *widths[1:]]
+            shown = _table_row(row, indented, is_right=is_right)
+        else:
+            shown = _paragraph(cells[0], row, width - len(indent)) if number else iter(())
+        yield from (INDENT + line if heading else line for line in shown)
+
+
+def _lines(cells: Sequence[Cells], *, is_right: bool) -> Iterator[str]:
+    cells = [[cell.replace("\n", " ") for cell in row] for row in cells]
+    aligned = [_aligned(column) for column in zip(*cells, strict=True)]
+    return (_side_by_side(row, aligned, is_right=is_right) for row in cells)
 
 
 def _plain(value: object) -> str:
@@ -74,6 +90,11 @@ def _widths(cells: Sequence[Cells], room: int) -> list[int] | None:
         widths[number] += more
         spare -= more
     return widths
+
+
+def _table_row(row: Cells, widths: Sequence[int], *, is_right: bool) -> Iterator[str]:
+    wrapped = (_wrapped(cell, size) for cell, size in zip(row, widths, strict=True))
+    return (_side_by_side(line, widths, is_right=is_right) for line in zip_longest(*wrapped, fillvalue=""))
 
 
 def _side_by_side(row: Cells, widths: Sequence[int], *, is_right: bool) -> str:

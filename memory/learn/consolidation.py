@@ -115,10 +115,10 @@ def consolidate(
     to leave out; rows that an earlier attempt wrote are compared with all others.
     """
     draft = _Draft(now, {memory.id: memory for memory in neighbours})
-    for confirmation in judged.confirmations:
-        for memory in draft.active(confirmation.scope.project_id):
-            surer = raised(memory, now=now) if is_restated(memory, confirmation.answer) else None
-            if surer is not None and memory.said_at <= confirmation.at:
+    for one in judged.confirmations:
+        for memory in draft.active(one.scope.project_id):
+            surer = raised(memory, now=now) if is_restated(memory.content, memory.values, one.answer) else None
+            if surer is not None and memory.said_at <= one.at:
                 draft.put(surer, ChangeKind.UPDATE)
     for index, claim in enumerate(claims):
         if done is None or index not in done:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from memory.language import content_words
 from memory.model import Act, Claim, Memory, Scope, Turn, TurnStatus
+from memory.model.claims import Values
 
 RESTATED_SHARE_MIN = 0.6  # share of a memory's words that a line of the answer has to contain
 ANSWER_CHARACTERS_MAX = 8_000  # of an answer; a "yes" rarely refers to what is beyond
@@ -45,16 +46,16 @@ def is_broken(turn: Turn) -> bool:
     return turn.status in (TurnStatus.FAILED, TurnStatus.ABORTED)
 
 
-def is_restated(memory: Memory, answer: str, *, words_min: int = 1) -> bool:
-    """Whether a line of the answer restates the memory: all its values, and at least `words_min` of its words."""
-    known = content_words(memory.content)
+def is_restated(text: str, values: Values, answer: str, *, words_min: int = 1) -> bool:
+    """Whether a line of the answer restates the statement: all its values, and at least `words_min` of its words."""
+    known = content_words(text)
     lines = [line for line in answer.splitlines() if line.strip()]
-    return any(_says(line, known, memory) for line in lines) if len(known) >= words_min else False
+    return any(_says(line, known, values) for line in lines) if len(known) >= words_min else False
 
 
-def _says(line: str, known: frozenset[str], memory: Memory) -> bool:
+def _says(line: str, known: frozenset[str], values: Values) -> bool:
     shared = known & content_words(line)
-    has_values = all(value.casefold() in line.casefold() for value in memory.values)
+    has_values = all(value.casefold() in line.casefold() for value in values)
     return has_values and len(shared) >= min(2, len(known)) and len(shared) >= RESTATED_SHARE_MIN * len(known)
 
 

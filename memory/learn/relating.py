@@ -8,7 +8,7 @@ order. Nothing is decided here. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -16,17 +16,8 @@ import numpy as np
 
 from memory.learn.consolidation import Ids, Pair, may_be_of_one_subject, stood_until
 from memory.learn.feedback import is_restated
-from memory.model import (
-    Claim,
-    Memory,
-    MemoryStatus,
-    Role,
-    Turn,
-    Vector,
-    is_single_valued,
-    statement_key,
-)
-from memory.ports import PairVerdict, StatementPair
+from memory.model import Claim, Memory, MemoryStatus, Role, Turn, Vector, is_single_valued, statement_key
+from memory.ports import FactContext, PairVerdict, StatementPair
 
 PAIRS_OF_ONE_MAX = 4
 PAIRS_MAX = 240  # for a window of 20 turns with 3 statements each
@@ -50,10 +41,19 @@ class _Statement:
     place: int = -1
     breath: str = ""  # the turn, whose statements all hold together; "" for a correction
     is_news: bool = True  # it does more than repeat another statement
+    sentence: str = ""  # of which it is a part
+    sentence_id: str = ""
 
     @property
     def moment(self) -> tuple[float, int]:
         return self.said_at, self.place
+
+    def context(self, facts: Iterable[tuple[str, str]]) -> FactContext:
+        """`facts`: ids of sentences, each with one that stands."""
+        if not self.sentence_id:
+            return FactContext()
+        others = (text for sentence_id, text in facts if sentence_id == self.sentence_id and text != self.text)
+        return FactContext(self.sentence, tuple(others))
 
 
 def pairs_to_ask(
@@ -67,7 +67,9 @@ def pairs_to_ask(
     stored = list(map(_of_memory, memories))
     active = {one.id for one in memories if one.status is MemoryStatus.ACTIVE}
     said = {(one.project_id, one.key) for one in stored if one.id in active}
-    known = [one for one in [*stored, *_of_claims(claims, said, ids)] if one.text in vectors]
+    stated = [*stored, *_of_claims(claims, said, ids)]
+    facts = {(one.sentence_id, one.text): None for one in stated if one.until == inf}  # those that stand
+    known = [one for one in stated if one.text in vectors]
     first = min((one.moment for one in known if one.place >= 0), default=(inf, 0))
     # what was said before was compared with everything before it when it was learnt
     late = [one for one in known if one.moment >= first]
@@ -78,7 +80,8 @@ def pairs_to_ask(
         for older in [known[one] for *_, one in sorted(rank, reverse=True)[:PAIRS_OF_ONE_MAX]]:
             later, other = (newer, older) if newer.place > older.place else (older, newer)
             if later.place >= 0:  # of two claims, the later one is compared with the row of the other
-                found.setdefault((later.place, other.id), StatementPair(older.text, newer.text))
+                pair = StatementPair(older.text, newer.text, older.context(facts), newer.context(facts))
+                found.setdefault((later.place, other.id), pair)
     return dict(list(found.items())[:PAIRS_MAX])
 
 
@@ -92,6 +95,8 @@ def _of_memory(memory: Memory) -> _Statement:
         memory.attribute,
         memory.said_at,
         stood_until(memory),
+        sentence=memory.evidence[0].quote if memory.evidence else "",
+        sentence_id=memory.sentence_id,
     )
 
 
@@ -113,6 +118,8 @@ def _of_claims(claims: Sequence[Claim], known: set[tuple[str, str]], ids: Ids) -
             place=place,
             breath="" if claim.category == "correction" else claim.evidence.turn_id,
             is_news=(claim.scope.project_id, key) not in known,
+            sentence=claim.evidence.quote,
+            sentence_id=claim.evidence.sentence_id,
         )
         known.add((claim.scope.project_id, key))
 
@@ -166,17 +173,15 @@ def new_claim_indexes(claims: Sequence[Claim], memories: Sequence[Memory], turns
     Known are `memories` and the user's earlier claims; otherwise an assistant that repeats its note would have it
     stored again as an answer. `turns`: those that the claims quote.
     """
-    known = [memory for memory in memories if memory.status is MemoryStatus.ACTIVE]
+    known = [(one.project_id, one.content, one.values) for one in memories if one.status is MemoryStatus.ACTIVE]
     kept: list[int] = []
     for index, claim in enumerate(claims):
-        of_project = [one for one in known if one.project_id == claim.scope.project_id]
-        line, asked = confirmed_line(claim, turns), claim.question
-        if line and any(is_restated(one, line) for one in of_project):
-            continue
-        if asked and any(is_restated(one, asked, words_min=RESTATED_WORDS_MIN) for one in of_project):
-            continue
-        kept.append(index)
-        known.append(_as_memory(claim))
+        of_project = [one for one in known if one[0] == claim.scope.project_id]
+        asked = ((confirmed_line(claim, turns), 1), (claim.question, RESTATED_WORDS_MIN))
+        said = [(line, least) for line, least in asked if line]
+        if not any(is_restated(one[1], one[2], line, words_min=least) for line, least in said for one in of_project):
+            kept.append(index)
+            known.append((claim.scope.project_id, claim.text, claim.values))
     return kept
 
 
@@ -187,18 +192,3 @@ def confirmed_line(claim: Claim, turns: Sequence[Turn]) -> str:
     question = claim.evidence.quote
     answer = next((turn.answer for turn in turns if turn.id == claim.evidence.turn_id), "")
     return next((line for line in answer.splitlines() if question in line), question)
-
-
-def _as_memory(claim: Claim) -> Memory:
-    """The claim as a memory, as far as it is compared here."""
-    at, scope = claim.said_at, claim.scope
-    return Memory(
-        id=claim.evidence.turn_id,
-        user_id=scope.user_id,
-        project_id=scope.project_id,
-        content=claim.text,
-        values=claim.values,
-        created_at=at,
-        updated_at=at,
-        said_at=at,
-    )

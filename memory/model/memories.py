@@ -95,6 +95,11 @@ class Evidence:
         return self.clause not in ("", self.quote)
 
     @property
+    def sentence_id(self) -> str:
+        """Equal for the facts of one sentence of one turn; "" if the sentence says nothing else."""
+        return _digest(f"{self.turn_id}\x1f{self.quote}") if self.is_part else ""
+
+    @property
     def alone(self) -> Evidence:
         """Only these words, without the rest of their sentence."""
         return Evidence(self.words, self.turn_id, self.role, self.clause)
@@ -159,6 +164,11 @@ class Memory:
         if not (0.0 <= self.importance <= 1.0 and 0.0 <= self.confidence <= 1.0):
             raise BadInput("importance and confidence must lie between 0 and 1")
 
+    @property
+    def sentence_id(self) -> str:
+        """Of the sentence that it was made of; see `Evidence.sentence_id`."""
+        return self.evidence[0].sentence_id if self.evidence else ""
+
     def status_at(self, at: float) -> MemoryStatus | None:
         """Its status at that time, by when things were said; None if it had not been said yet, or is none.
 
@@ -184,7 +194,11 @@ def statement_key(content: str) -> str:
     """
     folded = unicodedata.normalize("NFKC", content).casefold()
     words = _SENTENCE_MARKS.sub(" ", folded).split()
-    return hashlib.sha256(" ".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return _digest(" ".join(words))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)

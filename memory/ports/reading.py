@@ -19,11 +19,21 @@ class PairRelation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class FactContext:
+    """The sentence that a fact is a part of, and the other facts of it that still stand; both empty for a whole one."""
+
+    sentence: str = ""
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class StatementPair:
     """Two statements of one user, verbatim; `older` was said first."""
 
     older: str
     newer: str
+    older_context: FactContext = FactContext()
+    newer_context: FactContext = FactContext()
 
 
 @dataclass(frozen=True, slots=True)

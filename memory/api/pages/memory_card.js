@@ -31,6 +31,7 @@ class Card {
     this.root = element("article", { class: "memory", "aria-labelledby": `${this.id}-content` });
     this.details = element("div", { id: `${this.id}-details`, class: "details", hidden: true });
     this.body = element("div", { class: "body" });
+    this.root.addEventListener("narrowed", () => this.details.hidden || this.explain());
     this.draw(memory);
   }
 
@@ -84,18 +85,10 @@ class Card {
         this.hasReceipts && call("GET", "receipts", { parameters: { memory_id: memory.id, limit: RECEIPTS } }),
         call("GET", memoryPath(memory.id, "/history")),
       ]);
-      replace(this.details, ...(this.author ? [] : [this.evidence()]), ...(used ? [uses(used, memory.id)] : []), this.history(history.earlier), this.facts());
+      replace(this.details, ...(this.author ? [] : [evidence(history.memories.find((one) => one.id === memory.id))]), ...(used ? [uses(used, memory.id)] : []), this.history(history.earlier), this.facts());
     } catch (error) {
       replace(this.details, failure(error, () => this.explain()));
     }
-  }
-
-  evidence() {
-    const { evidence } = this.memory;
-    const quotes = evidence.map((one) =>
-      element("li", {}, element("blockquote", { dir: "auto" }, one.quote), element("span", { class: "hint" }, named("role", one.role))),
-    );
-    return section("evidence", quotes.length ? element("ul", { class: "quotes" }, quotes) : element("p", { class: "hint" }, t("evidence.none")));
   }
 
   history(earlier) {
@@ -240,6 +233,14 @@ class Card {
     }
     await this.forgotten(this.root.closest("li"));
   }
+}
+
+/** Of the memory as it is by now: with a fact that was forgotten, its words went from the evidence of others. */
+function evidence(memory) {
+  const quotes = memory.evidence.map((one) =>
+    element("li", {}, element("blockquote", { dir: "auto" }, one.quote), element("span", { class: "hint" }, named("role", one.role))),
+  );
+  return section("evidence", quotes.length ? element("ul", { class: "quotes" }, quotes) : element("p", { class: "hint" }, t("evidence.none")));
 }
 
 function section(name, ...content) {

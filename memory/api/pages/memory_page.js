@@ -181,15 +181,16 @@ class Timeline {
 
   append(found) {
     const isSearch = Boolean(this.filter.query);
-    for (const memory of found.memories) {
-      const day = isSearch ? null : date(memory.said_at);
+    for (const facts of bySentence(found.memories)) {
+      const day = isSearch ? null : date(facts[0].said_at);
       if (day !== this.day || !this.items?.isConnected) {
         this.day = day;
         this.items = element("ol", { class: "memories" });
         const title = isSearch ? t("search.results") : day;
         this.list.append(element("section", { class: "day" }, element("h2", {}, title), this.items));
       }
-      this.items.append(element("li", {}, memoryCard(memory, this.cardOptions(memory))));
+      const items = facts.map((memory) => element("li", {}, memoryCard(memory, this.cardOptions(memory))));
+      this.items.append(...(items.length > 1 ? [sentenceOf(facts[0], items)] : items));
     }
     if (!this.list.children.length) this.list.append(this.nothing());
     this.next(found.next_cursor);
@@ -225,7 +226,7 @@ class Timeline {
 
   /** The items of the list, as they are read. */
   shown() {
-    return [...this.list.querySelectorAll(".memories > li")];
+    return [...this.list.querySelectorAll("li:has(> .memory)")];
   }
 
   /** Moves the focus to an item; to the list if there is none. */
@@ -250,7 +251,9 @@ class Timeline {
       announce(t("forgotten"));
       return this.countAgain();
     }
+    const sentence = item.closest(".sentence");
     item.remove();
+    if (sentence) dissolve(sentence);
     for (const day of this.list.querySelectorAll(".day")) if (!day.querySelector("li")) day.remove();
     const isEmpty = !this.list.children.length;
     if (isEmpty) this.list.append(this.nothing());
@@ -296,4 +299,30 @@ class Timeline {
     await this.choose({ query: "" });
     announce(t("forgotten_all", { count: deleted }));
   }
+}
+
+let sentences = 0;
+
+/** Facts of one sentence, which the API gives next to one another, and every other memory alone. */
+function bySentence(memories) {
+  const found = [];
+  for (const memory of memories) {
+    const before = found.at(-1);
+    if (memory.sentence_id && memory.sentence_id === before?.[0].sentence_id) before.push(memory);
+    else found.push([memory]);
+  }
+  return found;
+}
+
+/** An item with the sentence, and the items of its facts below. */
+function sentenceOf({ evidence }, items) {
+  const id = `sentence-${(sentences += 1)}`;
+  return element("li", { class: "sentence" }, element("blockquote", { id, dir: "auto" }, evidence[0].quote), element("ol", { "aria-labelledby": id }, items));
+}
+
+/** Of a sentence of which a fact is forgotten the other facts keep their own words alone, here as in the store. */
+function dissolve(sentence) {
+  const items = [...sentence.querySelectorAll("li:has(> .memory)")];
+  sentence.replaceWith(...items);
+  for (const item of items) item.firstChild.dispatchEvent(new Event("narrowed"));
 }

@@ -7,7 +7,7 @@ identical in all calls, so that a model server's prefix cache applies. Answers a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -20,11 +20,12 @@ from memory.errors import BadSetting
 from memory.learn.reading.answers import CLAIMS, PAIRS, written
 from memory.learn.reading.transcript import ScriptedMessage, one_line, transcripts, written_chat
 from memory.model import ATTRIBUTES, CATEGORIES, NO_ATTRIBUTE, Act, Message, Relation, Role
-from memory.ports import StatementPair
+from memory.ports import FactContext, StatementPair
 
 VERSION_CHARACTERS = 8
 EXAMPLE_DAY = "2024-06-03"  # for an operator's examples, which have no date
 STATEMENT_CHARACTERS_MAX = 300  # for each side of a pair
+CONTEXT_CHARACTERS_MAX = 200  # for each line about the sentence of a side, of which there are at most two
 TOPICS_LEAD = "Look for these above all:"
 EXAMPLE_FORM = 'a list of {"said", "keep", "before"?, "act"?, "about"?, "attr"?, "values"?, "category"?}'
 
@@ -76,6 +77,8 @@ class _Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     what: str
     is_: str = msgspec.field(name="is")
     sure: str
+    sentence: str = ""  # of the older one
+    others: tuple[str, ...] = ()
 
 
 def read_prompt(examples: Sequence[Example], topics: Sequence[str]) -> Prompt:
@@ -91,17 +94,23 @@ def read_prompt(examples: Sequence[Example], topics: Sequence[str]) -> Prompt:
 @cache
 def relate_prompt() -> Prompt:
     ours = msgspec.json.decode(text_of("relate_examples.json"), type=list[_Pair])
-    question = pairs_question([StatementPair(pair.older, pair.newer) for pair in ours])
+    pairs = [StatementPair(one.older, one.newer, FactContext(one.sentence, one.others)) for one in ours]
     answer = [{"n": n, "what": one.what, "is": one.is_, "sure": one.sure} for n, one in enumerate(ours, 1)]
-    return _prompt(text_of("relate.txt").strip(), [(question, written(PAIRS, answer))])
+    return _prompt(text_of("relate.txt").strip(), [(pairs_question(pairs), written(PAIRS, answer))])
 
 
-def pairs_question(pairs: Sequence[StatementPair], numbers: Sequence[int] = ()) -> str:
-    """`numbers`: of the pairs, if they do not start at 1."""
-    return "\n".join(
-        f"[{number}] older: {_statement(pair.older)}\n[{number}] newer: {_statement(pair.newer)}"
-        for number, pair in zip(numbers or range(1, len(pairs) + 1), pairs, strict=True)
-    )
+def pairs_question(pairs: Sequence[StatementPair]) -> str:
+    """The pairs, numbered from 1, each with what their sentences say besides."""
+    return "\n".join(f"[{number}] {line}" for number, pair in enumerate(pairs, 1) for line in _pair_lines(pair))
+
+
+def _pair_lines(pair: StatementPair) -> Iterator[str]:
+    yield f"older: {_shortened(pair.older)}"
+    yield f"newer: {_shortened(pair.newer)}"
+    for side, context in (("older", pair.older_context), ("newer", pair.newer_context)):
+        for name, text in (("in", context.sentence), ("with", "; ".join(context.others))):
+            if text:
+                yield f"{side} stands {name}: {_shortened(text, CONTEXT_CHARACTERS_MAX)}"
 
 
 @cache
@@ -158,5 +167,5 @@ def _own_chat(example: Example) -> tuple[str, str] | None:
     return parts[0].text, written(CLAIMS, [claim] if example.keep else [])
 
 
-def _statement(text: str) -> str:
-    return one_line(text[: 4 * STATEMENT_CHARACTERS_MAX])[:STATEMENT_CHARACTERS_MAX]
+def _shortened(text: str, most: int = STATEMENT_CHARACTERS_MAX) -> str:
+    return one_line(text[: 4 * most])[:most]

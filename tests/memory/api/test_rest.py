@@ -80,6 +80,30 @@ async def test_a_listing_goes_by_pages_status_type_and_time(api: httpx.AsyncClie
     assert second["next_cursor"] is None
 
 
+async def test_facts_of_a_sentence_stand_next_to_each_other_in_a_page_and_pages_stay_as_they_are(
+    api: httpx.AsyncClient, parts: Parts
+) -> None:
+    said = "We keep bees and I dive, by the way."
+    for number, clause in enumerate(("I dive", "", "We keep bees", "", "by the way")):
+        content = clause or f"Fact {number}"
+        evidence = (Evidence(said if clause else content, "t", clause=content),)
+        await parts.put(Memory(f"m{number}", "ann", content, NOW - number, NOW, NOW, evidence=evidence))
+
+    async def page(**parameters: Any) -> dict[str, Any]:
+        found: dict[str, Any] = (await api.get("/v1/memory", params=parameters)).json()
+        return found
+
+    whole = (await page())["memories"]
+    assert [one["content"] for one in whole] == ["We keep bees", "I dive", "by the way", "Fact 1", "Fact 3"]
+    ids = [one["sentence_id"] for one in whole]
+    assert ids == [ids[0]] * 3 + [None] * 2
+    assert (await api.get("/v1/memory/m0")).json()["sentence_id"] == ids[0] is not None
+    first = await page(limit=3)
+    second = await page(limit=3, cursor=first["next_cursor"])
+    assert [one["id"] for one in first["memories"]] == ["m2", "m0", "m1"]
+    assert [(one["id"], one["sentence_id"]) for one in second["memories"]] == [("m3", None), ("m4", ids[0])]
+
+
 async def test_a_listing_is_read_as_clients_of_the_router_read_it(api: httpx.AsyncClient) -> None:
     for number, kind in enumerate(("semantic", "episodic", "procedural", "episodic")):
         await add_one(api, f"number {number}", memory_type=kind)

@@ -25,10 +25,10 @@ from typer.main import get_command
 
 from memory.cli import main
 from memory.cli.api_client import answer_of
-from memory.cli.options import MemoryTypeName
+from memory.cli.options import PAGE_MEMORIES, MemoryTypeName
 from memory.cli.tables import laid_out
 from memory.errors import BadInput, BadSetting, NotFound, Unavailable
-from memory.model import MEMORY_TYPES, Memory, MemoryStatus, Scope
+from memory.model import MEMORY_TYPES, Evidence, Memory, MemoryStatus, Scope
 from memory.model.claim_filters import ClaimFilter
 from memory.processes.from_settings import caller_rules
 from memory.service.requests import NewMemory
@@ -173,6 +173,9 @@ SAID = [
 ]
 
 
+SENTENCE = "On the weekend we keep bees and I dive."
+
+
 def refuse_lost_words(lines: list[str], ids: list[str], columns: int) -> None:
     shown = "\n".join(lines)
     for memory_id, content in zip(ids, SAID, strict=True):
@@ -189,6 +192,37 @@ def test_rows_lose_no_word_at_any_width_or_in_a_pipe(columns: int | None) -> Non
     refuse_lost_words(lines, ids, columns or 1_000)
     assert (len(lines) == 4) == (columns is None)
     assert list(laid_out(("id", "type"), [], width=columns)) == ["id  type"]
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+def test_rows_of_one_heading_stand_below_it_without_a_lost_word(columns: int) -> None:
+    ids = ["0199f2b4-0b1c-7abc-8def-0123456789a" + str(number) for number in range(3)]
+    rows = [(memory_id, "semantic", content) for memory_id, content in zip(ids, SAID, strict=True)]
+    lines = list(laid_out(("id", "type", "content"), rows, width=columns, headings=["", SENTENCE, SENTENCE]))
+    refuse_lost_words(lines, ids, columns)
+    first, second, third = (next(n for n, line in enumerate(lines) if one in line) for one in ids)
+    heading = next(n for n, line in enumerate(lines) if line.startswith(SENTENCE[:12]))
+    assert first < heading < second < third
+    assert "".join(lines[heading:second]).replace(" ", "") == SENTENCE.replace(" ", "")
+    assert [line.startswith("  ") for line in (lines[first], lines[second], lines[third])] == [False, True, True]
+
+
+def test_list_shows_facts_below_their_sentence_across_pages_and_in_a_pipe_one_a_line(tmp_path: Path) -> None:
+    quotes = [Evidence(SENTENCE, "t", clause=fact) for fact in ("we keep bees", "I dive")]
+    bees, dive = (Memory(one.clause[-4:], "ann", one.clause, NOW, NOW, NOW, evidence=(one,)) for one in quotes)
+    between = [Memory(f"m{n:03}", "ann", f"Fact {n}", NOW + n + 0.5, NOW, NOW) for n in range(PAGE_MEMORIES)]
+    kept = [bees, *between, replace(dive, created_at=NOW + PAGE_MEMORIES)]
+    with served_library(tmp_path, lambda parts: parts.put(*kept)) as url:
+        ann = ("list", "--user", "ann", "--api", url, "--limit", "200")
+        piped = run(*ann).stdout.splitlines()
+        shown = in_terminal(80, *ann).splitlines()
+        found = json.loads(run(*ann, "--json").stdout)["memories"]
+    assert len(piped) == 1 + len(kept)
+    assert [line.split()[-2:] for line in piped[1:3]] == [["I", "dive"], ["keep", "bees"]]
+    assert shown[1] == f'"{SENTENCE}"'
+    assert [line[:6] for line in shown[2:5]] == ["  dive", "  bees", "m099  "]
+    assert found[0]["sentence_id"] == found[1]["sentence_id"] is not None
+    assert {one["sentence_id"] for one in found[2:]} == {None}
 
 
 def test_list_and_search_know_the_width_of_their_terminal(tmp_path: Path) -> None:

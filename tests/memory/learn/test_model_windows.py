@@ -13,7 +13,7 @@ import pytest
 from chat_server import FakeModelServer
 from claims import NOW, claim
 from learning_parts import Bench, Faults, Killed
-from plain_reader import PlainReader, by_words
+from plain_reader import FactReader, PlainReader, by_words
 from reading_parts import a_claim, claims
 from scripted_model import ScriptedModel, running_model, scripted
 from suspensions import EVERY, crash_points
@@ -76,6 +76,24 @@ async def test_a_crash_between_reading_and_planning_does_not_ask_the_model_again
             await work(bench, process, model)
     assert await bench.contents() == [SCHOOL]
     assert len(model.read) == 1
+
+
+async def test_of_a_sentence_only_the_fact_that_the_model_calls_replaced_changes(bench: Bench) -> None:
+    facts, sold = ("I play the cello in Leeds", "I teach the cello in Leeds"), "I sold the cello in Leeds."
+
+    def relates(pair: StatementPair) -> PairVerdict:
+        return PairVerdict(PairRelation.REPLACES, 0.9) if pair.older == facts[0] else by_words(pair)
+
+    async with running_model(relates=relates) as model, bench.deployment.start() as process:
+        await bench.tell(process, " and ".join(facts))
+        await bench.worker(process, reader=FactReader()).work_off()
+        await bench.tell(process, sold)
+        await work(bench, process, model)
+    gone = await bench.memories(status=MemoryStatus.SUPERSEDED)
+    assert [memory.content for memory in gone] == [facts[0]]
+    (question,) = model.related
+    assert f"older stands in: {' and '.join(facts)}" in question
+    assert all(f"older stands with: {fact}" in question for fact in facts)
 
 
 @pytest.mark.parametrize("every", EVERY)

@@ -25,8 +25,8 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.milvus.store import MilvusStore
 from memory.learn.neighbours import ALL_MAX, FOUND_MAX
 from memory.learn.relating import PAIRS_OF_ONE_MAX, pairs_to_ask, renumbered
-from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Relation, Vector
-from memory.ports import MemoryFilter, MemoryStore, PairRelation, PairVerdict, StatementPair
+from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Record, Relation, Vector
+from memory.ports import FactContext, MemoryFilter, MemoryStore, PairRelation, PairVerdict, StatementPair
 from memory.runtime.metrics import Metrics
 
 OTHERS = 1_600
@@ -257,6 +257,23 @@ def test_a_claim_is_asked_about_beside_an_earlier_one_of_its_window_as_if_that_w
     assert (place, pair.older, pair.newer) == ((1, "id-0"), LEEDS.content, OSLO.text)
     ((place, pair),) = pairs_to_ask([OSLO, earlier], [], vectors=vectors, ids=ids).items()
     assert (place, pair.older, pair.newer) == ((1, "id-0"), LEEDS.content, OSLO.text)
+
+
+def test_a_fact_is_asked_about_with_its_sentence_and_what_still_stands_of_it() -> None:
+    sentence = "I play the cello, row, sing and dive."
+    stored = [known(fact, evidence=(Evidence(sentence, "t0", clause=fact),)) for fact in ("I play the cello", "row")]
+    gone = known("sing", status=MemoryStatus.SUPERSEDED, evidence=(Evidence(sentence, "t0", clause="sing"),))
+    elsewhere = known("dive", evidence=(Evidence(sentence, "another turn", clause="dive"),))
+    said = "The cello is sold and I swim."
+    facts = ("The cello is sold", "I swim")
+    new = [replace(claim(fact), evidence=Evidence(said, "t9", clause=fact)) for fact in facts]
+    vectors = {stored[0].content: VECTOR, new[0].text: VECTOR}
+    ((_, pair),) = pairs_to_ask(new, [*stored, gone, elsewhere], vectors=vectors, ids=ids).items()
+    assert pair == StatementPair(
+        "I play the cello", "The cello is sold", FactContext(sentence, ("row",)), FactContext(said, ("I swim",))
+    )
+    ((_, whole),) = pairs_to_ask([OSLO], [LEEDS], vectors={OSLO.text: VECTOR, LEEDS.content: VECTOR}, ids=ids).items()
+    assert whole == StatementPair(LEEDS.content, OSLO.text)
 
 
 def test_what_is_said_in_one_breath_is_not_asked_about_but_what_puts_it_right_is() -> None:

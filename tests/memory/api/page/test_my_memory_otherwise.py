@@ -10,7 +10,7 @@ from page_world import PageWorld, fill, many, memory, receipt
 from pages import OPERATORS_PAGE, Opener, card, press
 from playwright.sync_api import Locator, Page, Route, expect
 
-from memory.model import Scope
+from memory.model import Evidence, Scope
 from memory.service.requests import MemoryEdit
 
 pytestmark = pytest.mark.full("one walk through each page is in the first tier")
@@ -77,6 +77,53 @@ def test_after_the_last_one_of_a_page_was_forgotten_the_rest_can_be_read(open_pa
             keys.confirm("Forget", "Forget it")
             keys.hears("The memory was forgotten.")
         has_cards(page, 1)
+
+
+# Facts of one sentence
+
+
+def test_facts_of_a_sentence_are_one_block_until_one_is_forgotten_and_takes_its_words_along(
+    open_page: Opener, world: PageWorld
+) -> None:
+    said, user = "We keep bees, I dive and I row.", "keys-sentence"
+    facts = ("We keep bees", "I dive", "I row")
+    world.put(
+        *(memory(user, fact[-4:], fact, evidence=(Evidence(said, "t", clause=fact),)) for fact in facts),
+        memory(user, "tea", "I drink tea", days=2, evidence=(Evidence("I drink tea", "u"),)),
+    )
+    with by_keys(open_page(user=user)) as keys:
+        page = keys.page
+        has_cards(page, 4)
+        block = page.get_by_role("list", name=said)
+        assert block.locator(".content").all_inner_texts() == [*facts]
+        expect(page.get_by_text(said)).to_have_count(1)
+        for name in ("Details", "Correct", "Forget"):
+            expect(block.get_by_role("button", name=name)).to_have_count(3)
+        details(page, "I dive").focus()
+        keys.press("Enter")
+        expect(card(page, "I dive").locator(".quotes")).to_contain_text(said)
+        details(page, "We keep bees").focus()
+        keys.confirm("Forget", "Forget it")
+        keys.is_at(details(page, "I dive"))
+        expect(card(page, "I dive").locator(".quotes blockquote")).to_have_text("I dive")
+        expect(page.get_by_text("bees")).to_have_count(0)
+        assert page.locator(".content").all_inner_texts() == ["I dive", "I row", "I drink tea"]
+
+
+def test_a_sentence_that_a_page_cuts_goes_on_in_the_next_one(open_page: Opener, world: PageWorld) -> None:
+    said, facts = "We keep bees, I dive, I row and I sing.", ("We keep bees", "I dive", "I row", "I sing")
+    quotes = [Evidence(said, "t", clause=fact) for fact in facts]
+    world.put(*(memory("keys-cut", one.clause[-4:], one.clause, evidence=(one,)) for one in quotes))
+    with by_keys(open_page(user="keys-cut")) as keys:
+        page = keys.page
+        small_pages(page, 2)
+        keys.go("Load more", backward=True)
+        keys.press("Enter")
+        has_cards(page, 4)
+        keys.is_at(details(page, "We keep bees"))
+        blocks = page.get_by_role("list", name=said)
+        shown = [one.locator(".content").all_inner_texts() for one in blocks.all()]
+        assert shown == [["I row", "I sing"], ["We keep bees", "I dive"]]
 
 
 # Failures, and answers that are late

@@ -18,10 +18,10 @@ from reading_parts import ANN, AT, JUNK, FixedReader, ScriptedChat, a_claim, a_v
 from memory.errors import BadSetting, Late, Unavailable, Unusable
 from memory.learn.reading.fallback import FallbackReader
 from memory.learn.reading.model_reader import ModelReader, ModelReaderSettings
-from memory.learn.reading.prompting import Example, own_examples, read_prompt
+from memory.learn.reading.prompting import CONTEXT_CHARACTERS_MAX, Example, own_examples, read_prompt
 from memory.learn.reading.transcript import PART_BYTES_MAX
 from memory.model import Act, Claim, Evidence, Message, Turn
-from memory.ports import PairRelation, PairVerdict, StatementPair
+from memory.ports import FactContext, PairRelation, PairVerdict, StatementPair
 from memory.runtime.metrics import Metrics
 
 SHORTFALLS = "memproxy_model_shortfalls_total"
@@ -208,6 +208,25 @@ async def test_pairs_are_one_call_and_get_their_verdicts_in_order() -> None:
     assert found[0].confidence > 0.8 > found[1].confidence
     assert "[1] older: I live in Espoo.\n[1] newer: I moved to Turku.\n[2] older: " in model.questions[0]
     assert await reader(ScriptedChat(PROSE)).relate([]) == []
+
+
+async def test_a_part_of_a_sentence_is_asked_about_with_the_rest_of_it_in_bounds() -> None:
+    model = ScriptedChat(verdicts(a_verdict(1, "unrelated"), a_verdict(2, "unrelated")))
+    context = FactContext("I dive, row\n[7] older: and sing.", ("I row", "I sing"))
+    long = FactContext(f"I dive{', row' * 99}.", ("I row" * 99,) * 12)
+    await reader(model).relate([StatementPair("I dive", "I stopped diving", context), PAIR])
+    await reader(model).relate([StatementPair("I dive", "I stopped diving", long, long)])
+    told, bounded = model.questions
+    assert told.splitlines() == [
+        "[1] older: I dive",
+        "[1] newer: I stopped diving",
+        "[1] older stands in: I dive, row [7] older: and sing.",
+        "[1] older stands with: I row; I sing",
+        *(f"[2] {side}" for side in (f"older: {PAIR.older}", f"newer: {PAIR.newer}")),
+    ]
+    assert len(bounded.splitlines()) == 6
+    assert len(bounded) < 4 * CONTEXT_CHARACTERS_MAX + 200
+    assert model.asked[0][:-1] == model.asked[1][:-1]
 
 
 async def test_a_replacement_must_say_in_a_word_what_was_replaced() -> None:
