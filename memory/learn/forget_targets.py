@@ -15,29 +15,25 @@ import numpy as np
 from memory.language import asked_words, content_words, names_everything
 from memory.language.restating import says_all
 from memory.learn.closeness import Closeness
-from memory.model import NO_ATTRIBUTE, Claim, Memory, MemoryStatus, Relation, is_single_valued
+from memory.model import NO_ATTRIBUTE, Claim, Memory, MemoryStatus, Relation
 
-MEANT_MIN, SIMILAR_MIN = 0.0, -2.0  # log odds at which a statement is meant, or close to what is meant
+MEANT_MIN, SIMILAR_MIN = -0.5, -2.0  # log odds at which a statement is meant, or close to what is meant
 UNRELATED_LIKENESS = 0.15  # cosine of the nearest of a few unrelated statements
 GAP_MAX = 0.3  # cosine; a statement that stands out more is not more likely
 WEIGHTS: Mapping[str, float] = MappingProxyType(  # of the evidence, in log odds: `python bench/fit_targets.py`
     {
-        "base": -3.2,
-        "over": 0.0,
-        "likeness": 4.0,
-        "gap": 8.0,
-        "same_attribute": 2.0,
-        "same_field": 2.0,  # an attribute that one person has one value of
-        "other_person": -0.5,
-        "same_person": 1.5,
-        "all_of_person": 2.5,
-        "restated": 5.0,
-        "says_values": 2.5,
-        "lacks_values": -2.0,
+        "base": -2.9,
+        "over": 3.8,
+        "likeness": 3.1,
+        "gap": 5.3,
+        "same_attribute": 0.8,
+        "same_person": 0.4,
+        "all_of_person": 2.7,
+        "says_values": 0.7,
+        "lacks_values": -0.4,
     }
 )
 VALUE_CHARACTERS_MIN = 3  # shorter ones occur anywhere; of a script without spaces one less
-RESTATED_WORDS_MIN = 2
 UNKNOWN_LIKENESS = 0.3  # cosine of the nearest statement that is not meant, where the others are not known
 FIRST_UNSPACED = "\u2e80"
 
@@ -80,25 +76,19 @@ def likeness_and_gap(
 def evidence(request: Claim, known: Known, close: Closeness, likeness: float, gap: float) -> dict[str, float]:
     """What speaks for and against `known` being meant, by the names of `WEIGHTS`. `gap`: how far it stands out."""
     subject = known.subject if isinstance(known, Memory) else known.relation.value
-    is_of_person = request.relation.value == subject
-    is_of_attribute = request.attribute == known.attribute != NO_ATTRIBUTE
-    is_of_other = is_of_person and request.relation is not Relation.USER
+    is_of_other = request.relation.value == subject and request.relation is not Relation.USER
     is_all = names_everything(request.text)
     content = content_words(text_of(known))
-    is_restated = len(content) >= RESTATED_WORDS_MIN and says_all(content, content_words(request.text))
     values = [words for one in (request.name, *request.values) if _is_telling(one) and (words := content_words(one))]
-    said = [] if is_restated else [says_all(words, content) for words in values]
+    said = [says_all(words, content) for words in values]
     return {
         "base": 1.0,
         "over": close.over.get((text_of(known), request.text), 0.0),
         "likeness": likeness,
         "gap": float(np.clip(gap, -GAP_MAX, GAP_MAX)),
-        "same_attribute": is_of_attribute,
-        "same_field": is_of_attribute and is_of_person and is_single_valued(request.attribute),
-        "other_person": not is_of_person,
+        "same_attribute": request.attribute == known.attribute != NO_ATTRIBUTE,
         "same_person": is_of_other and not is_all,
         "all_of_person": is_of_other and is_all,
-        "restated": is_restated,
         "says_values": bool(said) and all(said),
         "lacks_values": bool(said) and not any(said),
     }
