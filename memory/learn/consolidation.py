@@ -229,7 +229,7 @@ def _compare(draft: _Draft, row_id: str, other_id: str, verdict: PairVerdict | N
 
 def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) -> str:
     """The field of `older` to which `newer` gives another value, or "" if both stand."""
-    if not may_be_of_one_subject(newer.subject, older.subject) or not _may_be_of_one(newer.name, older.name):
+    if not may_be_of_one(newer.subject, newer.name, older.subject, older.name):
         return ""
     relation = verdict.relation if verdict is not None else None
     sure = verdict.confidence if verdict is not None else 0.0
@@ -271,13 +271,13 @@ def _is_of_field(attribute: str, subject: str, row: Memory) -> bool:
     return attribute != NO_ATTRIBUTE and attribute == row.attribute and subject == row.subject
 
 
-def may_be_of_one_subject(subject: str, other: str) -> bool:
-    """A sentence about the user and somebody else has one label: it may be the user's or the other's."""
+def may_be_of_one(subject: str, name: str, other: str, other_name: str) -> bool:
+    """Whether two statements may be about one person or pet: by their names, if both have one. Else a sentence about
+    the user and somebody else has one label: it may be the user's or the other's.
+    """
+    if name and other_name:
+        return name.casefold() == other_name.casefold()
     return subject == other or Relation.USER.value in (subject, other)
-
-
-def _may_be_of_one(name: str, other: str) -> bool:
-    return not (name and other) or name.casefold() == other.casefold()
 
 
 def _is_surely_of_one(newer: Memory, older: Memory) -> bool:

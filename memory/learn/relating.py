@@ -14,7 +14,7 @@ from math import inf
 
 import numpy as np
 
-from memory.learn.consolidation import Ids, Pair, may_be_of_one_subject, stood_until
+from memory.learn.consolidation import Ids, Pair, may_be_of_one, stood_until
 from memory.learn.feedback import is_restated
 from memory.model import Claim, Memory, MemoryStatus, Role, Turn, Vector, is_single_valued, statement_key
 from memory.ports import FactContext, PairVerdict, StatementPair
@@ -35,6 +35,7 @@ class _Statement:
     key: str  # equal for the same statement
     project_id: str
     subject: str
+    name: str
     attribute: str
     said_at: float
     until: float = inf
@@ -92,6 +93,7 @@ def _of_memory(memory: Memory) -> _Statement:
         statement_key(memory.content),
         memory.project_id,
         memory.subject,
+        memory.name,
         memory.attribute,
         memory.said_at,
         stood_until(memory),
@@ -113,6 +115,7 @@ def _of_claims(claims: Sequence[Claim], known: set[tuple[str, str]], ids: Ids) -
             key,
             claim.scope.project_id,
             claim.relation.value,
+            claim.name,
             claim.attribute,
             claim.said_at,
             place=place,
@@ -139,7 +142,7 @@ def _is_near(newer: _Statement, older: _Statement, likeness: float) -> bool:
     """Whether `older` was valid when `newer` was said, and may be changed by it."""
     if not (older.is_news and older.moment < newer.moment and newer.said_at < older.until):
         return False
-    if older.project_id != newer.project_id or not may_be_of_one_subject(older.subject, newer.subject):
+    if older.project_id != newer.project_id or not may_be_of_one(newer.subject, newer.name, older.subject, older.name):
         return False
     if newer.breath and older.place >= 0 and newer.breath == older.breath:
         return False

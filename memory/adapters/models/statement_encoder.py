@@ -125,7 +125,7 @@ class OnnxStatementEncoder:
             labels = self._labels(hidden, [(placed.first + first, placed.first + stop) for first, stop in spans])
             found[placed.index] = Judgement(
                 **labels[0],
-                stretches=tuple(_stretches(placed.offsets, kinds[placed.first : placed.stop])),
+                stretches=tuple(_stretches(placed.offsets, kinds[placed.first : placed.stop], text)),
                 clauses=tuple(
                     JudgedClause(placed.offsets[first][0], placed.offsets[stop - 1][1], **labels[number])
                     for number, (first, stop) in enumerate(clauses, 1)
@@ -210,10 +210,11 @@ def _says_something(text: str, offsets: Sequence[tuple[int, int]], clause: tuple
     return letters >= CLAUSE_LETTERS_MIN
 
 
-def _stretches(offsets: Sequence[tuple[int, int]], kinds: Floats) -> list[RequestSpan]:
-    """Spans of tokens with one label, in characters of the unit."""
+def _stretches(offsets: Sequence[tuple[int, int]], kinds: Floats, text: str) -> list[RequestSpan]:
+    """Spans of words with one label, in characters of the unit."""
     found: list[RequestSpan] = []
-    for (start, end), shares in zip(offsets, kinds, strict=True):
+    for first, stop in _words(offsets, text):
+        start, end, shares = offsets[first][0], offsets[stop - 1][1], kinds[first:stop].mean(axis=0)
         kind = int(shares.argmax())
         if kind == 0 or shares[kind] < STRETCH_MIN:
             continue

@@ -18,7 +18,7 @@ from memory.ports import PairRelation, PairVerdict, StatementPair
 from memory.secrets.plain_text import PLACEHOLDER
 
 BEFORE_CHARACTERS = 400  # of the end of an answer: more than the encoder uses
-REPLACES_SHARE_MIN = 0.75  # `memproxy eval history` shows its cost in real chats, `updates` its benefit
+REPLACES_SHARE_MIN = 0.6  # `memproxy eval history` shows its cost in real chats, `updates` its benefit
 CONFIDENCE_AT_LEAST = 0.8  # of a verdict at its threshold; equals the minimum of consolidation
 STAND_IN = "42"  # replaces a secret in the encoder's input
 UNRELATED_AT_MOST = 0.7  # below what keeps two values apart: "unrelated" is also predicted for changes in other words
