@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from memory.chat.plain_lines import on_one_line
 from memory.learn.reading.units import units_of
 from memory.model import statement_key
-from memory.ports import CompactedStates, Embedder, MemoryFilter, MemoryStore, Tokens
+from memory.ports import CompactedStates, Embedder, MemoryBank, MemoryFilter, MemoryStore, Tokens
 from memory.ports.writing import GroundedWriter
 from memory.processes.from_settings import compaction_limits, recording
 from memory.processes.reader_parts import FirstNeeded, ready_reader
@@ -57,8 +57,7 @@ def compactor_of(
     settings: Settings,
     *,
     states: CompactedStates,
-    store: MemoryStore,
-    embedder: Embedder,
+    memories: MemoryBank,
     tokens: Tokens,
     writer: GroundedWriter | None,
     instruments: Instruments,
@@ -68,8 +67,8 @@ def compactor_of(
         reader=FirstNeeded(lambda: ready_reader(settings)),
         tokens=tokens,
         sentences=own_sentences,
-        kinds=kinds_by(embedder) if settings.memory.embedding.model == EmbeddingSettings().model else no_kinds,
-        held=held_in(store),
+        kinds=kinds_by(memories.embedder) if settings.memory.embedding.model == EmbeddingSettings().model else no_kinds,
+        held=held_in(memories.store),
         plain=on_one_line,
         redact=recording(settings),
         writer=writer,

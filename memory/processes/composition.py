@@ -168,8 +168,7 @@ class Parts:
         return compactor_of(
             self.settings,
             states=self.state.states,
-            store=self.store,
-            embedder=self.embedder,
+            memories=self.bank,
             tokens=self.tokens,
             writer=writer,
             instruments=self.instruments,

@@ -30,7 +30,12 @@ class SentenceKind(StrEnum):
 
 
 KINDS = tuple(SentenceKind)
-KIND_MIN = 0.4  # of the scores; the trainer prints what others cost. Below it a sentence is of no kind
+TOLD = (SentenceKind.DECISION, SentenceKind.OPEN, SentenceKind.STATEMENT)  # what tells something of the user's matters
+# Of the scores; the trainer prints what others cost. What is told may be in doubt between those kinds, hence the sum.
+TOLD_MIN = 0.45
+KIND_MIN = 0.4  # of each other kind; below it a sentence is of none
+
+_TOLD = np.array([kind in TOLD for kind in KINDS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,13 @@ class SentenceKinds:
     def of(self, vectors: Vector) -> list[SentenceKind | None]:
         """The kind of each sentence, from embeddings of shape (sentences, dimension); None if it is in doubt."""
         scores = vectors @ self.weights[:-1] + self.weights[-1]
-        best = scores.argmax(axis=1)
-        return [KINDS[kind] if row[kind] >= KIND_MIN else None for kind, row in zip(best, scores, strict=True)]
+        return [_kind_of(row) for row in scores]
+
+
+def _kind_of(scores: Vector) -> SentenceKind | None:
+    is_told = scores[_TOLD].sum() >= TOLD_MIN
+    best = int(np.where(is_told == _TOLD, scores, -np.inf).argmax())
+    return KINDS[best] if is_told or scores[best] >= KIND_MIN else None
 
 
 @cache
@@ -53,4 +63,4 @@ def sentence_kinds() -> SentenceKinds:
         return SentenceKinds(arrays["weights"].astype(np.float32))
 
 
-__all__ = ["KINDS", "KIND_MIN", "SHIPPED", "SentenceKind", "SentenceKinds", "sentence_kinds"]
+__all__ = ["KINDS", "SHIPPED", "TOLD", "SentenceKind", "SentenceKinds", "sentence_kinds"]

@@ -6,13 +6,12 @@ they are only weighed, with the names and numbers that they hold.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memory.chat.exchanges import Exchange
 from memory.model import NEEDED, STORED_ACTS, Act, Claim, Role, StateItem, StateItemKind, Stretch, statement_key
-from memory.sessions.compaction.sentence_kinds import SentenceKind
+from memory.sessions.compaction.sentence_kinds import TOLD, SentenceKind
 
 ITEM_CHARACTERS_MAX = 160  # of one sentence; what is longer is shortened, unless it is needed
 NEEDED_CHARACTERS_MAX = 400
@@ -34,7 +33,6 @@ ORDERED_MIN = 0.9  # confidence from which an order not to keep a sentence holds
 SPECIFICS_MAX = 4  # names and numbers of a sentence that count
 OWN_SENTENCES_MAX = 5  # of a message whose sentences are taken for the user's own; a longer one may be a pasted text
 
-TOLD = frozenset({SentenceKind.DECISION, SentenceKind.OPEN, SentenceKind.STATEMENT})
 SETTLING = frozenset({SentenceKind.DECISION, SentenceKind.OPEN})
 ITEM_KINDS: Mapping[SentenceKind, StateItemKind] = {
     SentenceKind.DECISION: StateItemKind.DECISION,
@@ -43,7 +41,10 @@ ITEM_KINDS: Mapping[SentenceKind, StateItemKind] = {
 _CHOSEN = frozenset({"decision", "goal"})  # categories of the reader
 _ASKED = ("?", "？")
 _EDGES = ".,;:!?\"'()[]{}*_`’“”«»„…"
-_OPENING = re.compile(r"[^:：,，、]{5,80}|[\u2e80-\U0010ffff]{2,40}")
+FIRST_UNSPACED = "\u2e80"  # from which on scripts are written without spaces
+_OPENING_ENDS = ":：,，、"
+_COLONS = ":："
+OPENING_CHARACTERS_MIN = 5  # with those of scripts without spaces as three
 
 Sentences = Callable[[str], Sequence[str]]
 """Splits a message into the sentences that are its author's own."""
@@ -143,14 +144,17 @@ def told_sentences(
 
 def opening_of(sentence: str) -> str:
     """What stands before the first colon or comma, if that says something: "Continue the story", "Translate this"."""
-    found = _OPENING.match(sentence)
-    return found[0] if found and len(found[0]) < len(sentence) else ""
+    opening = sentence[: next((place for place, one in enumerate(sentence) if one in _OPENING_ENDS), 0)]
+    size = sum(3 if character >= FIRST_UNSPACED else 1 for character in opening)
+    return opening if size >= OPENING_CHARACTERS_MIN else ""
 
 
 def _kind_of(sentence: str, kinds: Mapping[str, SentenceKind]) -> SentenceKind | None:
     """An errand is one whatever text follows it."""
     kind, opening = kinds.get(sentence), opening_of(sentence)
-    is_errand = kinds.get(opening) is SentenceKind.REQUEST and (kind not in SETTLING or sentence[len(opening)] in ":：")
+    is_errand = kinds.get(opening) is SentenceKind.REQUEST
+    if is_errand and kind in SETTLING:  # "Can you believe it, we took the flat"
+        is_errand = sentence[len(opening)] in _COLONS
     return SentenceKind.REQUEST if is_errand else kind
 
 
