@@ -65,8 +65,8 @@ def show(session_id: Annotated[str, Argument(help="Its id, as `list` shows it.")
     print_table(_MESSAGE_COLUMNS, rows)
     if left := session["abandoned"]:
         echo()
-        rows = [(one["begun_at"], one["left_at"], len(one["turn_ids"]), one["title"]) for one in left]
-        print_table(["left branch begun at", "after live turn", "turns", "title"], rows)
+        branches = [(one["begun_at"], one["left_at"], len(one["turn_ids"]), one["title"]) for one in left]
+        print_table(["left branch begun at", "after live turn", "turns", "title"], branches)
     if summary := session["summary"]:
         echo(f"\nsummary: {summary['title']}\n{summary['text']}")
     notes = [

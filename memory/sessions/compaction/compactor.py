@@ -23,7 +23,14 @@ from memory.runtime.instruments import Instruments
 from memory.sessions.compaction.cuts import NO_CUT, CompactionLimits, Cut, due_cuts, message_sizes
 from memory.sessions.compaction.sentence_kinds import SentenceKind
 from memory.sessions.compaction.sentences import Sentences, opening_of, stretch_of, users_messages
-from memory.sessions.compaction.state_text import Plain, made_plain, needed_items, next_state, without_need
+from memory.sessions.compaction.state_text import (
+    Plain,
+    made_plain,
+    needed_items,
+    needed_tokens,
+    next_state,
+    without_need,
+)
 from memory.sessions.compaction.written import TASK, entry_faults, spoken_sentences, written_stretch
 
 WAITING_MAX = 16  # histories; a further one is prepared at its next request
@@ -144,7 +151,7 @@ class Compactor:
         if is_last and self._waiting.empty():  # others should not wait for a model
             new = await self._written(new, exchanges, claims, kinds)
         made = await asyncio.to_thread(self._stated, conversation, state, cut, new)
-        if made.tokens <= self._limits.state_tokens_max:
+        if needed_tokens(made.stretches, self._parts.tokens) <= self._limits.state_tokens_max:
             return made
         needed = [item.text for item in needed_items(made.stretches)]
         held = await self._parts.held(scope.user_id, needed)

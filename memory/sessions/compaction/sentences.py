@@ -22,7 +22,7 @@ CODE_CHARACTERS_MIN = 5  # of a token of letters and digits that is taken for a 
 NAMED, PLAIN = 0.6, 0.4
 REFERENCE, STATED = 0.2, 0.1  # more; STATED: the reader takes it for a claim, but is in doubt
 PASTED = 0.3  # less, for what may be the text of an errand
-ANSWERED = 0.3  # less, since an answer is not the user's own
+ANSWERED = 0.3  # less, for an answer without a reference, since it is not the user's own
 
 # Confidence from which a message is more likely planted than not. Learning refuses at a slight suspicion, since
 # memories outlive the conversation; the message that a state repeats stands in that same conversation.
@@ -209,7 +209,8 @@ def _of_assistant(answer: str, sentences: Sentences) -> Iterable[StateItem]:
     rated = [(found, said) for found, said in rated if found.is_concrete and not said.endswith(_ASKED)]
     if rated:
         found, sentence = max(rated, key=lambda one: (one[0].references, one[0].weight))
-        yield StateItem(StateItemKind.ANSWER, shortened(sentence, ANSWER_CHARACTERS_MAX), _worth(found) - ANSWERED)
+        worth = _worth(found) - (0.0 if found.references else ANSWERED)
+        yield StateItem(StateItemKind.ANSWER, shortened(sentence, ANSWER_CHARACTERS_MAX), worth)
 
 
 def _worth(found: Specifics) -> float:

@@ -16,7 +16,7 @@ from memory.model import CompactedState, StateItem, StateItemKind, Stretch, stat
 from memory.ports import Tokens
 
 UNITED_SHARE = 0.8  # of the tokens of a state that is left when its stretches are united
-HELD = 0.5  # less, for what a memory holds: recall finds it
+HELD = 0.99  # score of what would be needed if no memory held it: the first to stay where there is room
 STRETCH_SHARE = 0.3  # of them that one stretch takes at most; the first, which is long, takes more
 TOPICS_MAX = 2  # of united stretches, the latest
 _JOINT = " · "
@@ -43,8 +43,7 @@ def next_state(
     last = _best(replace(new, items=news), int(tokens_max * share), tokens)
     stretches = (*earlier, last) if last.items or not earlier else tuple(earlier)
     frame = tokens(rendered(()))
-    needed = frame + sum(_cost(item, tokens) for item in needed_items(stretches))
-    if tokens(rendered(stretches)) > max(tokens_max, needed / UNITED_SHARE):
+    if tokens(rendered(stretches)) > max(tokens_max, needed_tokens(stretches, tokens) / UNITED_SHARE):
         stretches = (_best(_united(stretches), int(tokens_max * UNITED_SHARE) - frame, tokens),)
     text = rendered(stretches)
     return CompactedState(cut, stretches, text, tokens(text), replaced_tokens)
@@ -54,9 +53,14 @@ def needed_items(stretches: Sequence[Stretch]) -> list[StateItem]:
     return [item for stretch in stretches for item in stretch.items if item.is_needed]
 
 
+def needed_tokens(stretches: Sequence[Stretch], tokens: Tokens) -> int:
+    """Of a state with nothing else."""
+    return tokens(rendered(())) + sum(_cost(item, tokens) for item in needed_items(stretches))
+
+
 def without_need(stretch: Stretch, held: Collection[str]) -> Stretch:
     """The stretch in which what a memory holds may go. `held`: texts."""
-    items = (replace(one, score=one.score - HELD) if one.text in held else one for one in stretch.items)
+    items = (replace(one, score=min(one.score, HELD)) if one.text in held else one for one in stretch.items)
     return replace(stretch, items=tuple(items))
 
 
