@@ -1,7 +1,7 @@
 """Chats of two hundred turns with twelve facts, three decisions and two open questions among errands and rewritings.
 
-The first two were there while compaction was worked on; the third was written when it was done, and never looked at
-before that. What surrounds the planted turns holds names and numbers as well, but none that is the user's.
+The first two were there while compaction was worked on; the third was written when the first design was done. What
+surrounds the planted turns holds names and numbers as well, but none that is the user's.
 """
 
 from __future__ import annotations
