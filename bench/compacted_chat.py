@@ -34,6 +34,7 @@ from memory.sessions.compaction.compactor import Compactor
 from memory.settings import Settings
 
 TURN_SECONDS = 60.0
+GOING_ON = (("Thanks. What should I do next?", "Take the smallest step first."), ("And after that?", ""))
 DEADLINE_MS = 400  # counted, not timed: the longest that the settings allow
 
 
@@ -170,6 +171,43 @@ async def measured(rig: LongChatRig, chat: LongChat, *, last_turns: int = 50) ->
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PlantedFigures:
+    """Of the prompts of a request: what of the planted is missing, and their tokens. `is_stable`: sent again, it is
+    the same bytes.
+    """
+
+    missing: Sequence[str]
+    tokens: int
+    state_tokens: int
+    is_stable: bool
+    state: str
+
+
+async def sent_whole(rig: LongChatRig, chat: LongChat) -> PlantedFigures:
+    """Nothing was recorded: a client sends the whole chat with one request, and then goes on."""
+    client = CompactedChat(rig, f"{chat.name}-whole", messages=chat.messages())
+    await client.turn(*GOING_ON[0])
+    return await _planted(client, chat)
+
+
+async def recorded_live(rig: LongChatRig, chat: LongChat) -> PlantedFigures:
+    """Each turn is sent, answered and learnt; then the client goes on."""
+    client = CompactedChat(rig, f"{chat.name}-live", messages=chat.messages()[:1])
+    for number, (question, answer) in enumerate([*chat.turns(), GOING_ON[0]]):
+        await client.turn(question, answer)
+        await rig.learn(client.user, number, question, answer)
+    return await _planted(client, chat)
+
+
+async def _planted(client: CompactedChat, chat: LongChat) -> PlantedFigures:
+    """What is planted has to stand in the prompt of a question that is about none of it."""
+    sent, again = await client.send(GOING_ON[1][0]), await client.send(GOING_ON[1][0])
+    text, state = sent.text(), sent.outcome.compacted.text if sent.outcome.compacted else ""
+    missing = [one.said for one in chat.planted if not all(needle in text for needle in one.needles)]
+    return PlantedFigures(missing, sent.tokens, count(state), sent.messages == again.messages, state)
+
+
 async def _asked(client: CompactedChat, chat: LongChat) -> Mapping[str, Any]:
     tokens, missing, in_state = [], [], 0
     for one in chat.planted:
@@ -182,4 +220,13 @@ async def _asked(client: CompactedChat, chat: LongChat) -> Mapping[str, Any]:
     return {"tokens": tokens, "missing": missing, "in_state": in_state}
 
 
-__all__ = ["CompactedChat", "LongChatRig", "count", "long_chat_rig", "measured"]
+__all__ = [
+    "CompactedChat",
+    "LongChatRig",
+    "PlantedFigures",
+    "count",
+    "long_chat_rig",
+    "measured",
+    "recorded_live",
+    "sent_whole",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from memory.adapters import pages
 from memory.adapters.turn_texts import to_bytes, to_text
@@ -15,6 +16,7 @@ from memory.model.recorded import (
     NAME_CHARACTERS_MAX,
     REMOVED,
     TOOLS_ORDINAL,
+    AbandonedBranch,
     Position,
     agent_view,
     assistant_of,
@@ -48,6 +50,38 @@ def title_of(messages: Sequence[RecordedMessage]) -> str:
     said = [message for message in messages if message.source.type is PartyType.USER] or messages
     text = " ".join(said[0].content[: TITLE_CHARACTERS * 4].split()) if said else ""
     return text[:TITLE_CHARACTERS]
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRow:
+    """A turn of a conversation. `parent_id`: the turn that it continues; "" at the beginning, or if unknown."""
+
+    turn_id: str
+    parent_id: str
+    is_abandoned: bool
+    said_at: float
+
+
+def abandoned_branches(rows: Sequence[BranchRow]) -> list[AbandonedBranch]:
+    """The branches of one conversation in the order in which they began, without titles. `rows`: by time."""
+    live = {row.turn_id: place for place, row in enumerate([one for one in rows if not one.is_abandoned], 1)}
+    branches: list[tuple[BranchRow, list[str]]] = []
+    held_by: dict[str, list[str]] = {}
+    for row in rows:
+        if not row.is_abandoned:
+            continue
+        turns = held_by.get(row.parent_id)
+        if turns is None:
+            turns = []
+            branches.append((row, turns))
+        turns.append(row.turn_id)
+        held_by[row.turn_id] = turns
+    return [
+        AbandonedBranch(
+            first.parent_id, live.get(first.parent_id) if first.parent_id else 0, tuple(turns), first.said_at
+        )
+        for first, turns in branches
+    ]
 
 
 def tool_traffic(

@@ -11,6 +11,7 @@ from memory.api.memory_views import GivenText, GivenTime
 from memory.api.receipts import NotedMemory
 from memory.api.times import TimeText, time_of, time_text
 from memory.model import MessageDirection, Party, PartyType, RecordedMessage, Session, SessionSummary, Visibility
+from memory.model.recorded import AbandonedBranch
 from memory.service.conversations import KEEP_LAST_MAX, GivenNote, NewMessage
 
 KEEP_LAST_DEFAULT = 20
@@ -113,12 +114,26 @@ class GivenNoteView(msgspec.Struct, frozen=True):
     memories: list[NotedMemory]
 
 
+class AbandonedBranchView(msgspec.Struct, frozen=True):
+    """Turns that the session no longer continues from. `left_after`: the turn that it continued, null at the beginning.
+
+    `left_at`: how many turns the live branch has up to that one, null if it is deleted or abandoned as well.
+    """
+
+    left_after: str | None
+    left_at: int | None
+    turn_ids: list[str]
+    begun_at: TimeText
+    title: str
+
+
 class ShownSession(SessionView, frozen=True):
-    """A session with a page of its messages; notes come with the first page."""
+    """A session with a page of the messages of its live branch; notes and left branches come with the first page."""
 
     messages: list[MessageView]
     next_cursor: str | None
     notes: list[GivenNoteView]
+    abandoned: list[AbandonedBranchView]
     summary: SummaryView | None
 
 
@@ -221,6 +236,16 @@ def summary_view(summary: SessionSummary) -> SummaryView:
 def note_view(note: GivenNote) -> GivenNoteView:
     memories = [NotedMemory(one, note.contents.get(one)) for one in note.memory_ids]
     return GivenNoteView(note.turn_id, note.receipt_id, memories)
+
+
+def branch_view(branch: AbandonedBranch) -> AbandonedBranchView:
+    return AbandonedBranchView(
+        left_after=branch.left_after or None,
+        left_at=branch.left_at,
+        turn_ids=list(branch.turn_ids),
+        begun_at=time_text(branch.begun_at),
+        title=_encodable(branch.title),
+    )
 
 
 def _encodable(text: str) -> str:

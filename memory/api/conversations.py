@@ -94,10 +94,15 @@ class SessionsController(Controller):
         limit: MessageLimit = PAGE_DEFAULT,
         cursor: FromQuery[str] = "",
     ) -> views.ShownSession:
-        """A session with its messages, to go on elsewhere. The notes come with the first page."""
+        """A session with the messages of its live branch, to go on elsewhere. Branches that were left are listed apart.
+
+        They and the notes come with the first page. The messages of all branches: `getConversation`.
+        """
         conversations, user_id = library.conversations, caller.user_id
         session = await conversations.session(user_id, path_id)
-        page = await conversations.page(MessageFilter(user_id, session.id), limit=limit, cursor=cursor)
+        where = MessageFilter(user_id, session.id, only_live=True)
+        page = await conversations.page(where, limit=limit, cursor=cursor)
+        left = [] if cursor else await conversations.abandoned(user_id, session.id)
         notes = [] if cursor else await conversations.notes_given(user_id, session.id)
         summary = await conversations.summary(user_id, session.id)
         is_open = await conversations.is_open(user_id, session)
@@ -106,6 +111,7 @@ class SessionsController(Controller):
             messages=list(map(views.message_view, page.messages)),
             next_cursor=page.next_cursor or None,
             notes=list(map(views.note_view, notes)),
+            abandoned=list(map(views.branch_view, left)),
             summary=None if summary is None else views.summary_view(summary),
         )
 

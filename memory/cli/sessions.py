@@ -48,7 +48,9 @@ def list_sessions(options: ApiOptions, *, limit: Annotated[int, Option(min=1, he
 
 @command(sessions)
 def show(session_id: Annotated[str, Argument(help="Its id, as `list` shows it.")], options: ApiOptions) -> None:
-    """Show one session: its messages in order, its summary, and the memories that its requests were given."""
+    """Show one session: the messages of its live branch, the branches that it left, its summary, and the memories that
+    its requests were given.
+    """
     from memory.cli.api_client import pages_of, quoted
 
     with options.client() as client:
@@ -61,6 +63,10 @@ def show(session_id: Annotated[str, Argument(help="Its id, as `list` shows it.")
         return
     rows = [(m["at"], _party(m, "source"), _party(m, "target"), m["type"], m["content"]) for m in session["messages"]]
     print_table(_MESSAGE_COLUMNS, rows)
+    if left := session["abandoned"]:
+        echo()
+        branches = [(one["begun_at"], one["left_at"], len(one["turn_ids"]), one["title"]) for one in left]
+        print_table(["left branch begun at", "after live turn", "turns", "title"], branches)
     if summary := session["summary"]:
         echo(f"\nsummary: {summary['title']}\n{summary['text']}")
     notes = [

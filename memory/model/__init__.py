@@ -24,7 +24,7 @@ from memory.model.claims import (
     Relation,
     is_single_valued,
 )
-from memory.model.compaction import CompactedHistory, CompactedState, StateItem, StateItemKind, Stretch
+from memory.model.compaction import NEEDED, CompactedHistory, CompactedState, StateItem, StateItemKind, Stretch
 from memory.model.conversation_trees import (
     EARLIER_BYTES_MAX,
     EARLIER_EXCHANGES_MAX,
@@ -96,6 +96,7 @@ __all__ = [
     "EXPLICIT_ACTS",
     "ID_BYTES_MAX",
     "MEMORY_TYPES",
+    "NEEDED",
     "NOTE_KEYS_MAX",
     "NO_ATTRIBUTE",
     "STORED_ACTS",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+NEEDED = 1.0  # score of what a state keeps whatever it costs, unless a memory holds it
+
 
 class StateItemKind(StrEnum):
     """What a sentence is in the state of a conversation."""
@@ -12,16 +14,20 @@ class StateItemKind(StrEnum):
     DECISION = "decisions"
     FACT = "facts"
     ANSWER = "answers"  # of the assistant, with names and numbers that the user may come back to
-    QUESTION = "open_questions"
+    QUESTION = "open_questions"  # that the user has to settle
 
 
 @dataclass(frozen=True, slots=True)
 class StateItem:
-    """One sentence. `score`: what it is worth against others, 0..1 and above."""
+    """One sentence. `score`: what it is worth against others, 0..1; from `NEEDED` on it has to stay."""
 
     kind: StateItemKind
     text: str
     score: float
+
+    @property
+    def is_needed(self) -> bool:
+        return self.score >= NEEDED
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class MessageFilter:
     """Which messages of one user; an empty field admits all.
 
     `agent_id`: what that agent said or received, and with `with_shared` also messages of others whose visibility
-    allows it. `words`: the content contains all of them, whatever the case.
+    allows it. `words`: the content contains all of them, whatever the case. `only_live`: nothing of abandoned branches.
     """
 
     user_id: str
@@ -111,6 +111,7 @@ class MessageFilter:
     agent_id: str = ""
     with_shared: bool = False
     words: tuple[str, ...] = ()
+    only_live: bool = False
 
     def __post_init__(self) -> None:
         Scope(self.user_id, session_id=self.conversation_id, agent_id=self.agent_id)  # refuses invalid ids
@@ -213,4 +214,20 @@ class Session:
     agent_ids: tuple[str, ...]
     is_answering: bool
     unlearnt_turns: int
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonedBranch:
+    """Turns that a conversation no longer continues from, because one was edited or regenerated.
+
+    `left_after`: the live turn that it continued, "" at the beginning; `left_at`: how many live turns there are up to
+    that one, None if it is deleted or abandoned as well. `turn_ids`: its turns, oldest first; `begun_at`: Unix seconds;
+    `title`: the beginning of its first user message.
+    """
+
+    left_after: str
+    left_at: int | None
+    turn_ids: tuple[str, ...]
+    begun_at: float
     title: str = ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from memory.model import MessageFilter, RecordedMessage, Session, ToolMessage
+from memory.model.recorded import AbandonedBranch
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,10 @@ class RecordedMessages(Protocol):
     async def session(self, user_id: str, conversation_id: str) -> Session | None: ...
 
     async def turn_ids(self, user_id: str, conversation_id: str) -> list[str]: ...
+
+    async def abandoned(self, user_id: str, conversation_id: str, *, limit: int) -> list[AbandonedBranch]:
+        """The branches that the conversation has left, in the order in which they began; the last `limit` of them."""
+        ...
 
     async def receipt_ids(self, user_id: str, conversation_id: str, *, limit: int) -> list[tuple[str, str]]:
         """The ids of turns and of their receipts: the last `limit` turns that have one, in the order of opening."""

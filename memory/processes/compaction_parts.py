@@ -5,17 +5,21 @@ As in `composition`, no decisions are made here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from memory.chat.plain_lines import on_one_line
 from memory.learn.reading.units import units_of
-from memory.ports import CompactedStates, Tokens
+from memory.model import statement_key
+from memory.ports import CompactedStates, Embedder, MemoryBank, MemoryFilter, MemoryStore, Tokens
 from memory.ports.writing import GroundedWriter
 from memory.processes.from_settings import compaction_limits, recording
 from memory.processes.reader_parts import FirstNeeded, ready_reader
 from memory.runtime.instruments import Instruments
-from memory.sessions.compaction.compactor import Compactor, CompactorParts
-from memory.settings import Settings
+from memory.sessions.compaction.compactor import Compactor, CompactorParts, Held, Kinds
+from memory.sessions.compaction.sentence_kinds import SentenceKind, sentence_kinds
+from memory.settings import EmbeddingSettings, Settings
+
+EMBEDDED_AT_ONCE = 32  # sentences
 
 
 def own_sentences(message: str) -> Sequence[str]:
@@ -24,10 +28,36 @@ def own_sentences(message: str) -> Sequence[str]:
     return [line for line in lines if line]
 
 
+def kinds_by(embedder: Embedder) -> Kinds:
+    async def kinds(sentences: Sequence[str]) -> Mapping[str, SentenceKind]:
+        known: dict[str, SentenceKind] = {}
+        for start in range(0, len(sentences), EMBEDDED_AT_ONCE):
+            some = sentences[start : start + EMBEDDED_AT_ONCE]
+            found = sentence_kinds().of(await embedder.embed(some, is_urgent=False))
+            known |= {text: kind for text, kind in zip(some, found, strict=True) if kind is not None}
+        return known
+
+    return kinds
+
+
+async def no_kinds(sentences: Sequence[str]) -> Mapping[str, SentenceKind]:
+    """With another embedding model than the one that they were learnt with."""
+    return {}
+
+
+def held_in(store: MemoryStore) -> Held:
+    async def held(user_id: str, texts: Sequence[str]) -> list[str]:
+        where = MemoryFilter(user_id)
+        return [text for text in texts if await store.same_statement(where, statement_key(text)) is not None]
+
+    return held
+
+
 def compactor_of(
     settings: Settings,
     *,
     states: CompactedStates,
+    memories: MemoryBank,
     tokens: Tokens,
     writer: GroundedWriter | None,
     instruments: Instruments,
@@ -37,6 +67,8 @@ def compactor_of(
         reader=FirstNeeded(lambda: ready_reader(settings)),
         tokens=tokens,
         sentences=own_sentences,
+        kinds=kinds_by(memories.embedder) if settings.memory.embedding.model == EmbeddingSettings().model else no_kinds,
+        held=held_in(memories.store),
         plain=on_one_line,
         redact=recording(settings),
         writer=writer,
@@ -44,4 +76,4 @@ def compactor_of(
     return Compactor(parts, limits=compaction_limits(settings), instruments=instruments)
 
 
-__all__ = ["compactor_of", "own_sentences"]
+__all__ = ["compactor_of", "no_kinds", "own_sentences"]

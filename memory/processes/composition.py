@@ -166,7 +166,12 @@ class Parts:
     def compactor(self) -> Compactor:
         writer = self.writer if self.settings.memory.compaction.writer == "auto" else None
         return compactor_of(
-            self.settings, states=self.state.states, tokens=self.tokens, writer=writer, instruments=self.instruments
+            self.settings,
+            states=self.state.states,
+            memories=self.bank,
+            tokens=self.tokens,
+            writer=writer,
+            instruments=self.instruments,
         )
 
     def library(self, deployment: DeploymentParts = NO_PARTS) -> Library:

@@ -16,12 +16,14 @@ from memory.chat.completions import ChatRequest
 from memory.chat.history import clean_cuts, is_clean
 from memory.chat.plain_lines import on_one_line
 from memory.chat.token_estimate import estimated_tokens
-from memory.model import Candidate, CompactedHistory, CompactedState, Conversation, Role, Scope, statement_key
+from memory.model import Candidate, CompactedHistory, CompactedState, Conversation, Role, Scope
 from memory.ports import CompactedStates, ResentHistory
 from memory.recall.notes.past_notes import LATE_NOTE_TOKENS_MIN
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.recall.trace import RecallOutcome
 from memory.runtime.offload import run_by_size
+
+CLOSING = ".!。！ "
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +66,11 @@ def room_beside_state(conversation: Conversation, state: CompactedState, *, toke
 
 
 def not_in_state(found: Sequence[Candidate], state: CompactedState | None) -> Sequence[Candidate]:
-    """Those that the state does not hold in the same words."""
+    """Those that the state does not hold in the same words, alone or as a clause of a sentence."""
     if state is None:
         return found
-    told = {statement_key(item.text) for stretch in state.stretches for item in stretch.items}
-    return [one for one in found if statement_key(on_one_line(one.memory.content)) not in told]
+    told = "\n".join(item.text.casefold() for stretch in state.stretches for item in stretch.items)
+    return [one for one in found if on_one_line(one.memory.content).casefold().rstrip(CLOSING) not in told]
 
 
 def edit_of(state: CompactedState | None) -> CompactedHistory | None:

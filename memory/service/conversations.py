@@ -22,7 +22,7 @@ from memory.model import (
     Visibility,
     is_valid_id,
 )
-from memory.model.recorded import ID_OF_TURN, TRACE_CHARACTERS_MAX
+from memory.model.recorded import ID_OF_TURN, TRACE_CHARACTERS_MAX, AbandonedBranch
 from memory.ports import MemoryStore, MessagePage, RecordedMessages, RequestTraces, SessionPage, Trimming
 from memory.ports.paging import all_pages
 from memory.runtime.offload import run_offloaded
@@ -39,6 +39,7 @@ COMPRESSED_CHARACTERS_MIN = 100  # the mark takes 40
 COMPRESSED_CHARACTERS_MAX = 100_000
 WORDS_MAX = 20
 LOOKS_PER_SEARCH_MAX = 8  # pages examined for one call: 64 MiB of text; the cursor goes on from there
+BRANCHES_PER_SESSION_MAX = 50  # the latest: of each, the first turn is read
 RECEIPTS_PER_SESSION_MAX = 200  # the latest: each is read by its id
 
 
@@ -174,6 +175,10 @@ class Conversations:
         if found is None:
             raise NotFound("there is no such session")
         return found
+
+    async def abandoned(self, user_id: str, conversation_id: str) -> list[AbandonedBranch]:
+        """The branches that the session has left: their messages stand in the record, but not in the live branch."""
+        return await self._record.abandoned(user_id, conversation_id, limit=BRANCHES_PER_SESSION_MAX)
 
     async def is_open(self, user_id: str, session: Session) -> bool:
         """Whether a reply is under way, or the last message is not older than the time after which a session ends, and

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from recorded import all_of
 from tellers import Teller, sent
 from turn_logs import START, Deployment, Process, a_turn, lease_at
 
 from memory.adapters import tree_rules
-from memory.model import Message, SentConversation, SentExchange, TurnStatus
+from memory.model import Message, MessageFilter, SentConversation, SentExchange, TurnStatus
 
 
 @pytest.fixture
@@ -74,6 +75,25 @@ async def test_an_abandoned_turn_comes_back_if_the_client_continues_from_it(tell
     assert await tell.learn() == [root, old, later]
     assert new not in await tell.learn()
     assert (await tell.process.log.trees.shift("ann")).is_empty  # nothing of it was learnt
+
+
+async def test_what_is_live_and_where_branches_were_left_is_told_apart(tell: Teller) -> None:
+    root, session = await tell("a")
+    old, _ = await tell("ab")
+    older_end, _ = await tell("abc")
+    new, _ = await tell("ad")
+    last, _ = await tell("ade")
+    record = tell.process.log.messages
+    live = await all_of(record, MessageFilter("ann", session, only_live=True))
+    assert list(dict.fromkeys(message.turn_id for message in live)) == [root, new, last]
+    assert len(await all_of(record, MessageFilter("ann", session))) == 10, "the record has all of it"
+    (left,) = await record.abandoned("ann", session, limit=9)
+    assert (left.left_after, left.left_at, left.turn_ids, left.title) == (root, 1, (old, older_end), "b")
+    assert left.begun_at == START + 2
+    await tell("abcf")  # goes back to it
+    (left,) = await record.abandoned("ann", session, limit=9)
+    assert (left.left_after, left.turn_ids) == (root, (new, last))
+    assert await record.abandoned("bob", session, limit=9) == []
 
 
 async def test_a_turn_that_was_learnt_is_told_by_a_shift_until_that_is_settled(tell: Teller) -> None:

@@ -13,7 +13,7 @@ from memory.adapters.recorded_rules import CHANGES_PER_WRITE, PAGE_MESSAGES, is_
 from memory.adapters.sql import recorded_changes, recorded_rows
 from memory.adapters.sql.database import SqlDatabase
 from memory.model import MessageFilter, RecordedMessage, Session, ToolMessage
-from memory.model.recorded import part_of, shortened
+from memory.model.recorded import AbandonedBranch, part_of, shortened
 from memory.ports import Clock, MessagePage, SessionPage, Trimming
 
 
@@ -57,6 +57,11 @@ class SqlRecordedMessages:
     async def turn_ids(self, user_id: str, conversation_id: str) -> list[str]:
         return await self._database.read(
             partial(recorded_rows.turn_ids, user_id=user_id, conversation_id=conversation_id)
+        )
+
+    async def abandoned(self, user_id: str, conversation_id: str, *, limit: int) -> list[AbandonedBranch]:
+        return await self._database.read(
+            partial(recorded_rows.abandoned, user_id=user_id, conversation_id=conversation_id, limit=limit)
         )
 
     async def receipt_ids(self, user_id: str, conversation_id: str, *, limit: int) -> list[tuple[str, str]]:

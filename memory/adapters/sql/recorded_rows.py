@@ -16,6 +16,8 @@ from memory.adapters.recorded_rules import (
     TITLE_BYTES_MAX,
     TITLE_MESSAGES,
     UNITS_MAX,
+    BranchRow,
+    abandoned_branches,
     admits,
     read_cursor,
     title_of,
@@ -25,7 +27,14 @@ from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.turn_texts import to_bytes, to_text
 from memory.model import MessageDirection, MessageFilter, Party, PartyType, RecordedMessage, Session, Visibility
-from memory.model.recorded import ADDED_SEQ, ANSWER_ORDINAL, TOOLS_ORDINAL, Position, messages_of_turn
+from memory.model.recorded import (
+    ADDED_SEQ,
+    ANSWER_ORDINAL,
+    TOOLS_ORDINAL,
+    AbandonedBranch,
+    Position,
+    messages_of_turn,
+)
 
 SQL = statements("recorded_rows")
 
@@ -85,6 +94,7 @@ def _units(connection: Connection, where: MessageFilter, after: Position) -> lis
         said_ordinal=TOOLS_ORDINAL - 1,
         answer_ordinal=ANSWER_ORDINAL,
         added_seq=ADDED_SEQ,
+        only_live=where.only_live,
         limit=UNITS_MAX,
     ).fetchall()
     return [StoredPart((at, seq, ordinal), part, row, size) for at, seq, ordinal, part, row, size in rows]
@@ -188,6 +198,19 @@ def _titled(connection: Connection, user_id: str, session: Session) -> Session:
     where = MessageFilter(user_id, session.id)
     messages, _ = page(connection, where=where, limit=TITLE_MESSAGES, cursor="", bytes_max=TITLE_BYTES_MAX)
     return replace(session, title=title_of(messages))
+
+
+def abandoned(connection: Connection, *, user_id: str, conversation_id: str, limit: int) -> list[AbandonedBranch]:
+    """Texts are read of the first turn of each branch only."""
+    rows = SQL.branches_of_session(connection, user_id=user_id, conversation_id=conversation_id).fetchall()
+    places = {turn_id: seq for turn_id, _, _, _, seq in rows}
+    found = abandoned_branches([BranchRow(*row[:4]) for row in rows])[-limit:]
+    return [replace(one, title=_title_of_turn(connection, places[one.turn_ids[0]])) for one in found]
+
+
+def _title_of_turn(connection: Connection, seq: int) -> str:
+    row = SQL.turn_at(connection, row=seq).fetchone()
+    return title_of(messages_of_turn(turn_of(row), seq=seq))
 
 
 def turn_ids(connection: Connection, *, user_id: str, conversation_id: str) -> list[str]:

@@ -22,6 +22,11 @@ SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, st
 FROM turns
 WHERE user_id = :user_id AND id = :turn_id;
 
+-- name: branches_of_session
+SELECT id, coalesce(parent_id, ''), coalesce(is_abandoned, FALSE), said_at, seq
+FROM turns LEFT JOIN turn_branches ON turn_id = id
+WHERE turns.user_id = :user_id AND turns.session_id = :conversation_id ORDER BY said_at, seq;
+
 -- name: turns_of_session
 SELECT id FROM turns WHERE user_id = :user_id AND session_id = :conversation_id ORDER BY seq;
 
@@ -68,15 +73,21 @@ SELECT at, seq, ordinal, part, number, size FROM (
     FROM turns
     WHERE user_id = :user AND :conversation IN ('', session_id) AND :agent IN ('', agent_id)
       AND (length(:trace) = 0 OR trace_id = :trace)
+      AND NOT (:only_live AND EXISTS (SELECT 1 FROM turn_branches WHERE turn_id = turns.id AND is_abandoned))
     UNION ALL
     SELECT coalesce(answered_at, said_at), seq, CAST(:answer_ordinal AS BIGINT), 'answer', seq, length(answer)
     FROM turns
     WHERE user_id = :user AND :conversation IN ('', session_id) AND :agent IN ('', agent_id)
       AND (length(:trace) = 0 OR trace_id = :trace) AND length(answer) > 0
+      AND NOT (:only_live AND EXISTS (SELECT 1 FROM turn_branches WHERE turn_id = turns.id AND is_abandoned))
     UNION ALL
     SELECT at, seq, CASE WHEN seq = :added_seq THEN position ELSE ordinal END, 'message', position, length(content)
     FROM messages
     WHERE user_id = :user AND :conversation IN ('', conversation_id) AND (length(:trace) = 0 OR trace_id = :trace)
+      AND NOT (
+          :only_live
+          AND EXISTS (SELECT 1 FROM turn_branches WHERE turn_branches.turn_id = messages.turn_id AND is_abandoned)
+      )
 ) AS parts
 WHERE (at, seq, ordinal) > (:after_at, :after_seq, :after_ordinal)
 ORDER BY at, seq, ordinal LIMIT :limit;

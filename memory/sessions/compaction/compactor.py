@@ -9,7 +9,7 @@ late: the request goes through with its full history.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -21,8 +21,16 @@ from memory.ports import CompactedStates, ResentHistory, StatementReader, Tokens
 from memory.ports.writing import GroundedWriter
 from memory.runtime.instruments import Instruments
 from memory.sessions.compaction.cuts import NO_CUT, CompactionLimits, Cut, due_cuts, message_sizes
-from memory.sessions.compaction.sentences import Sentences, stretch_of
-from memory.sessions.compaction.state_text import Plain, made_plain, next_state
+from memory.sessions.compaction.sentence_kinds import SentenceKind
+from memory.sessions.compaction.sentences import Sentences, opening_of, stretch_of, users_messages
+from memory.sessions.compaction.state_text import (
+    Plain,
+    made_plain,
+    needed_items,
+    needed_tokens,
+    next_state,
+    without_need,
+)
 from memory.sessions.compaction.written import TASK, entry_faults, spoken_sentences, written_stretch
 
 WAITING_MAX = 16  # histories; a further one is prepared at its next request
@@ -38,10 +46,18 @@ class ErrorBoundary(Protocol):
     async def __call__(self, work: Coroutine[Any, Any, None]) -> None: ...
 
 
+Kinds = Callable[[Sequence[str]], Awaitable[Mapping[str, SentenceKind]]]
+"""The kinds of a user's sentences; without those in doubt. Raises `Unavailable`."""
+
+Held = Callable[[str, Sequence[str]], Awaitable[Collection[str]]]
+"""Those of the texts that a memory of that user holds. Raises `Unavailable`."""
+
+
 @dataclass(frozen=True, slots=True)
 class CompactorParts:
     """`reader` loads the trained reader when it is first needed. `redact` removes secrets; raises `NotRecordable`.
 
+    `held` is asked only where a state grows larger than it aims at.
     `writer`: None where states always consist of sentences of the conversation.
     """
 
@@ -49,6 +65,8 @@ class CompactorParts:
     reader: Callable[[], Awaitable[StatementReader]]
     tokens: Tokens
     sentences: Sentences
+    kinds: Kinds
+    held: Held
     plain: Plain
     redact: Callable[[str], str]
     writer: GroundedWriter | None = None
@@ -128,17 +146,35 @@ class Compactor:
         reader = await self._parts.reader()
         turns = [_turn(scope, exchange) for exchange in exchanges]
         claims = await reader.read(turns, context=[_turn(scope, exchange) for exchange in before])
-        new = await asyncio.to_thread(stretch_of, exchanges, claims, self._parts.sentences)
+        kinds = await self._kinds(exchanges)
+        new = await asyncio.to_thread(stretch_of, exchanges, claims, kinds, self._parts.sentences)
         if is_last and self._waiting.empty():  # others should not wait for a model
-            new = await self._written(new, exchanges, claims)
-        return await asyncio.to_thread(self._stated, conversation, state, cut, new)
+            new = await self._written(new, exchanges, claims, kinds)
+        made = await asyncio.to_thread(self._stated, conversation, state, cut, new)
+        if needed_tokens(made.stretches, self._parts.tokens) <= self._limits.state_tokens_max:
+            return made
+        needed = [item.text for item in needed_items(made.stretches)]
+        held = await self._parts.held(scope.user_id, needed)
+        return await asyncio.to_thread(self._stated, conversation, state, cut, new, held) if held else made
 
-    async def _written(self, extracted: Stretch, exchanges: Sequence[Exchange], claims: Sequence[Claim]) -> Stretch:
+    async def _kinds(self, exchanges: Sequence[Exchange]) -> Mapping[str, SentenceKind]:
+        said = [message for exchange in exchanges for message in users_messages(exchange)]
+        split = await asyncio.to_thread(lambda: [one for message in said for one in self._parts.sentences(message)])
+        texts = [text for sentence in split for text in (sentence, opening_of(sentence)) if text]
+        return await self._parts.kinds(list(dict.fromkeys(texts)))
+
+    async def _written(
+        self,
+        extracted: Stretch,
+        exchanges: Sequence[Exchange],
+        claims: Sequence[Claim],
+        kinds: Mapping[str, SentenceKind],
+    ) -> Stretch:
         """The stretch as the writer writes it; as it is if there is no writer, or no text in time that may be used."""
         writer, plain = self._parts.writer, self._plain
         if writer is None:
             return extracted
-        spoken = await asyncio.to_thread(spoken_sentences, exchanges, claims, self._parts.sentences)
+        spoken = await asyncio.to_thread(spoken_sentences, exchanges, claims, kinds, self._parts.sentences)
         if not spoken:
             return extracted
         outcome = "failed"
@@ -170,14 +206,15 @@ class Compactor:
         state: CompactedState | None,
         cut: Cut,
         new: Stretch,
+        held: Collection[str] = (),
     ) -> CompactedState:
         parts = self._parts
-        earlier: Sequence[Stretch] = state.stretches if state is not None else ()
+        earlier = [without_need(one, held) for one in (state.stretches if state is not None else ())]
         begin, replaced = (state.cut, state.replaced_tokens) if state is not None else (0, 0)
         replaced += sum(message_sizes(conversation.messages[begin : cut.at], parts.tokens))
         return next_state(
             earlier,
-            made_plain(new, self._plain),
+            without_need(made_plain(new, self._plain), held),
             cut=cut.at,
             replaced_tokens=replaced,
             tokens=parts.tokens,

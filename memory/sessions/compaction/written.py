@@ -7,24 +7,25 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from memory.chat.exchanges import Exchange
 from memory.language import content_words, is_denied
 from memory.language.specific_words import plain_words, specific_words
-from memory.model import STORED_ACTS, Act, Claim, Role, StateItem, StateItemKind, Stretch
+from memory.model import Claim, Role, StateItem, StateItemKind, Stretch
 from memory.ports.writing import GroundedSentence, WritingTask
+from memory.sessions.compaction.sentence_kinds import SentenceKind
 from memory.sessions.compaction.sentences import (
-    CHOSEN,
     ITEM_CHARACTERS_MAX,
     NAMED,
-    PLANTED_MIN,
     TOPIC_CHARACTERS_MAX,
     Sentences,
     shortened,
     specifics_of,
+    told_sentences,
+    users_messages,
 )
 from memory.sessions.compaction.state_text import Plain
 
@@ -61,7 +62,7 @@ class SpokenSentence:
 
 
 def spoken_sentences(
-    exchanges: Sequence[Exchange], claims: Sequence[Claim], sentences: Sentences
+    exchanges: Sequence[Exchange], claims: Sequence[Claim], kinds: Mapping[str, SentenceKind], sentences: Sentences
 ) -> Sequence[SpokenSentence]:
     """What a model may see of a stretch: no planted instructions, and nothing that is not to be kept. Empty if it is
     too long.
@@ -69,7 +70,7 @@ def spoken_sentences(
     found = [
         SpokenSentence(text, is_users)
         for exchange in exchanges
-        for text, is_users in _of_exchange(exchange, claims, sentences)
+        for text, is_users in _of_exchange(exchange, claims, kinds, sentences)
     ]
     is_short = len(found) <= SENTENCES_MAX and sum(len(one.text) for one in found) <= CHARACTERS_MAX
     return found if is_short else ()
@@ -105,21 +106,12 @@ def written_stretch(
     return Stretch(shortened(topics[0], TOPIC_CHARACTERS_MAX) if topics else extracted.topic, items)
 
 
-def _of_exchange(exchange: Exchange, claims: Sequence[Claim], sentences: Sentences) -> Iterable[tuple[str, bool]]:
-    for message in exchange.said:
-        if message.role == Role.USER:
-            yield from ((text, True) for text in _of_user(message.content, claims, sentences))
+def _of_exchange(
+    exchange: Exchange, claims: Sequence[Claim], kinds: Mapping[str, SentenceKind], sentences: Sentences
+) -> Iterable[tuple[str, bool]]:
+    for message in users_messages(exchange):
+        yield from ((one.text, True) for one in told_sentences(message, claims, kinds, sentences))
     yield from ((text, False) for text in sentences(exchange.answer))
-
-
-def _of_user(message: str, claims: Sequence[Claim], sentences: Sentences) -> Iterable[str]:
-    own = [claim for claim in claims if claim.evidence.quote in message]
-    if any(claim.act is Act.INSTRUCT and claim.confidence >= PLANTED_MIN for claim in own):
-        return
-    unwanted = [claim.evidence.quote for claim in own if claim.act not in STORED_ACTS | {Act.INSTRUCT}]
-    for sentence in sentences(message):
-        if not any(sentence in quote or quote in sentence for quote in unwanted):
-            yield sentence
 
 
 def _fault(entry: GroundedSentence, spoken: Sequence[SpokenSentence], plain: Plain) -> str:
@@ -157,7 +149,7 @@ def _item(entry: GroundedSentence, spoken: Sequence[SpokenSentence], repeats: Se
     if not is_users and kind is not StateItemKind.QUESTION:
         kind = StateItemKind.ANSWER
     scores = [item.score for item in repeats] or [NAMED if specifics_of(entry.text).weight else 0.0]
-    return StateItem(kind, entry.text, max(scores) + (CHOSEN if kind is StateItemKind.DECISION else 0.0))
+    return StateItem(kind, entry.text, max(scores))
 
 
 __all__ = ["TASK", "SpokenSentence", "entry_faults", "spoken_sentences", "written_stretch"]

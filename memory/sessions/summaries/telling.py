@@ -116,12 +116,11 @@ def _says_something(text: str) -> bool:
 def _statements(index: int, turn: Turn, claims: Sequence[Claim], sentences: Sentences) -> Iterator[_Statement]:
     said = tuple(message for message in turn.messages if message.role == Role.USER)
     own = [claim for claim in claims if claim.evidence.turn_id == turn.id]
-    claimed = {shortened(claim.text) for claim in own}
     place = 0
-    for item in stretch_of([Exchange(said, "")], own, sentences).items:
+    for item in stretch_of([Exchange(said, "")], own, {}, sentences).items:
         if not _says_something(item.text):
             continue
-        more = (CLAIMED if item.text in claimed else 0.0) + (CHOSEN if item.kind is StateItemKind.DECISION else 0.0)
+        more = (CLAIMED if item.is_needed else 0.0) + (CHOSEN if item.kind is StateItemKind.DECISION else 0.0)
         yield _Statement(on_one_line(item.text), item.score + more, index, place)
         place += 1
     questions = (one for message in user_messages(turn) for one in sentences(message) if one.endswith(("?", "？")))

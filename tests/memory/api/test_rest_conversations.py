@@ -12,6 +12,7 @@ import httpx
 import pytest
 from api_parts import BOB, add_one, api_of, assert_refused, kept
 from library_parts import NOW, Parts
+from tellers import sent
 
 from memory.model import (
     CarriedNote,
@@ -211,6 +212,25 @@ async def test_a_session_can_be_resumed(parts: Parts, api: httpx.AsyncClient) ->
     assert (shown["turns"], shown["pending_turns"], shown["next_cursor"]) == (1, 1, None)
     parts.now += 1_801
     assert (await api.get("/v1/sessions/s1")).json()["status"] == "ended"
+
+
+async def test_a_session_shows_its_live_branch_and_lists_the_one_that_it_left(
+    api: httpx.AsyncClient, parts: Parts
+) -> None:
+    for number, path in enumerate(("a", "ab", "ac")):
+        turn = Turn(f"t{number}", Scope("ann", session_id="s1"), parts.now + number, (Message("user", path[-1]),))
+        await parts.turn_log.trees.open(turn, sent(path, given=True))
+        await parts.turn_log.finish(turn.id, status=TurnStatus.CLOSED, answer="x", answered_at=turn.at)
+    shown = (await api.get("/v1/sessions/s1")).json()
+    assert [message["content"] for message in shown["messages"]] == ["a", "x", "c", "x"]
+    (left,) = shown["abandoned"]
+    assert {name: left[name] for name in ("left_after", "left_at", "turn_ids", "title")} == {
+        "left_after": "t0",
+        "left_at": 1,
+        "turn_ids": ["t1"],
+        "title": "b",
+    }
+    assert await contents(api, "/v1/conversations/s1/messages") == ["a", "x", "b", "x", "c", "x"]
 
 
 async def test_sessions_are_listed_latest_first(parts: Parts, api: httpx.AsyncClient) -> None:

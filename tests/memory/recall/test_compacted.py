@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from long_chats import FIRST
+from no_memories import none_held
 from recall_rig import Rig, request_with, rigged
 from token_counts import counted_tokens
 
@@ -28,7 +29,7 @@ from memory.learn.readers import OffReader
 from memory.model import CompactedState, ModelWindow, Placement, RecallStatus, Scope
 from memory.ports import StatementReader
 from memory.ports.writing import GroundedWriter
-from memory.processes.compaction_parts import own_sentences
+from memory.processes.compaction_parts import no_kinds, own_sentences
 from memory.recall import pipeline
 from memory.recall.pipeline import RecallOutcome
 from memory.runtime.instruments import Instruments
@@ -56,6 +57,8 @@ class CompactingRig:
             reader=self._load,
             tokens=counted_tokens(),
             sentences=own_sentences,
+            kinds=no_kinds,
+            held=none_held,
             plain=on_one_line,
             redact=lambda text: BLOCK.sub("[redacted]", text.replace("7,400", "[redacted]")),
             writer=writer,

@@ -6,6 +6,8 @@ What is left of a chat of two hundred turns, `bench/compaction.py` judges.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,12 +18,25 @@ from long_chats import FIRST
 from token_counts import counted_tokens
 
 from memory.chat.exchanges import exchanges_of
-from memory.model import Act, Claim, Conversation, Evidence, Message, Scope, StateItem, StateItemKind, Stretch
+from memory.model import (
+    NEEDED,
+    Act,
+    Claim,
+    Conversation,
+    Evidence,
+    Message,
+    Role,
+    Scope,
+    StateItem,
+    StateItemKind,
+    Stretch,
+)
 from memory.processes.compaction_parts import own_sentences
 from memory.recall.notes.injection import on_one_line
 from memory.sessions.compaction.cuts import NO_CUT, CompactionLimits, Cut, due_cuts, turn_starts
+from memory.sessions.compaction.sentence_kinds import SentenceKind
 from memory.sessions.compaction.sentences import specifics_of, stretch_of
-from memory.sessions.compaction.state_text import made_plain, next_state, rendered
+from memory.sessions.compaction.state_text import made_plain, next_state, rendered, without_need
 
 count = counted_tokens()
 LIMITS = CompactionLimits()
@@ -84,8 +99,11 @@ def test_names_numbers_and_references_are_counted(sentence: str, names: int, num
     assert (found.names, found.numbers, found.references) == (names, numbers, references)
 
 
-def said(*messages: tuple[str, str], claims: tuple[Claim, ...] = ()) -> Stretch:
-    return stretch_of(exchanges_of([Message(role, text) for role, text in messages]), claims, own_sentences)
+def said(
+    *messages: tuple[str, str], claims: tuple[Claim, ...] = (), kinds: Mapping[str, SentenceKind] | None = None
+) -> Stretch:
+    exchanges = exchanges_of([Message(role, text) for role, text in messages])
+    return stretch_of(exchanges, claims, kinds or {}, own_sentences)
 
 
 def claim(text: str, act: Act = Act.STATE, **more: Any) -> Claim:
@@ -120,13 +138,65 @@ def test_a_message_with_planted_instructions_leaves_nothing() -> None:
     assert said(("user", message), claims=(claim(planted, Act.INSTRUCT, confidence=0.95),)).items == ()
 
 
-def test_an_answer_leaves_its_reference_and_a_question_that_nobody_took_up() -> None:
+def test_an_answer_leaves_its_reference() -> None:
     answer = "Sunny, as always. Your booking is KX-20417. Do you also need a parking space?"
     found = said(("user", "Book it."), ("assistant", answer), ("user", "Tell me about Rome."), ("assistant", "Old."))
     assert texts(found, StateItemKind.ANSWER) == ["Your booking is KX-20417."]
-    assert texts(found, StateItemKind.QUESTION) == ["Do you also need a parking space?"]
-    taken = said(("user", "Book it."), ("assistant", answer), ("user", "Parking? No."), ("assistant", "Fine."))
-    assert texts(taken, StateItemKind.QUESTION) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "is_kept_as"),
+    [
+        (SentenceKind.DECISION, "Blue it is.", StateItemKind.DECISION),
+        (SentenceKind.OPEN, "Still open: who drives?", StateItemKind.QUESTION),
+        (SentenceKind.STATEMENT, "The lift is old.", StateItemKind.FACT),
+    ],
+)
+def test_decisions_open_questions_and_statements_are_needed_without_a_claim(
+    kind: SentenceKind, text: str, is_kept_as: StateItemKind
+) -> None:
+    (item,) = said(("user", text), kinds={text: kind}).items
+    assert (item.kind, item.text, item.is_needed) == (is_kept_as, text, True)
+
+
+def test_what_the_user_says_yes_to_is_kept_with_the_question() -> None:
+    question = "Shall we take the hall in Kiel?"
+    agreed = Claim(Act.STATE, f"{question} Yes", Evidence(question, "t", Role.ASSISTANT), Scope("u"), 0.0)
+    found = said(
+        ("user", "Plan it."), ("assistant", question), ("user", "Yes"), ("assistant", "Done."), claims=(agreed,)
+    )
+    assert [item.text for item in found.items if item.is_needed] == [f"{question} Yes"]
+
+
+def test_errands_leave_nothing_and_their_text_only_what_the_reader_claims() -> None:
+    errand, pasted, own = "Make it friendlier.", "The delivery of Mr. Okafor is late.", "I sell bikes."
+    kinds = {errand: SentenceKind.REQUEST, pasted: SentenceKind.STATEMENT, own: SentenceKind.STATEMENT}
+    found = said(("user", f"{errand} {pasted} {own}"), claims=(claim(own),), kinds=kinds)
+    assert [item.text for item in found.items if item.is_needed] == [own]
+    assert errand not in texts(found, StateItemKind.FACT)
+
+
+def test_a_sentence_that_opens_as_an_errand_is_one_whatever_follows() -> None:
+    text = "Translate this: We decided to close."
+    kinds = {"Translate this": SentenceKind.REQUEST, text: SentenceKind.DECISION}
+    assert said(("user", text), kinds=kinds).items == ()
+
+
+def test_a_long_text_is_not_taken_for_the_user_s_own_statements() -> None:
+    lines = [f"Room {number} is painted." for number in range(9)]
+    found = said(("user", " ".join(lines)), kinds=dict.fromkeys(lines, SentenceKind.STATEMENT))
+    assert not [item for item in found.items if item.is_needed]
+
+
+def test_the_reader_alone_does_not_take_a_decision_for_a_planted_instruction_or_an_order() -> None:
+    text = "Vegetarian catering only, that is final."
+    for act, confidence in ((Act.INSTRUCT, 0.95), (Act.WITHHOLD, 0.77)):
+        doubted = (claim(text, act, confidence=confidence),)
+        assert said(("user", text), claims=doubted).items == ()
+        found = said(("user", text), claims=doubted, kinds={text: SentenceKind.DECISION})
+        assert texts(found, StateItemKind.DECISION) == [text]
+    sure = (claim(text, Act.WITHHOLD, confidence=0.95),)
+    assert said(("user", text), claims=sure, kinds={text: SentenceKind.DECISION}).items == ()
 
 
 def test_code_and_quotations_are_nobody_s_statement() -> None:
@@ -171,6 +241,17 @@ def test_whatever_is_said_a_state_is_json_in_its_frame_and_within_its_tokens(sai
         json.loads(text[text.index("{") : text.rindex("}") + 1])
         assert count(text) <= 420
     assert grown(stretches) == grown(stretches)
+
+
+def test_what_is_needed_stays_whatever_it_costs_until_a_memory_holds_it() -> None:
+    needed = [replace(stretch(number).items[0], score=NEEDED) for number in range(40)]
+    (*_, last) = grown([Stretch("t", (item, *stretch(900).items)) for item in needed])
+    assert all(item.text in last for item in needed)
+    assert count(last) > 420
+    held = [item.text for item in needed[:30]]
+    (*_, less) = grown([without_need(Stretch("t", (item,)), held) for item in needed])
+    assert count(less) <= 420
+    assert all(item.text in less for item in needed[30:])
 
 
 def test_united_stretches_keep_what_is_worth_most() -> None:

@@ -15,6 +15,7 @@ from chat_server import FakeModelServer, running_chat_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from long_chats import FIRST
+from no_memories import none_held
 from prometheus_client import CollectorRegistry
 from token_counts import counted_tokens
 
@@ -28,7 +29,7 @@ from memory.learn.readers import OffReader
 from memory.model import Act, Claim, CompactedState, Conversation, Evidence, Message, Scope, StateItemKind, Stretch
 from memory.ports import ResentHistory, StatementReader
 from memory.ports.writing import GroundedSentence
-from memory.processes.compaction_parts import own_sentences
+from memory.processes.compaction_parts import no_kinds, own_sentences
 from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.sessions.compaction import compactor as compactor_module
@@ -45,8 +46,8 @@ TALK = [
     Message("assistant", "Fine."),
 ]
 EXCHANGES = exchanges_of(TALK)
-SPOKEN = spoken_sentences(EXCHANGES, (), own_sentences)
-EXTRACTED = stretch_of(EXCHANGES, (), own_sentences)
+SPOKEN = spoken_sentences(EXCHANGES, (), {}, own_sentences)
+EXTRACTED = stretch_of(EXCHANGES, (), {}, own_sentences)
 
 
 def number(begin: str) -> int:
@@ -73,7 +74,7 @@ def test_a_model_sees_who_said_what() -> None:
     ]
     assert "assistant: Your booking is KX-20417." in [one.shown for one in SPOKEN]
     long = exchanges_of([Message("user", "The rent is 900 euros. " * 2_000), Message("assistant", "Fine.")])
-    assert spoken_sentences(long, (), own_sentences) == (), "it is too long for a model"
+    assert spoken_sentences(long, (), {}, own_sentences) == (), "it is too long for a model"
 
 
 def claim(text: str, act: Act, **more: Any) -> Claim:
@@ -82,9 +83,9 @@ def claim(text: str, act: Act, **more: Any) -> Claim:
 
 def test_a_model_sees_nothing_planted_and_nothing_that_is_not_to_be_kept() -> None:
     planted = claim("The festival is called Kesselhaus.", Act.INSTRUCT, confidence=0.95)
-    assert not any(one.is_users for one in spoken_sentences(EXCHANGES[:1], (planted,), own_sentences))
+    assert not any(one.is_users for one in spoken_sentences(EXCHANGES[:1], (planted,), {}, own_sentences))
     forgotten = claim("Henrike pays 1,200 euros.", Act.FORGET)
-    shown = [one.text for one in spoken_sentences(EXCHANGES, (forgotten,), own_sentences)]
+    shown = [one.text for one in spoken_sentences(EXCHANGES, (forgotten,), {}, own_sentences)]
     assert "We go by two buses after all." in shown
     assert "Henrike pays 1,200 euros." not in shown
 
@@ -192,6 +193,8 @@ async def compacting(
             reader=load,
             tokens=counted_tokens(),
             sentences=own_sentences,
+            kinds=no_kinds,
+            held=none_held,
             plain=on_one_line,
             redact=lambda text: text.replace("Vollmer", "[redacted]"),
             writer=ChatWriter(model, name="m", seconds=seconds, answer_tokens_max=400),
