@@ -50,12 +50,14 @@ from memory.model.zones import Zones
 from memory.processes import composition, entrypoints
 from memory.processes.from_settings import claim_names, is_recording, recording
 from memory.recall.compacted import CompactingRecall
+from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.opted_out import ConsentingRecall
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.recall.traced import traced_recall
 from memory.runtime.instruments import Instruments
 from memory.runtime.tracing import SpanName
+from memory.sessions.compaction.compactor import Compactor
 from memory.settings import OffRoute, Settings
 
 log = structlog.get_logger(__name__)
@@ -329,33 +331,41 @@ async def run(settings: Settings, until: asyncio.Event, *, target: str, secret: 
     """
     signs = Signs(ready=asyncio.Event(), until=until)
     async with composition.open_parts(settings, is_hurried=True, traced_as="filter") as parts:
-        template_compatibility = parts.template_compatibility()
-        recorder = TurnRecorder(
-            parts.state.turn_log,
-            parts.metrics,
-            composition.SYSTEM_CLOCK,
-            contained,
-            RecordingPolicy(
-                recording(settings), settings.memory.turn_log.fill_in, parts.instruments.tracer, parts.state.opt_outs
-            ),
-            ModelLessons(template_compatibility, parts.windows),
-        )
-        compactor, records = parts.compactor(), is_recording(settings)
-        traced = traced_recall(parts.recall(), parts.instruments)
-        recall = ConsentingRecall(traced, parts.state.opt_outs, parts.metrics)
-        filter_ = Filter(
-            recall=CompactingRecall(recall, compactor.prepare) if records else recall,
-            recorder=recorder,
-            trust=replace(edge_trust(settings), secret=secret),
-            instruments=parts.instruments,
-            new_id=composition.new_id,
-            is_recording=records,
-        )
+        template_compatibility, compactor = parts.template_compatibility(), parts.compactor()
+        filter_, recorder = filter_on(parts, template_compatibility, compactor, secret=secret)
         pace = DrainPace(grace=settings.drain_seconds)
         serving = serve(filter_, recorder, target=target, signs=signs, pace=pace)
         with_background = entrypoints.beside((parts.windows.run(), compactor.run(contained)), serving)
         warming = entrypoints.WarmUp(decides=True, template_compatibility=template_compatibility, ready=signs.ready)
         await entrypoints.warming_up(parts, with_background, warming)
+
+
+def filter_on(
+    parts: composition.Parts, templates: TemplateCompatibility, compactor: Compactor, *, secret: str = ""
+) -> tuple[Filter, TurnRecorder]:
+    """The service and its recorder, not open."""
+    settings, records = parts.settings, is_recording(parts.settings)
+    recorder = TurnRecorder(
+        parts.state.turn_log,
+        parts.metrics,
+        parts.instruments.clock,
+        contained,
+        RecordingPolicy(
+            recording(settings), settings.memory.turn_log.fill_in, parts.instruments.tracer, parts.state.opt_outs
+        ),
+        ModelLessons(templates, parts.windows),
+    )
+    traced = traced_recall(parts.recall(), parts.instruments)
+    recall = ConsentingRecall(traced, parts.state.opt_outs, parts.metrics)
+    filter_ = Filter(
+        recall=CompactingRecall(recall, compactor.prepare) if records else recall,
+        recorder=recorder,
+        trust=replace(edge_trust(settings), secret=secret),
+        instruments=parts.instruments,
+        new_id=composition.new_id,
+        is_recording=records,
+    )
+    return filter_, recorder
 
 
 def edge_trust(settings: Settings) -> EdgeTrust:
