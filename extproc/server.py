@@ -51,7 +51,6 @@ from memory.processes import composition, entrypoints
 from memory.processes.from_settings import claim_names, is_recording, recording
 from memory.recall.compacted import CompactingRecall
 from memory.recall.notes.template_compatibility import TemplateCompatibility
-from memory.recall.opted_out import ConsentingRecall
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.recall.traced import traced_recall
@@ -356,9 +355,8 @@ def filter_on(
         ModelLessons(templates, parts.windows),
     )
     traced = traced_recall(parts.recall(), parts.instruments)
-    recall = ConsentingRecall(traced, parts.state.opt_outs, parts.metrics)
     filter_ = Filter(
-        recall=CompactingRecall(recall, compactor.prepare) if records else recall,
+        recall=CompactingRecall(traced, compactor.prepare) if records else traced,
         recorder=recorder,
         trust=replace(edge_trust(settings), secret=secret),
         instruments=parts.instruments,

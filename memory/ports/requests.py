@@ -12,6 +12,7 @@ from memory.model import (
     Receipt,
 )
 from memory.ports.chains import ResponseChains
+from memory.ports.chat_states import ChatStates, NoChatStates
 from memory.ports.compaction import CompactedStates
 from memory.ports.erasures import ErasureProof
 from memory.ports.idempotency import IdempotencyKeys, NoIdempotencyKeys
@@ -109,6 +110,7 @@ class RequestTraces:
     opt_outs: OptOuts = field(default_factory=NoOptOuts)  # stays when a user is forgotten
     erasures: ErasureProof = field(default_factory=ErasureProof)  # likewise, without the user's id
     projects: Projects = field(default_factory=NoProjects)
+    chat_states: ChatStates = field(default_factory=NoChatStates)
 
 
 class ModelCapabilities(Protocol):
@@ -125,13 +127,11 @@ class ModelCapabilities(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerKnowledge:
-    """What is known about the model server: the placements that its models accept, the conversations it stores, and the
-    windows of its models.
+    """What is known about the model server: the conversations it stores, and the windows of its models.
 
     `chains`: None where no conversations stored by the server are supported. `windows`: None bounds no note.
     """
 
-    model_capabilities: ModelCapabilities
     chains: ResponseChains | None = None
     windows: ModelWindows | None = None
 

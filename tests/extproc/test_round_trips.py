@@ -179,4 +179,11 @@ async def test_a_chat_is_three_round_trips_at_most(tmp_path: Path, adapter: str,
             counted.statements.clear()
             left = await chat(filter_, messages, user)
             await asyncio.sleep(0.2)
-            print(kind, left.get("status"), len(counted.trips), counted.trips, counted.statements.total(), dict(counted.statements))
+            print(
+                kind,
+                left.get("status"),
+                len(counted.trips),
+                counted.trips,
+                counted.statements.total(),
+                dict(counted.statements),
+            )

@@ -16,6 +16,7 @@ from _pytest.mark import ParameterSet
 from postgres_server import ROLE, postgres_server
 
 from memory.adapters.retention import DEFAULT_NOTE_LIMITS, DEFAULT_RECEIPT_LIMITS, NoteLimits, ReceiptLimits
+from memory.adapters.sql.chat_states import SqlChatStates
 from memory.adapters.sql.compacted_states import SqlCompactedStates
 from memory.adapters.sql.erasures import SqlErasures
 from memory.adapters.sql.exams import SqlExamResults
@@ -38,6 +39,7 @@ from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.adapters.sql.write_barrier import SqlWriteBarrier
 from memory.model import Message, Scope, Turn, TurnStatus
 from memory.ports import (
+    ChatStates,
     CompactedStates,
     ExamResults,
     LearnDue,
@@ -96,6 +98,7 @@ class Process:
     keys: IdempotencyKeys
     upkeep: UpkeepSchedule
     holdouts: HoldoutRecord
+    chat_states: ChatStates
 
     @property
     def traces(self) -> RequestTraces:
@@ -146,10 +149,11 @@ async def process_on(
 ) -> AsyncIterator[Process]:
     """What a process holds, on a database of its own."""
     async with database, SqlUsageCounts(database) as usage_counts:
+        log, notes = SqlTurnLog(database, clock=clock), SqlNoteBook(database, limits=bounds.notes)
         yield Process(
-            SqlTurnLog(database, clock=clock),
+            log,
             SqlUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=bounds.lock_wait_seconds),
-            SqlNoteBook(database, limits=bounds.notes),
+            notes,
             SqlReceipts(database, clock=clock, redact=str, limits=bounds.receipts),
             usage_counts,
             SqlProfiles(database),
@@ -164,6 +168,7 @@ async def process_on(
             SqlIdempotencyKeys(database),
             SqlUpkeepSchedule(database),
             SqlHoldoutRecord(database),
+            SqlChatStates(database, notes, log.chains, clock),
         )
 
 

@@ -11,7 +11,7 @@ never an answer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -57,8 +57,7 @@ class SqlNoteBook:
         if not keys:
             return {}
         keys = keys[-NOTE_KEYS_ASKED_MAX:]
-        coming = {key: one for key in keys if (one := self._on_their_way.get((user_id, key))) is not None}
-        looking = partial(_found, user_id=user_id, keys=keys, coming=coming)
+        looking = partial(self._found, user_id=user_id, keys=keys)
         return await (
             self._database.read_now(looking) if len(keys) <= KEYS_AT_A_GLANCE else self._database.read(looking)
         )
@@ -78,6 +77,21 @@ class SqlNoteBook:
 
     async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
         await self._database.write(partial(_dropped, user_id=user_id, memory_ids=memory_ids, now=now))
+
+    def with_unwritten(
+        self, connection: Connection, user_id: str, keys: Sequence[str], found: dict[str, PastNote]
+    ) -> dict[str, PastNote]:
+        """`found`, and what of `keys` this process has not written yet."""
+        coming = {key: one for key in keys if (one := self._on_their_way.get((user_id, key))) is not None}
+        for key, one in coming.items():  # replaces an older one, unless it will be refused
+            if not _was_dropped(connection, user_id, _json(one.note.memory_ids), one.made_at):
+                found[key] = replace(one.note, made_at=one.made_at)
+        return found
+
+    def _found(self, connection: Connection, *, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
+        rows = SQL.notes_by_key(connection, user_id=user_id, keys=_json(keys))
+        found = {key: note_of(text, ids, tokens, made_at) for key, text, ids, tokens, made_at in rows}
+        return self.with_unwritten(connection, user_id, keys, found)
 
     def _kept(self, connection: Connection, *, user_id: str, key: str, note: PastNote, made_at: float) -> None:
         memory_ids = _json(note.memory_ids)
@@ -110,15 +124,8 @@ class _UnwrittenNote:
     made_at: float
 
 
-def _found(
-    connection: Connection, *, user_id: str, keys: Sequence[str], coming: Mapping[str, _UnwrittenNote]
-) -> dict[str, PastNote]:
-    rows = SQL.notes_by_key(connection, user_id=user_id, keys=_json(keys))
-    found = {key: PastNote(text, _IDS.decode(ids), tokens, made_at) for key, text, ids, tokens, made_at in rows}
-    for key, one in coming.items():  # replaces an older one, unless it will be refused
-        if not _was_dropped(connection, user_id, _json(one.note.memory_ids), one.made_at):
-            found[key] = replace(one.note, made_at=one.made_at)
-    return found
+def note_of(text: str, memory_ids: str, tokens: int, made_at: float) -> PastNote:
+    return PastNote(text, _IDS.decode(memory_ids), tokens, made_at)
 
 
 def _was_dropped(connection: Connection, user_id: str, memory_ids: str, made_at: float) -> bool:
