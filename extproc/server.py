@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import grpc
 import structlog
@@ -41,18 +41,15 @@ from extproc.sent_again import RecordingPolicy
 from extproc.switches import USUAL_REQUESTS, RequestRules
 from extproc.uploads import Uploads
 from extproc.upstream_signals import SignalReader, signal_reader
-from memory.chat.completions import ChatRequest
 from memory.chat.envelopes import Envelopes
 from memory.errors import BadSetting
-from memory.model import CHAT_BYTES_MAX, Scope
+from memory.model import CHAT_BYTES_MAX
 from memory.model.web_pages import TrustedPages
 from memory.model.zones import Zones
 from memory.processes import composition, entrypoints
 from memory.processes.from_settings import claim_names, is_recording, recording
-from memory.recall.compacted import CompactingRecall
+from memory.recall.compacted import ChatRecall, CompactingRecall
 from memory.recall.notes.template_compatibility import TemplateCompatibility
-from memory.recall.pipeline import RecallOutcome
-from memory.recall.signals.upstream import UpstreamSignals
 from memory.recall.traced import traced_recall
 from memory.runtime.instruments import Instruments
 from memory.runtime.tracing import SpanName
@@ -81,14 +78,6 @@ OPTIONS = (
 T = TypeVar("T")
 Requests: TypeAlias = AsyncIterator[pb.ProcessingRequest]
 Context: TypeAlias = "grpc.aio.ServicerContext[pb.ProcessingRequest, pb.ProcessingResponse]"
-
-
-class Recaller(Protocol):
-    """The interface of `memory.recall.pipeline.RecallPipeline`."""
-
-    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
-        """Never raises, and keeps its own deadline."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +115,7 @@ class Filter:
     def __init__(
         self,
         *,
-        recall: Recaller,
+        recall: ChatRecall,
         recorder: TurnRecorder,
         trust: EdgeTrust,
         instruments: Instruments,

@@ -35,9 +35,9 @@ class NoteBook(Protocol):
         ...
 
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
-        """Replaces an earlier note of that key. On return, every later `find` of this process sees it.
+        """Replaces an earlier note of that key. On return, every later read of this process sees it.
 
-        So does that of any other process that serves requests of the same proxy.
+        Those of others see it once it is written: with the end of its turn, or a second later.
 
         `made_at`: when the search for it began. A note made before a `drop` of one of its memories is not stored.
         """
@@ -117,7 +117,7 @@ class ModelCapabilities(Protocol):
     """Capabilities of the upstream's models, shared by all filters. Raises `Unavailable`."""
 
     async def placement(self, model: str) -> Placement | None:
-        """Where this model accepts notes; None if unknown. Changes by other processes are seen within seconds."""
+        """Where this model accepts notes; None if unknown."""
         ...
 
     async def learn(self, model: str, placement: Placement) -> None:

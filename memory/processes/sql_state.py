@@ -58,9 +58,8 @@ async def open_sql_state(process: Process, stack: AsyncExitStack, *, origin: Vec
     """The stack closes it. `origin`: of the vectors in the store. Raises `BadSetting`, `Unavailable`."""
     settings, clock = process.settings, process.instruments.clock
     database = await stack.enter_async_context(log_database(settings, process.part))
-    is_shared = settings.filters > 1 or bool(settings.database_url)
     turn_log = SqlTurnLog(database, clock=clock)
-    notes = SqlNoteBook(database, limits=note_limits(settings), waits_for_others=is_shared)
+    notes = SqlNoteBook(database, limits=note_limits(settings))
     return KeptState(
         turn_log=turn_log,
         ledger=SqlUserLedger(database, clock=clock),

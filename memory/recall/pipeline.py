@@ -58,8 +58,6 @@ BY_CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
 # Turns of the event loop from a request's arrival until it gets here: headers, our answer to them, body.
 TURNS_BEFORE = 3
 
-# From a request to its receipt, so that the receipt delays neither the request nor a quick reply.
-RECEIPT_PAUSE_SECONDS = 0.02
 LOG_PAUSE_SECONDS = 5.0  # between two log lines about a part that fails and recovers
 
 log = structlog.get_logger(__name__)
@@ -101,10 +99,7 @@ class RecallPipeline:
         self._quiet_until = 0.0
 
     async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals = NO_SIGNALS) -> RecallOutcome:
-        """Never raises. Takes no longer than the deadline, plus the event loop's own delay.
-
-        If chats are spread over several filters, storing a new note may take 10 ms more.
-        """
+        """Never raises. Takes no longer than the deadline, plus the event loop's own delay."""
         conversation = request.conversation
         if not (self._settings.is_enabled and request.options.enabled) or conversation is None:
             outcome = RecallOutcome(RecallStatus.DISABLED, "disabled")
@@ -316,7 +311,7 @@ class RecallPipeline:
         receipt_id = self._new_id()
         answered = Answered(receipt_id, scope.user_id, trace.began_at, status, reason, scope.project_id)
         leave = partial(self._leave_receipt, answered, trace, planned)
-        asyncio.get_running_loop().call_later(RECEIPT_PAUSE_SECONDS, leave)
+        asyncio.get_running_loop().call_soon(leave)  # once the request has left
         if trace.compacted is not None:
             self._metrics.compacted_tokens_saved.inc(trace.compacted.saved_tokens)
         keys = trace.carried.keys

@@ -127,7 +127,7 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
     ids = (f"id{number:06}" for number in itertools.count())
     async with SqliteDatabase(folder / "turns.sqlite") as database:
         ledger, projects = SqlUserLedger(database, clock=clock), SqlProjects(database)
-        notes = SqlNoteBook(database, waits_for_others=False)
+        notes = SqlNoteBook(database)
         receipts = SqlReceipts(database, clock=clock, redact=redact)
         async with (
             SqlUsageCounts(database) as usage_counts,

@@ -159,7 +159,7 @@ async def rigged(
     async with SqliteDatabase(folder / "turns.sqlite") as database:
         ledger = SqlUserLedger(database, clock=lambda: NOW)
         model_capabilities = SqlModelCapabilities(database, clock=lambda: NOW)
-        profiles, notes = SqlProfiles(database), SqlNoteBook(database, waits_for_others=False)
+        profiles, notes = SqlProfiles(database), SqlNoteBook(database)
         summaries = SqlSummaries(database)
         receipts = SqlReceipts(database, clock=lambda: NOW, redact=redact)
         async with (
