@@ -37,7 +37,7 @@ from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.upkeep_schedule import SqlUpkeepSchedule
 from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.adapters.sql.write_barrier import SqlWriteBarrier
-from memory.model import Message, Scope, Turn, TurnStatus
+from memory.model import Message, PastNote, Scope, Turn, TurnStatus
 from memory.ports import (
     ChatStates,
     CompactedStates,
@@ -143,13 +143,21 @@ class Deployment:
         return self._open_process(self.clock, self.bounds)
 
 
+class WrittenNotes(SqlNoteBook):
+    """A note book whose notes are written when `keep` returns, as if their turns had ended."""
+
+    async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
+        await super().keep(user_id, key, note, made_at=made_at)
+        await self._database.write(lambda _: None)
+
+
 @asynccontextmanager
 async def process_on(
     database: SqliteDatabase | PostgresDatabase, clock: ManualClock, bounds: Bounds
 ) -> AsyncIterator[Process]:
     """What a process holds, on a database of its own."""
     async with database, SqlUsageCounts(database) as usage_counts:
-        log, notes = SqlTurnLog(database, clock=clock), SqlNoteBook(database, limits=bounds.notes)
+        log, notes = SqlTurnLog(database, clock=clock), WrittenNotes(database, limits=bounds.notes)
         yield Process(
             log,
             SqlUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=bounds.lock_wait_seconds),
