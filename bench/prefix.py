@@ -23,8 +23,8 @@ from report import Bar, Report, Sheet, bench_parser
 from rich.progress import track
 
 from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.sql.chat_states import SqlChatStates
 from memory.adapters.sql.ledger import SqlUserLedger
-from memory.adapters.sql.model_capabilities import SqlModelCapabilities
 from memory.adapters.sql.notes import SqlNoteBook
 from memory.adapters.sql.profiles import SqlProfiles
 from memory.adapters.sql.receipts import SqlReceipts
@@ -163,8 +163,9 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         corpora, profiles = await stack.enter_async_context(sets), SqlProfiles(database)
         own = [pinned_line(text, tokens=count) for text in OWN_LINES]
         await profiles.set_own(USER, "", pinned=own, now=NOW)
-        traces = RequestTraces(notes, receipts, usage_counts, profiles)
         turn_log = SqlTurnLog(database, clock=clock)
+        states = SqlChatStates(database, notes, turn_log.chains, clock)
+        traces = RequestTraces(notes, receipts, usage_counts, profiles, chat_states=states)
         search = SearchParts(
             embedder=embedder,
             classifier=training.current,
@@ -174,7 +175,7 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         recall = RecallPipeline(
             search=search,
             traces=traces,
-            server=ServerKnowledge(SqlModelCapabilities(database, clock=clock), turn_log.chains),
+            server=ServerKnowledge(turn_log.chains),
             instruments=Instruments(clock, metrics),
             new_id=new_id,
             settings=PATIENT,

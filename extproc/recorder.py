@@ -19,7 +19,6 @@ import structlog
 
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
 from extproc.observe import LengthRefusal, NoteOutcome, Observation
-from extproc.opted_out import left_out_instead
 from extproc.patient_writes import PatientWrites
 from extproc.pending_writes import PendingWrites, text_bytes
 from extproc.recording_beats import RecordingBeats
@@ -98,6 +97,11 @@ class TurnRecorder:
         self._patience.give_up()
         await self._group.__aexit__(kind, error, trace)
         await self._beats.end()
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether anything that was observed is still to be written."""
+        return not self._pending.is_empty
 
     def leave(self) -> None:
         """From now on, interrupted streams were interrupted by us: their turns stay open, and become `unknown`.
@@ -188,9 +192,6 @@ class TurnRecorder:
     async def _open(self, opening: OpenTurn) -> ChainLink | None:
         turn = opening.turn
         try:
-            left_out = partial(left_out_instead, self._turn_log.trees, opening, self._policy)
-            if link := await self._patience.write(left_out):
-                return link
             texts = await run_each_offloaded(self._policy.redact, [message.content for message in turn.messages])
             messages = (replace(one, content=text) for one, text in zip(turn.messages, texts, strict=True))
             opening = replace(opening, turn=replace(turn, messages=tuple(messages)))
@@ -205,11 +206,15 @@ class TurnRecorder:
         """Write the turn, already redacted, where its conversation continues. Raises `Unavailable`."""
         earlier = await earlier_link(self._turn_log.chains, opening.links)
         turn, sent = placed(opening.turn, opening, earlier)
-        sent = await to_fill_in(self._turn_log.trees, turn, sent, self._policy)
+        trees = self._turn_log.trees
         with self._policy.tracer.span(SpanName.OPEN_TURN):
-            session_id = await self._turn_log.trees.open(turn, sent)
+            session_id = await trees.open_known(turn, sent)
+        if session_id is None:
+            sent = await to_fill_in(trees, turn, sent, self._policy)
+            with self._policy.tracer.span(SpanName.OPEN_TURN):
+                session_id = await trees.open(turn, sent)
         if not session_id:
-            return ChainLink("", "")  # of a user who was erased meanwhile
+            return ChainLink("", "")  # of a user who has opted out, or was erased meanwhile
         return ChainLink(session_id, turn.id, earlier.note_keys if earlier else ())
 
     async def _close(self, closing: CloseTurn, after: Opening) -> bool:

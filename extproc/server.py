@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import grpc
 import structlog
@@ -41,21 +41,19 @@ from extproc.sent_again import RecordingPolicy
 from extproc.switches import USUAL_REQUESTS, RequestRules
 from extproc.uploads import Uploads
 from extproc.upstream_signals import SignalReader, signal_reader
-from memory.chat.completions import ChatRequest
 from memory.chat.envelopes import Envelopes
 from memory.errors import BadSetting
-from memory.model import CHAT_BYTES_MAX, Scope
+from memory.model import CHAT_BYTES_MAX
 from memory.model.web_pages import TrustedPages
 from memory.model.zones import Zones
 from memory.processes import composition, entrypoints
 from memory.processes.from_settings import claim_names, is_recording, recording
-from memory.recall.compacted import CompactingRecall
-from memory.recall.opted_out import ConsentingRecall
-from memory.recall.pipeline import RecallOutcome
-from memory.recall.signals.upstream import UpstreamSignals
+from memory.recall.compacted import ChatRecall, CompactingRecall
+from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.traced import traced_recall
 from memory.runtime.instruments import Instruments
 from memory.runtime.tracing import SpanName
+from memory.sessions.compaction.compactor import Compactor
 from memory.settings import OffRoute, Settings
 
 log = structlog.get_logger(__name__)
@@ -80,14 +78,6 @@ OPTIONS = (
 T = TypeVar("T")
 Requests: TypeAlias = AsyncIterator[pb.ProcessingRequest]
 Context: TypeAlias = "grpc.aio.ServicerContext[pb.ProcessingRequest, pb.ProcessingResponse]"
-
-
-class Recaller(Protocol):
-    """The interface of `memory.recall.pipeline.RecallPipeline`."""
-
-    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
-        """Never raises, and keeps its own deadline."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +115,7 @@ class Filter:
     def __init__(
         self,
         *,
-        recall: Recaller,
+        recall: ChatRecall,
         recorder: TurnRecorder,
         trust: EdgeTrust,
         instruments: Instruments,
@@ -329,33 +319,40 @@ async def run(settings: Settings, until: asyncio.Event, *, target: str, secret: 
     """
     signs = Signs(ready=asyncio.Event(), until=until)
     async with composition.open_parts(settings, is_hurried=True, traced_as="filter") as parts:
-        template_compatibility = parts.template_compatibility()
-        recorder = TurnRecorder(
-            parts.state.turn_log,
-            parts.metrics,
-            composition.SYSTEM_CLOCK,
-            contained,
-            RecordingPolicy(
-                recording(settings), settings.memory.turn_log.fill_in, parts.instruments.tracer, parts.state.opt_outs
-            ),
-            ModelLessons(template_compatibility, parts.windows),
-        )
-        compactor, records = parts.compactor(), is_recording(settings)
-        traced = traced_recall(parts.recall(), parts.instruments)
-        recall = ConsentingRecall(traced, parts.state.opt_outs, parts.metrics)
-        filter_ = Filter(
-            recall=CompactingRecall(recall, compactor.prepare) if records else recall,
-            recorder=recorder,
-            trust=replace(edge_trust(settings), secret=secret),
-            instruments=parts.instruments,
-            new_id=composition.new_id,
-            is_recording=records,
-        )
+        template_compatibility, compactor = parts.template_compatibility(), parts.compactor()
+        filter_, recorder = filter_on(parts, template_compatibility, compactor, secret=secret)
         pace = DrainPace(grace=settings.drain_seconds)
         serving = serve(filter_, recorder, target=target, signs=signs, pace=pace)
         with_background = entrypoints.beside((parts.windows.run(), compactor.run(contained)), serving)
         warming = entrypoints.WarmUp(decides=True, template_compatibility=template_compatibility, ready=signs.ready)
         await entrypoints.warming_up(parts, with_background, warming)
+
+
+def filter_on(
+    parts: composition.Parts, templates: TemplateCompatibility, compactor: Compactor, *, secret: str = ""
+) -> tuple[Filter, TurnRecorder]:
+    """The service and its recorder, not open."""
+    settings, records = parts.settings, is_recording(parts.settings)
+    recorder = TurnRecorder(
+        parts.state.turn_log,
+        parts.metrics,
+        parts.instruments.clock,
+        contained,
+        RecordingPolicy(
+            recording(settings), settings.memory.turn_log.fill_in, parts.instruments.tracer, parts.state.opt_outs
+        ),
+        ModelLessons(templates, parts.windows),
+    )
+    traced = traced_recall(parts.recall(), parts.instruments)
+    filter_ = Filter(
+        recall=CompactingRecall(traced, compactor.prepare) if records else traced,
+        recorder=recorder,
+        trust=replace(edge_trust(settings), secret=secret),
+        instruments=parts.instruments,
+        new_id=composition.new_id,
+        is_recording=records,
+    )
+    return filter_, recorder
 
 
 def edge_trust(settings: Settings) -> EdgeTrust:

@@ -7,6 +7,7 @@ adapter and raises `Unavailable` beyond it; a cancelled call leaves nothing half
 from __future__ import annotations
 
 from memory.ports.chains import ResponseChains
+from memory.ports.chat_states import ChatState, ChatStateQuery, ChatStates, NoChatStates
 from memory.ports.compaction import CompactedStates, ResentHistory
 from memory.ports.conversation_trees import ConversationTrees
 from memory.ports.models import ChatModel, Clock, Completion, Embedder, Tokens
@@ -58,6 +59,9 @@ from memory.ports.windows import ModelWindows, WindowSource
 __all__ = [
     "Backlog",
     "ChatModel",
+    "ChatState",
+    "ChatStateQuery",
+    "ChatStates",
     "ChatTemplates",
     "Clock",
     "CompactedStates",
@@ -82,6 +86,7 @@ __all__ = [
     "MessagePage",
     "ModelCapabilities",
     "ModelWindows",
+    "NoChatStates",
     "NoLocalMemories",
     "NoOptOuts",
     "NoProfiles",

@@ -42,8 +42,13 @@ class ConversationTrees(Protocol):
         A conversation of which only the beginning is known, and that only from being sent again, is also a new one: its
         beginning may be examples in a prompt, which many conversations share.
 
-        Returns "", and records nothing, if the user was erased since `turn.at`.
+        Returns "", and records nothing, if the user was erased since `turn.at`, or has opted out: then the exchange
+        is left out.
         """
+        ...
+
+    async def open_known(self, turn: Turn, sent: SentConversation) -> str | None:
+        """As `open`; None, and nothing is written, if something earlier is missing, which `open` would fill in."""
         ...
 
     async def leave_out(self, user_id: str, exchange: SentExchange) -> None:

@@ -12,6 +12,7 @@ from memory.model import (
     Receipt,
 )
 from memory.ports.chains import ResponseChains
+from memory.ports.chat_states import ChatStates, NoChatStates
 from memory.ports.compaction import CompactedStates
 from memory.ports.erasures import ErasureProof
 from memory.ports.idempotency import IdempotencyKeys, NoIdempotencyKeys
@@ -34,9 +35,9 @@ class NoteBook(Protocol):
         ...
 
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
-        """Replaces an earlier note of that key. On return, every later `find` of this process sees it.
+        """Replaces an earlier note of that key. On return, every later read of this process sees it.
 
-        So does that of any other process that serves requests of the same proxy.
+        Those of others see it once it is written: with the end of its turn, or a second later.
 
         `made_at`: when the search for it began. A note made before a `drop` of one of its memories is not stored.
         """
@@ -109,13 +110,14 @@ class RequestTraces:
     opt_outs: OptOuts = field(default_factory=NoOptOuts)  # stays when a user is forgotten
     erasures: ErasureProof = field(default_factory=ErasureProof)  # likewise, without the user's id
     projects: Projects = field(default_factory=NoProjects)
+    chat_states: ChatStates = field(default_factory=NoChatStates)
 
 
 class ModelCapabilities(Protocol):
     """Capabilities of the upstream's models, shared by all filters. Raises `Unavailable`."""
 
     async def placement(self, model: str) -> Placement | None:
-        """Where this model accepts notes; None if unknown. Changes by other processes are seen within seconds."""
+        """Where this model accepts notes; None if unknown."""
         ...
 
     async def learn(self, model: str, placement: Placement) -> None:
@@ -125,13 +127,11 @@ class ModelCapabilities(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerKnowledge:
-    """What is known about the model server: the placements that its models accept, the conversations it stores, and the
-    windows of its models.
+    """What is known about the model server: the conversations it stores, and the windows of its models.
 
     `chains`: None where no conversations stored by the server are supported. `windows`: None bounds no note.
     """
 
-    model_capabilities: ModelCapabilities
     chains: ResponseChains | None = None
     windows: ModelWindows | None = None
 

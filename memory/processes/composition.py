@@ -74,7 +74,7 @@ from memory.processes.writer_parts import open_writer
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallPipeline
-from memory.recall.project_access import ReadableNotes, ReadableProjects
+from memory.recall.project_access import ReadableChatStates, ReadableProjects, SharedNotes
 from memory.recall.project_retrieval import ProjectRetrieval
 from memory.recall.query_rewriter import Rewriter
 from memory.recall.retrieval import Corpora
@@ -148,8 +148,13 @@ class Parts:
         summaries = self.state.summaries if self.settings.memory.has_summaries else NoSummaries()
         return RecallPipeline(
             search=search,
-            traces=replace(self.traces, summaries=summaries, notes=ReadableNotes(self.state.notes, readable)),
-            server=ServerKnowledge(self.state.model_capabilities, self.state.turn_log.chains, self.windows),
+            traces=replace(
+                self.traces,
+                summaries=summaries,
+                notes=SharedNotes(self.state.notes, readable),
+                chat_states=ReadableChatStates(self.state.chat_states, readable),
+            ),
+            server=ServerKnowledge(self.state.turn_log.chains, self.windows),
             instruments=self.instruments,
             new_id=new_id,
             settings=recall_settings(self.settings),

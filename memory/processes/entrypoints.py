@@ -23,7 +23,7 @@ from memory.learn.readers import Readers
 from memory.learn.retention import DAY
 from memory.learn.schedule import ScheduleTiming, UpkeepLoop
 from memory.model import Candidate, Memory, Query, Question, RequestOptions, Scope
-from memory.ports import MemoryFilter
+from memory.ports import ChatStateQuery, MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts
 from memory.processes.deployment_parts import SeenParts
 from memory.processes.from_settings import caller_rules, recording
@@ -209,7 +209,7 @@ async def _search_once(parts: Parts, warming: WarmUp) -> None:
             # Like a user without a working set.
             await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)
             await parts.store.get(WARM_UP_USER, [WARM_UP_USER])  # like a user whose working set is refreshed
-            await parts.state.notes.find(WARM_UP_USER, [WARM_UP_USER])
+            await parts.state.chat_states.read(ChatStateQuery(WARM_UP_USER, [WARM_UP_USER]))
             await recall.search(Scope(WARM_UP_USER), query=WARM_UP_QUESTION, history=(), options=options)
         except Unavailable:
             if loop.time() > patient_until:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from memory.ports import (
+    ChatStates,
     CompactedStates,
     ModelCapabilities,
     NoteBook,
@@ -60,6 +61,7 @@ class KeptState:
     opt_outs: OptOuts
     projects: Projects
     upkeep_schedule: UpkeepSchedule
+    chat_states: ChatStates
     model_capabilities: ModelCapabilities
     exams: ExamResults
     erasures: Erasures
@@ -72,7 +74,7 @@ class KeptState:
     def traces(self, proof: ErasureProof) -> RequestTraces:
         return RequestTraces(
             *(self.notes, self.receipts, self.usage_counts, self.profiles, self.states, self.summaries),
-            *(self.idempotency, self.opt_outs, proof, self.projects),
+            *(self.idempotency, self.opt_outs, proof, self.projects, self.chat_states),
         )
 
 

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 
+from memory.adapters.sql.chat_states import SqlChatStates
 from memory.adapters.sql.compacted_states import SqlCompactedStates
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erasures import SqlErasures
@@ -57,11 +58,12 @@ async def open_sql_state(process: Process, stack: AsyncExitStack, *, origin: Vec
     """The stack closes it. `origin`: of the vectors in the store. Raises `BadSetting`, `Unavailable`."""
     settings, clock = process.settings, process.instruments.clock
     database = await stack.enter_async_context(log_database(settings, process.part))
-    is_shared = settings.filters > 1 or bool(settings.database_url)
+    turn_log = SqlTurnLog(database, clock=clock)
+    notes = SqlNoteBook(database, limits=note_limits(settings))
     return KeptState(
-        turn_log=SqlTurnLog(database, clock=clock),
+        turn_log=turn_log,
         ledger=SqlUserLedger(database, clock=clock),
-        notes=SqlNoteBook(database, limits=note_limits(settings), waits_for_others=is_shared),
+        notes=notes,
         receipts=SqlReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
         usage_counts=await stack.enter_async_context(SqlUsageCounts(database)),
         profiles=SqlProfiles(database),
@@ -71,6 +73,7 @@ async def open_sql_state(process: Process, stack: AsyncExitStack, *, origin: Vec
         opt_outs=SqlOptOuts(database),
         projects=SqlProjects(database),
         upkeep_schedule=SqlUpkeepSchedule(database),
+        chat_states=SqlChatStates(database, notes, turn_log.chains, clock),
         model_capabilities=SqlModelCapabilities(database, clock=clock),
         exams=SqlExamResults(database, clock=clock),
         erasures=SqlErasures(database),

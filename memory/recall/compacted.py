@@ -85,9 +85,7 @@ def in_receipt(state: CompactedState | None) -> dict[str, int]:
 class ChatRecall(Protocol):
     """The interface of `memory.recall.pipeline.RecallPipeline`."""
 
-    async def recall(
-        self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals, *, waited: float = 0.0
-    ) -> RecallOutcome: ...
+    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome: ...
 
 
 class CompactingRecall:
@@ -98,10 +96,8 @@ class CompactingRecall:
         self._recall = recall
         self._prepare = prepare
 
-    async def recall(
-        self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals, *, waited: float = 0.0
-    ) -> RecallOutcome:
-        outcome = await self._recall.recall(scope, request, upstream, waited=waited)
+    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
+        outcome = await self._recall.recall(scope, request, upstream)
         if outcome.resent is not None:
             self._prepare(outcome.resent)
         return outcome

@@ -29,7 +29,7 @@ from memory.model import (
     Scope,
     link_name,
 )
-from memory.ports import RequestTraces, ServerKnowledge
+from memory.ports import ChatStateQuery, RequestTraces, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
 from memory.recall.compacted import edit_of, find_state, in_receipt, keys_after, not_in_state, room_beside_state
 from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
@@ -42,6 +42,7 @@ from memory.recall.search_flow import SearchFlow, SearchParts
 from memory.recall.signals import search_decision
 from memory.recall.signals.search_decision import Decision
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
+from memory.recall.stored_state import StateReader
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.recall.window_room import room_for_notes
 from memory.recall.withholding import arm_signals, placement_of, withheld_verdicts, withhold
@@ -57,8 +58,6 @@ BY_CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
 # Turns of the event loop from a request's arrival until it gets here: headers, our answer to them, body.
 TURNS_BEFORE = 3
 
-# From a request to its receipt, so that the receipt delays neither the request nor a quick reply.
-RECEIPT_PAUSE_SECONDS = 0.02
 LOG_PAUSE_SECONDS = 5.0  # between two log lines about a part that fails and recovers
 
 log = structlog.get_logger(__name__)
@@ -79,9 +78,8 @@ class RecallPipeline:
     ) -> None:
         """`new_id` generates the ids of receipts."""
         self._searching = SearchFlow(search, instruments=instruments, settings=settings)
-        self._opening = ProfileOpening(
-            traces.profiles, tokens=search.tokens, metrics=instruments.metrics, settings=settings
-        )
+        self._stored = StateReader(traces.chat_states)
+        self._opening = ProfileOpening(tokens=search.tokens, metrics=instruments.metrics, settings=settings)
         self._past_talk = PastTalkRecall(
             traces.summaries, search, recalls_answers=settings.recalls_answers, metrics=instruments.metrics
         )
@@ -89,7 +87,6 @@ class RecallPipeline:
         self._receipts = traces.receipts
         self._usage_counts = traces.usage_counts
         self._states = traces.states
-        self._model_capabilities = server.model_capabilities
         self._chains = server.chains
         self._windows = server.windows
         self._tokens = search.tokens
@@ -101,14 +98,8 @@ class RecallPipeline:
         self._broken_part = ""
         self._quiet_until = 0.0
 
-    async def recall(
-        self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals = NO_SIGNALS, *, waited: float = 0.0
-    ) -> RecallOutcome:
-        """Never raises. Takes no longer than the deadline, plus the event loop's own delay. `waited`: the seconds of it
-        that the request has already spent.
-
-        If chats are spread over several filters, storing a new note may take 10 ms more.
-        """
+    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals = NO_SIGNALS) -> RecallOutcome:
+        """Never raises. Takes no longer than the deadline, plus the event loop's own delay."""
         conversation = request.conversation
         if not (self._settings.is_enabled and request.options.enabled) or conversation is None:
             outcome = RecallOutcome(RecallStatus.DISABLED, "disabled")
@@ -116,12 +107,12 @@ class RecallPipeline:
             outcome = RecallOutcome(RecallStatus.DISABLED, "placement_off")
         else:
             with self._metrics.recall_seconds.labels("all").time():
-                outcome = await self._recalled(scope, request, conversation, upstream, waited)
+                outcome = await self._recalled(scope, request, conversation, upstream)
         self._metrics.requests.labels(outcome.status, outcome.reason).inc()
         return outcome
 
     async def _recalled(
-        self, scope: Scope, request: ChatRequest, conversation: Conversation, upstream: UpstreamSignals, waited: float
+        self, scope: Scope, request: ChatRequest, conversation: Conversation, upstream: UpstreamSignals
     ) -> RecallOutcome:
         loop = asyncio.get_running_loop()
         came_at = loop.time()
@@ -130,11 +121,17 @@ class RecallPipeline:
         lag = loop.time() - came_at
         trace = Trace(
             began_at=self._clock(),
-            ends_at=came_at + self._settings.deadline_seconds - TURNS_BEFORE * lag - waited,
+            ends_at=came_at + self._settings.deadline_seconds - TURNS_BEFORE * lag,
             placement=request.options.placement or self._settings.placement,
             carried=carried_notes(conversation, {}, {}),
             keeps_words=request.options.auto_store and self._settings.keeps_words,
         )
+        trace.keys = await run_by_size(partial(note_keys, scope, request), size=len(request.body))
+        with trace.timed("stored", self._metrics):
+            stored = await self._stored.read(self._asked_of(scope, request, conversation, trace), trace)
+        if isinstance(stored, RecallOutcome):
+            return stored
+        trace.stored = stored
         try:
             if trace.seconds_left <= 0:
                 raise Busy("recall", "its turn came too late")
@@ -153,7 +150,7 @@ class RecallPipeline:
             status, reason = RecallStatus.UNAVAILABLE, error.part
         found = not_in_state(trace.selection.candidates, trace.compacted)
         budget = request.options.token_budget or self._settings.token_budget
-        await self._opening.read(scope, request, trace, budget=budget)
+        self._opening.choose(scope, request, trace, budget=budget)
         await self._past_talk.find(scope, request, trace)
         left = budget - reserved_for(trace.past, trace.carried, budget=budget, tokens=self._tokens)
         planned = plan_notes(
@@ -164,6 +161,16 @@ class RecallPipeline:
         if trace.withheld is None:
             await self._keep(scope, trace, planned)
         return self._outcome(scope, status, reason, trace, planned)
+
+    def _asked_of(self, scope: Scope, request: ChatRequest, conversation: Conversation, trace: Trace) -> ChatStateQuery:
+        name = "" if self._chains is None else request.chain.held_under
+        return ChatStateQuery(
+            scope.user_id,
+            tuple(trace.keys.values()),
+            link_name=link_name(scope, name),
+            model=conversation.model,
+            project_ids=self._opening.wanted_of(scope, request),
+        )
 
     async def _found(
         self,
@@ -223,29 +230,27 @@ class RecallPipeline:
             return
         with trace.timed("notes", self._metrics), suppress(Unavailable):
             if request.options.placement is None:
-                trace.placement = await self._possible_placement(conversation.model, request, trace.placement)
-            keys = await run_by_size(partial(note_keys, scope, request), size=len(request.body))
-            at_server = await self._keys_at_server(scope, request)
-            if self._states is not None and await self._is_compacted(conversation.model, request, trace):
-                history = await find_state(self._states, scope, request, keys, asked_at=trace.began_at)
+                trace.placement = _possible_placement(trace.stored.placement, request, trace.placement)
+            if self._states is not None and self._is_compacted(request, trace):
+                history = await find_state(self._states, scope, request, trace.keys, asked_at=trace.began_at)
                 trace.resent, trace.compacted = history.resent, history.state
-            kept = keys_after(keys, trace.compacted)
-            past = await self._notes.find(scope.user_id, [*at_server, *kept.values()])
-            trace.carried = carried_notes(conversation, kept, past, at_server=at_server)
+            kept, link = keys_after(trace.keys, trace.compacted), trace.stored.link
+            at_server = link.note_keys if link is not None else ()
+            trace.carried = carried_notes(conversation, kept, trace.stored.notes, at_server=at_server)
         trace.carried = await self._bounded(request, conversation, trace)
         trace.are_notes_reviewed = True
 
-    async def _is_compacted(self, model: str, request: ChatRequest, trace: Trace) -> bool:
+    def _is_compacted(self, request: ChatRequest, trace: Trace) -> bool:
         """Whether this history may be replaced by a state: wanted, recorded, sent in full, and with a place for it.
 
-        A state is a system message in every API, also where notes are not. Raises `Unavailable`.
+        A state is a system message in every API, also where notes are not.
         """
         options = request.options
         is_wanted = self._settings.compacts if options.compact is None else options.compact
         is_possible = trace.placement is not Placement.OFF and not request.chain.held_under
         if not (is_wanted and options.auto_store and is_possible):
             return False
-        return await self._model_capabilities.placement(model) is not Placement.OFF
+        return trace.stored.placement is not Placement.OFF
 
     async def _bounded(self, request: ChatRequest, conversation: Conversation, trace: Trace) -> CarriedNotes:
         """The notes that the size aimed at for a compacted prompt, and the model's window, leave room for."""
@@ -259,25 +264,6 @@ class RecallPipeline:
         counting = partial(room_for_notes, request, window, answer_reserve=settings.answer_reserve_tokens, state=state)
         left = await run_by_size(counting, size=len(request.body))
         return carried if left is None else carried.within(left)
-
-    async def _possible_placement(self, model: str, request: ChatRequest, wanted: Placement) -> Placement:
-        """The wanted placement, or the nearest that the model's template accepts. Raises `Unavailable`.
-
-        A note inside the user's message is always accepted: it replaces a system message that is not.
-        """
-        if not (request.shape.is_bound_by_templates or wanted is Placement.SYSTEM):
-            return wanted
-        learnt = await self._model_capabilities.placement(model) or wanted
-        if request.shape.is_bound_by_templates:
-            return max(learnt, wanted, key=BY_CAUTION.index)
-        return Placement.BEFORE_LAST_USER if learnt is Placement.OFF else wanted
-
-    async def _keys_at_server(self, scope: Scope, request: ChatRequest) -> tuple[str, ...]:
-        """Keys of the notes in the stored part of this conversation, as far as known. Raises `Unavailable`."""
-        if self._chains is None or not request.chain.held_under:
-            return ()
-        link = await self._chains.find(scope.user_id, link_name(scope, request.chain.held_under))
-        return link.note_keys if link is not None else ()
 
     async def search(
         self,
@@ -325,7 +311,7 @@ class RecallPipeline:
         receipt_id = self._new_id()
         answered = Answered(receipt_id, scope.user_id, trace.began_at, status, reason, scope.project_id)
         leave = partial(self._leave_receipt, answered, trace, planned)
-        asyncio.get_running_loop().call_later(RECEIPT_PAUSE_SECONDS, leave)
+        asyncio.get_running_loop().call_soon(leave)  # once the request has left
         if trace.compacted is not None:
             self._metrics.compacted_tokens_saved.inc(trace.compacted.saved_tokens)
         keys = trace.carried.keys
@@ -373,6 +359,16 @@ class RecallPipeline:
             self._quiet_until = now + LOG_PAUSE_SECONDS
             log.warning("recall works again") if not part else log.warning("recall goes on without memory", part=part)
             self._broken_part = part
+
+
+def _possible_placement(learnt: Placement | None, request: ChatRequest, wanted: Placement) -> Placement:
+    """The wanted placement, or the nearest that the model's template accepts, as far as that was `learnt`.
+
+    A note inside the user's message is always accepted: it replaces a system message that is not.
+    """
+    if request.shape.is_bound_by_templates:
+        return max(learnt or wanted, wanted, key=BY_CAUTION.index)
+    return Placement.BEFORE_LAST_USER if wanted is Placement.SYSTEM and learnt is Placement.OFF else wanted
 
 
 def _opening_of(planned: NotePlan) -> dict[str, object]:

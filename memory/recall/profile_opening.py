@@ -1,19 +1,15 @@
-"""Decides whether the user's wishes and their profile go along with a question, and reads them.
+"""Decides whether the user's wishes and their profile go along with a question.
 
 Wishes about answers go along with every chat, also one for which nothing is searched; the profile as it is set.
-
-It takes microseconds, and never fails a request: without profiles, the note is as it would be.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 
 from memory.chat.completions import ChatRequest
-from memory.errors import Unavailable
 from memory.model import ProfileText, Scope
-from memory.ports import Profiles, Tokens
+from memory.ports import Tokens
 from memory.recall.notes.profile_notes import ProfileUse, holds_profile, joined, wishes_in, without_profiles
 from memory.recall.trace import RecallSettings, Trace
 from memory.runtime.metrics import Metrics
@@ -23,24 +19,28 @@ from memory.service.profile_layout import profile_text, wishes_text
 class ProfileOpening:
     """One per process."""
 
-    def __init__(self, profiles: Profiles, *, tokens: Tokens, metrics: Metrics, settings: RecallSettings) -> None:
-        self._profiles = profiles
+    def __init__(self, *, tokens: Tokens, metrics: Metrics, settings: RecallSettings) -> None:
         self._tokens = tokens
         self._metrics = metrics
         self._use = settings.profile
 
-    async def read(self, scope: Scope, request: ChatRequest, trace: Trace, *, budget: int) -> None:
+    def wanted_of(self, scope: Scope, request: ChatRequest) -> frozenset[str]:
+        """The projects whose profiles may go along; "" is the user's own."""
+        is_wanted = self._use is not None and request.options.profile is not False
+        return frozenset(("", scope.project_id)) if is_wanted else frozenset()
+
+    def choose(self, scope: Scope, request: ChatRequest, trace: Trace, *, budget: int) -> None:
         """Set `trace.profile` to the wishes and the profile that go along, as far as `budget` tokens and the
         conversation leave room; for a request that wants none, take them out of the carried notes.
         """
-        if self._use is None or request.options.profile is False:
+        if not self.wanted_of(scope, request):
             trace.carried = replace(trace.carried, notes=without_profiles(trace.carried.notes))
             return
         carried = trace.carried
         if not trace.are_notes_reviewed or carried.newest is None or carried.is_settled:
             return
-        with trace.timed("profile", self._metrics), suppress(Unavailable):
-            found = await self._profiles.get(scope.user_id, {"", scope.project_id})
+        found = trace.stored.profiles
+        with trace.timed("profile", self._metrics):
             own, of_project = found.get(""), found.get(scope.project_id) if scope.project_id else None
             earlier = carried.earlier()
             wishes = wishes_text(own, of_project, tokens=self._tokens)

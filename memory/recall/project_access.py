@@ -11,9 +11,10 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from memory.errors import Unavailable
 from memory.model import Candidate, PastNote, Scope
 from memory.model.projects import ProjectAccess, project_key_of
-from memory.ports import NoteBook
+from memory.ports import ChatState, ChatStateQuery, ChatStates, NoteBook
 from memory.ports.projects import Projects
 
 ROLE_SECONDS_MAX = 2.0  # a removed member's chats lose access within it
@@ -94,20 +95,37 @@ class ReadableProjects:
                     self._readers.popitem(last=False)
 
 
-class ReadableNotes:
-    """`memory.ports.NoteBook` that does not return what its reader may not read any more."""
+class ReadableChatStates:
+    """`memory.ports.ChatStates` without notes that their reader may not read any more."""
+
+    def __init__(self, states: ChatStates, projects: ReadableProjects) -> None:
+        self._states = states
+        self._projects = projects
+
+    async def read(self, query: ChatStateQuery) -> ChatState:
+        state = await self._states.read(query)
+        if not any(project_key_of(one) for note in state.notes.values() for one in note.memory_ids):
+            return state
+        try:
+            readable = {
+                key: note
+                for key, note in state.notes.items()
+                if await self._projects.is_readable(query.user_id, note.memory_ids, made_at=note.made_at)
+            }
+        except Unavailable:  # nobody can say which
+            readable = {}
+        return replace(state, notes=readable)
+
+
+class SharedNotes:
+    """`memory.ports.NoteBook` of notes that whoever deletes a shared memory in them has to find."""
 
     def __init__(self, notes: NoteBook, projects: ReadableProjects) -> None:
         self._notes = notes
         self._projects = projects
 
     async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
-        found = await self._notes.find(user_id, keys)
-        return {
-            key: note
-            for key, note in found.items()
-            if await self._projects.is_readable(user_id, note.memory_ids, made_at=note.made_at)
-        }
+        return await self._notes.find(user_id, keys)
 
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
         await self._projects.add_reader(user_id, note.memory_ids)
@@ -121,4 +139,4 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-__all__ = ["ROLE_SECONDS_MAX", "ReadableNotes", "ReadableProjects"]
+__all__ = ["ROLE_SECONDS_MAX", "ReadableChatStates", "ReadableProjects", "SharedNotes"]

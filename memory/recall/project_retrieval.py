@@ -13,7 +13,7 @@ from dataclasses import replace
 from memory.errors import Unavailable
 from memory.model import Question, Scope, Vector
 from memory.model.projects import ProjectAccess
-from memory.ports import MemoryStore
+from memory.ports import MemoryStore, Revision
 from memory.recall.project_access import ReadableProjects
 from memory.recall.ranking.merging import merged, only
 from memory.recall.ranking.ranking import Ranked, TextFeatures
@@ -36,9 +36,9 @@ class ProjectRetrieval(Retrieval):
         self._projects = projects
         self._bar = ranking.bar
 
-    def expect(self, scope: Scope) -> Expected:
+    def expect(self, scope: Scope, revision: Revision | None = None) -> Expected:
         """Also loads the project's set, if the user was seen in it a moment ago."""
-        expected = super().expect(scope)
+        expected = super().expect(scope, revision)
         access = self._projects.glance(scope)
         expected.of_project = None if access is None else super().expect(access.scope())
         return expected

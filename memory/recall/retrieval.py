@@ -18,7 +18,7 @@ import numpy as np
 from memory.errors import Busy
 from memory.model import Candidate, MemoryStatus, Question, Record, Scope, Vector
 from memory.model.recalled import AskedWhole
-from memory.ports import MemoryFilter, MemoryStore
+from memory.ports import MemoryFilter, MemoryStore, Revision
 from memory.recall.overview import EXAMINED_MAX, overview, overview_of
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.ranking import (
@@ -46,11 +46,13 @@ CHAT_SEARCHES_MAX = 4  # concurrent searches of the store: Milvus Lite takes 20 
 class Expected:
     """What `Corpora.expect` returns: `task` loads and refreshes the user's set in the background.
 
-    `written`: the ledger's revision that the set has to reach; None while the ledger has not answered.
+    `revision`: the ledger's when the request came; None if it was not asked. `written`:
+    that which the set has to reach; None while the ledger has not answered.
     `of_project`: the same for the set of a shared project, which the request uses as well.
     """
 
     task: asyncio.Task[None] = field(init=False)
+    revision: Revision | None = None
     written: int | None = None
     of_project: Expected | None = None
 
@@ -62,9 +64,9 @@ class Corpora(Protocol):
         """Held while a chat without a corpus searches the store: nothing is loaded from the store meanwhile."""
         ...
 
-    def expect(self, user_id: str) -> Expected:
+    def expect(self, user_id: str, revision: Revision | None = None) -> Expected:
         """A request of this user has arrived: load the set and find out which writes came before it, in the
-        background.
+        background. `revision`: the ledger's now, if it is known.
         """
         ...
 
@@ -87,9 +89,9 @@ class Retrieval:
         self._ranking = ranking
         self._chat_searches = 0
 
-    def expect(self, scope: Scope) -> Expected:
-        """Prepare for `ranked`, which takes the result, while the query is being embedded."""
-        return self._corpora.expect(scope.user_id)
+    def expect(self, scope: Scope, revision: Revision | None = None) -> Expected:
+        """Prepare for `ranked`, which takes the result, while the query is being embedded. `revision`: of the user."""
+        return self._corpora.expect(scope.user_id, revision)
 
     async def read_ahead(self, asked: Question, expected: Expected) -> TextFeatures | None:
         """The features of the query's words, for `ranked`, computed while the query is being embedded. None without a

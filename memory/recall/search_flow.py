@@ -132,7 +132,7 @@ class SearchFlow:
         async with background(self._embedded_for_chat(query, trace, slot)) as embedding:
             # The embedding is now in a thread, or on its way to a server: what follows runs concurrently.
             await asyncio.sleep(0)
-            expected = self._retrieval.expect(scope)
+            expected = self._retrieval.expect(scope, trace.stored.revision)
             await review_notes()
             async with background(self._retrieval.read_ahead(asked, expected)) as reading:
                 vector = trace.vector = await embedding

@@ -7,7 +7,7 @@ reported. A trace must not keep anything beyond its request.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -23,7 +23,7 @@ from memory.model import (
     Vector,
 )
 from memory.model.arms import NO_HOLDOUT, Arm, HoldoutRule, Withholding
-from memory.ports import ResentHistory
+from memory.ports import ChatState, ResentHistory
 from memory.recall.notes.past_notes import CarriedNotes
 from memory.recall.notes.past_talk_notes import PastTalk
 from memory.recall.notes.profile_notes import ProfileUse
@@ -85,6 +85,8 @@ class Trace:
     ends_at: float
     placement: Placement
     carried: CarriedNotes
+    keys: Mapping[int, str] = field(default_factory=dict)  # of the conversation's notes, by message
+    stored: ChatState = field(default_factory=ChatState)  # what was read when the request came
     keeps_words: bool = True  # whether the receipt may hold what was asked
     decision: Decision | None = None
     query: str = ""

@@ -22,11 +22,9 @@ class TracedRecall:
         self._tracer = instruments.tracer
         self._clock = instruments.clock
 
-    async def recall(
-        self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals, *, waited: float = 0.0
-    ) -> RecallOutcome:
+    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
         with self._tracer.span(SpanName.RECALL):
-            outcome = await self._recall.recall(scope, request, upstream, waited=waited)
+            outcome = await self._recall.recall(scope, request, upstream)
             since_epoch = self._clock() - asyncio.get_running_loop().time()
             self._tracer.stages([replace(one, began_at=one.began_at + since_epoch) for one in outcome.stages])
             self._tracer.note(

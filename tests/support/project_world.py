@@ -9,7 +9,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from token_counts import counted_tokens
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.sql.chains import SqlResponseChains
+from memory.adapters.sql.chat_states import SqlChatStates
 from memory.adapters.sql.ledger import SqlUserLedger
-from memory.adapters.sql.model_capabilities import SqlModelCapabilities
 from memory.adapters.sql.notes import SqlNoteBook
 from memory.adapters.sql.projects import SqlProjects
 from memory.adapters.sql.receipts import SqlReceipts
@@ -40,7 +40,7 @@ from memory.model.token_claims import ClaimNames
 from memory.ports import MemoryBank, RequestTraces, ServerKnowledge
 from memory.recall import project_access
 from memory.recall.pipeline import RecallPipeline, RecallSettings
-from memory.recall.project_access import ReadableNotes, ReadableProjects
+from memory.recall.project_access import ReadableChatStates, ReadableProjects, SharedNotes
 from memory.recall.project_retrieval import ProjectRetrieval
 from memory.recall.search_flow import SearchParts
 from memory.runtime.instruments import Instruments
@@ -74,6 +74,7 @@ class ProjectWorld:
     store: InMemoryStore
     projects: SqlProjects
     notes: SqlNoteBook
+    chat_states: SqlChatStates
     clock: Ticking
     database: SqliteDatabase
     api: httpx.AsyncClient
@@ -126,20 +127,26 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
     ids = (f"id{number:06}" for number in itertools.count())
     async with SqliteDatabase(folder / "turns.sqlite") as database:
         ledger, projects = SqlUserLedger(database, clock=clock), SqlProjects(database)
-        notes = SqlNoteBook(database, waits_for_others=False)
+        notes = SqlNoteBook(database)
         receipts = SqlReceipts(database, clock=clock, redact=redact)
         async with (
             SqlUsageCounts(database) as usage_counts,
             WorkingSets(store=store, ledger=ledger, shape=CorpusShape(384, tokens=tokens)) as corpora,
         ):
+            chains = SqlResponseChains(database)
+            states = SqlChatStates(database, notes, chains, clock)
             traces = RequestTraces(notes, receipts, usage_counts, projects=projects)
 
             def recall(readable: ReadableProjects) -> RecallPipeline:
                 retrieval = ProjectRetrieval(corpora=corpora, store=store, projects=readable)
                 return RecallPipeline(
                     search=SearchParts(embedder, lambda: None, retrieval, tokens),
-                    traces=RequestTraces(ReadableNotes(notes, readable), receipts, usage_counts, projects=projects),
-                    server=ServerKnowledge(SqlModelCapabilities(database, clock=clock), SqlResponseChains(database)),
+                    traces=replace(
+                        traces,
+                        notes=SharedNotes(notes, readable),
+                        chat_states=ReadableChatStates(states, readable),
+                    ),
+                    server=ServerKnowledge(chains),
                     instruments=Instruments(clock, metrics),
                     new_id=lambda: next(ids),
                     settings=SETTINGS,
@@ -162,4 +169,4 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
             transport = httpx.ASGITransport(app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as api:
                 chats = recall(ReadableProjects(projects))
-                yield ProjectWorld(library, chats, store, projects, notes, clock, database, api)
+                yield ProjectWorld(library, chats, store, projects, notes, states, clock, database, api)

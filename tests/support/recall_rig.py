@@ -22,6 +22,7 @@ from token_counts import counted_tokens
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.sql.chains import SqlResponseChains
+from memory.adapters.sql.chat_states import SqlChatStates
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.model_capabilities import SqlModelCapabilities
 from memory.adapters.sql.notes import SqlNoteBook
@@ -158,7 +159,7 @@ async def rigged(
     async with SqliteDatabase(folder / "turns.sqlite") as database:
         ledger = SqlUserLedger(database, clock=lambda: NOW)
         model_capabilities = SqlModelCapabilities(database, clock=lambda: NOW)
-        profiles, notes = SqlProfiles(database), SqlNoteBook(database, waits_for_others=False)
+        profiles, notes = SqlProfiles(database), SqlNoteBook(database)
         summaries = SqlSummaries(database)
         receipts = SqlReceipts(database, clock=lambda: NOW, redact=redact)
         async with (
@@ -166,10 +167,11 @@ async def rigged(
             WorkingSets(store=store, ledger=ledger, shape=CorpusShape(384, tokens=tokens)) as corpora,
         ):
             retrieval, chains = Retrieval(corpora=corpora, store=store), SqlResponseChains(database)
+            states = SqlChatStates(database, notes, chains, lambda: NOW)
             recall = RecallPipeline(
                 search=SearchParts(embedder, lambda: None, retrieval, tokens, rewriter, questions),
-                traces=RequestTraces(notes, receipts, usage_counts, profiles, summaries=summaries),
-                server=ServerKnowledge(model_capabilities, chains),
+                traces=RequestTraces(notes, receipts, usage_counts, profiles, summaries=summaries, chat_states=states),
+                server=ServerKnowledge(chains),
                 instruments=Instruments(lambda: NOW, metrics),
                 new_id=lambda: next(ids),
                 settings=settings,

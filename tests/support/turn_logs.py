@@ -16,6 +16,7 @@ from _pytest.mark import ParameterSet
 from postgres_server import ROLE, postgres_server
 
 from memory.adapters.retention import DEFAULT_NOTE_LIMITS, DEFAULT_RECEIPT_LIMITS, NoteLimits, ReceiptLimits
+from memory.adapters.sql.chat_states import SqlChatStates
 from memory.adapters.sql.compacted_states import SqlCompactedStates
 from memory.adapters.sql.erasures import SqlErasures
 from memory.adapters.sql.exams import SqlExamResults
@@ -36,8 +37,9 @@ from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.upkeep_schedule import SqlUpkeepSchedule
 from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.adapters.sql.write_barrier import SqlWriteBarrier
-from memory.model import Message, Scope, Turn, TurnStatus
+from memory.model import Message, PastNote, Scope, Turn, TurnStatus
 from memory.ports import (
+    ChatStates,
     CompactedStates,
     ExamResults,
     LearnDue,
@@ -96,6 +98,7 @@ class Process:
     keys: IdempotencyKeys
     upkeep: UpkeepSchedule
     holdouts: HoldoutRecord
+    chat_states: ChatStates
 
     @property
     def traces(self) -> RequestTraces:
@@ -140,16 +143,25 @@ class Deployment:
         return self._open_process(self.clock, self.bounds)
 
 
+class WrittenNotes(SqlNoteBook):
+    """A note book whose notes are written when `keep` returns, as if their turns had ended."""
+
+    async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
+        await super().keep(user_id, key, note, made_at=made_at)
+        await self._database.write(lambda _: None)
+
+
 @asynccontextmanager
 async def process_on(
     database: SqliteDatabase | PostgresDatabase, clock: ManualClock, bounds: Bounds
 ) -> AsyncIterator[Process]:
     """What a process holds, on a database of its own."""
     async with database, SqlUsageCounts(database) as usage_counts:
+        log, notes = SqlTurnLog(database, clock=clock), WrittenNotes(database, limits=bounds.notes)
         yield Process(
-            SqlTurnLog(database, clock=clock),
+            log,
             SqlUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=bounds.lock_wait_seconds),
-            SqlNoteBook(database, limits=bounds.notes),
+            notes,
             SqlReceipts(database, clock=clock, redact=str, limits=bounds.receipts),
             usage_counts,
             SqlProfiles(database),
@@ -164,6 +176,7 @@ async def process_on(
             SqlIdempotencyKeys(database),
             SqlUpkeepSchedule(database),
             SqlHoldoutRecord(database),
+            SqlChatStates(database, notes, log.chains, clock),
         )
 
 

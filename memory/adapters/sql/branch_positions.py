@@ -19,8 +19,6 @@ from memory.model import SentConversation, SentExchange, Turn
 
 SQL = statements("branch_positions")
 
-_COLUMNS = "position, turn_id, session_id, tree_id, parent_id, is_seen, is_abandoned"
-
 
 @dataclass(frozen=True, slots=True)
 class BranchNode:

@@ -35,10 +35,14 @@ class SqlResponseChains:
     async def find(self, user_id: str, name: str) -> ChainLink | None:
         if not is_valid_id(name):
             return None
-        pending = self._pending.get((user_id, name))
+        pending = self.unwritten(user_id, name)
         if pending is not None:
             return pending
-        return await self._database.read_now(partial(_found, user_id=user_id, name=name))
+        return await self._database.read_now(partial(link_of, user_id=user_id, name=name))
+
+    def unwritten(self, user_id: str, name: str) -> ChainLink | None:
+        """The link that this process is writing now."""
+        return self._pending.get((user_id, name))
 
     async def keep(self, user_id: str, names: tuple[str, ...], link: ChainLink, *, at: float) -> None:
         names = tuple(filter(is_valid_id, names))
@@ -68,7 +72,7 @@ class SqlResponseChains:
         await self._database.write(partial(_erase, user_id=user_id))
 
 
-def _found(connection: Connection, *, user_id: str, name: str) -> ChainLink | None:
+def link_of(connection: Connection, *, user_id: str, name: str) -> ChainLink | None:
     row = SQL.link_by_name(connection, user_id=user_id, name=name).fetchone()
     return None if row is None else ChainLink(row[0], row[1], _KEYS.decode(row[2]))
 

@@ -18,8 +18,10 @@ from memory.adapters.sql.branch_positions import (
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
 from memory.adapters.sql.filling_in import FillingIn
+from memory.adapters.sql.opt_outs import opted_out_at
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_opening import insert_turn
+from memory.adapters.sql.user_digests import user_hash
 from memory.adapters.tree_rules import BranchPosition
 from memory.errors import BadInput
 from memory.model import BranchShift, SentConversation, SentExchange, Turn, TurnStatus
@@ -44,9 +46,17 @@ class SqlConversationTrees:
         return await self._database.read(partial(_known, user_id=user_id, exchanges=exchanges))
 
     async def open(self, turn: Turn, sent: SentConversation) -> str:
+        session_id = await self._opened(turn, sent, fills_in=True)
+        assert session_id is not None, "what is missing is filled in, or left out"
+        return session_id
+
+    async def open_known(self, turn: Turn, sent: SentConversation) -> str | None:
+        return await self._opened(turn, sent, fills_in=False)
+
+    async def _opened(self, turn: Turn, sent: SentConversation, *, fills_in: bool) -> str | None:
         if turn.status is not TurnStatus.OPENED:
             raise BadInput(f"only a turn of status opened can be opened; this one is {turn.status.value}")
-        opening = _Opening(turn, sent, self._clock(), self._database.owners.name)
+        opening = _Opening(turn, sent, self._clock(), self._database.owners.name, fills_in)
         return await self._database.write(opening.run)
 
     async def leave_out(self, user_id: str, exchange: SentExchange) -> None:
@@ -73,14 +83,22 @@ class _Opening:
     sent: SentConversation
     now: float
     owner: str
+    fills_in: bool
 
-    def run(self, connection: Connection) -> str:
+    def run(self, connection: Connection) -> str | None:
+        user_id = self.turn.scope.user_id
         known = SQL.session_of_turn(connection, id=self.turn.id).fetchone()
         if known is not None:
             return str(known[0])
-        if was_erased_since(connection, self.turn.scope.user_id, self.turn.at):
+        if opted_out_at(connection, user=user_hash(user_id)) is not None:
+            exchange = SentExchange(self.sent.keys[-1], self.turn.messages, "")
+            _leave_out(connection, user_id=user_id, exchange=exchange)
+            return ""
+        if was_erased_since(connection, user_id, self.turn.at):
             return ""
         position = position_of(connection, self.turn, self.sent)
+        if position.missing and not self.fills_in:
+            return None
         parent = position.parent
         is_extension = parent is None or branch_shifts.is_extension(connection, parent)
         turn = replace(self.turn, scope=replace(self.turn.scope, session_id=self._session_id(position)))
@@ -89,7 +107,7 @@ class _Opening:
         insert_turn(connection, turn=turn, now=self.now, owner=self.owner)
         at = self._placed(connection, turn, position, above, is_extension=is_extension)
         if at % tree_rules.PRUNED_EVERY == 0:
-            _prune(connection, turn.scope.user_id)
+            _prune(connection, user_id)
         return turn.scope.session_id
 
     def _placed(

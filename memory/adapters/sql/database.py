@@ -12,6 +12,8 @@ from typing import Protocol, TypeAlias, TypeVar
 from memory.adapters.sql.statements import Connection
 
 CALL_SECONDS_MAX = 10.0  # no caller waits longer for a job
+SOON_SECONDS = 0.01  # of posted jobs: those of this time are one transaction
+IN_PASSING_SECONDS = 1.0  # of what a chat leaves behind: it goes with the end of its turn, or what else is written
 
 Result = TypeVar("Result")
 Job: TypeAlias = Callable[[Connection], Result]
@@ -54,8 +56,8 @@ class SqlDatabase(Protocol):
         """Run `job` in a transaction, committed on return. Cancelling the caller does not stop it."""
         ...
 
-    def post(self, job: Job[object], *, then: Callable[[], None] | None = None) -> None:
-        """Run `job` soon, after all earlier writes. Its result is not reported.
+    def post(self, job: Job[object], *, within: float = SOON_SECONDS, then: Callable[[], None] | None = None) -> None:
+        """Run `job` with the next write, or after `within` seconds, after all earlier ones. Its result is not reported.
 
         `then` is called on the loop when it is done, or at once if it was refused because too much is waiting.
         """

@@ -1,7 +1,8 @@
 """One thread per process that writes, with group commit: all jobs waiting when it starts go into one transaction.
 
 So a burst costs one commit instead of hundreds, jobs of one process never meet each other, and they run in the order in
-which they came. No job waits on purpose, except posted ones, for which nobody waits.
+which they came. Jobs that are written at the same time are one transaction; posted ones, for which nobody waits, go
+with the next one, or after `within` seconds.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from memory.adapters.sql.database import CALL_SECONDS_MAX, Job
+from memory.adapters.sql.database import CALL_SECONDS_MAX, SOON_SECONDS, Job
 from memory.errors import MemproxyError, Unavailable
 
 BATCH_JOBS_MAX = 256  # per transaction, so that other processes get their turn
 WAITING_JOBS_MAX = 2_000  # about ten seconds of a busy filter; beyond it calls are refused
-POST_SECONDS = 0.01  # jobs posted within this time wake the writer once
 
 OF_ONE_JOB = (  # what code raises that is wrong, or gets a row that is
     *(MemproxyError, msgspec.MsgspecError, ValueError, TypeError, LookupError, ArithmeticError),
@@ -61,10 +62,10 @@ class WritesJobs:
             raise Unavailable("turn_log", "it is closed")
         return await self._writer.write(job)
 
-    def post(self, job: Job[object], *, then: Callable[[], None] | None = None) -> None:
+    def post(self, job: Job[object], *, within: float = SOON_SECONDS, then: Callable[[], None] | None = None) -> None:
         """As `memory.adapters.sql.database.SqlDatabase` says."""
         if self._writer is not None:
-            self._writer.post(job, then)
+            self._writer.post(job, within, then)
         elif then is not None:
             then()
 
@@ -76,30 +77,32 @@ class JobWriter:
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="turn-log-writer")
         self._commit = commit
         self._waiting: deque[Entry[object]] = deque()
-        self._posting: asyncio.TimerHandle | None = None
+        self._starting: asyncio.Handle | None = None
+        self._starts_at = 0.0  # in the loop's time
         self._is_open = True
 
     async def close(self, last: Callable[[], None]) -> None:
         """Pending jobs are still written, then `last` runs in the thread."""
         self._is_open = False
-        if self._posting is not None:
-            self._posting.cancel()
-            self.thread.submit(self._drain)
+        if self._starting is not None:
+            self._starting.cancel()
+            self._start()
         await asyncio.get_running_loop().run_in_executor(self.thread, last)
         self.thread.shutdown(wait=False)
 
     async def write(self, job: Job[Result]) -> Result:
-        """Each entry starts a drain, which handles it at the latest; usually an earlier one does."""
         if not self._is_open:
             raise Unavailable("turn_log", "it is closed")
         if len(self._waiting) >= WAITING_JOBS_MAX:
             raise Unavailable("turn_log", f"more than {WAITING_JOBS_MAX} writes are waiting")
-        entry: Entry[Result] = Entry(job, [])
+        done: Future[None] = Future()
+        entry: Entry[Result] = Entry(job, [], over=partial(done.set_result, None))
         self._waiting.append(entry)  # type: ignore[arg-type]  # the queue never looks into a result
-        await bounded(self.thread.submit(self._drain))
+        self._start_within(0.0)
+        await bounded(done)
         return entry.outcome()
 
-    def post(self, job: Job[object], then: Callable[[], None] | None) -> None:
+    def post(self, job: Job[object], within: float, then: Callable[[], None] | None) -> None:
         if not self._is_open or len(self._waiting) >= WAITING_JOBS_MAX:
             if then is not None:
                 then()
@@ -111,20 +114,34 @@ class JobWriter:
                 loop.call_soon_threadsafe(then)
 
         self._waiting.append(Entry(job, [], over=over))
-        if self._posting is None:
-            self._posting = loop.call_later(POST_SECONDS, self._post)
+        self._start_within(within)
 
-    def _post(self) -> None:
-        self._posting = None
+    def _start_within(self, seconds: float) -> None:
+        """Run all that waits by then at the latest."""
+        loop = asyncio.get_running_loop()
+        at = loop.time() + seconds
+        if self._starting is not None:
+            if self._starts_at <= at:
+                return
+            self._starting.cancel()
+        self._starts_at = at
+        self._starting = loop.call_later(seconds, self._start) if seconds else loop.call_soon(self._start)
+
+    def _start(self) -> None:
+        self._starting = None
         self.thread.submit(self._drain)
 
     def _drain(self) -> None:
-        """Run everything that waits, including new jobs, in as many transactions as necessary."""
-        while batch := [self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH_JOBS_MAX))]:
-            self._commit(batch)
-            for entry in batch:
-                if entry.over is not None:
-                    entry.over()
+        """Run all that waits now, in as many transactions as necessary. What comes meanwhile has its own time."""
+        left = len(self._waiting)
+        while batch := [self._waiting.popleft() for _ in range(min(left, BATCH_JOBS_MAX))]:
+            left -= len(batch)
+            try:
+                self._commit(batch)
+            finally:
+                for entry in batch:
+                    if entry.over is not None:
+                        entry.over()
 
 
 async def bounded(future: Future[Result]) -> Result:

@@ -72,13 +72,6 @@ def without_position(connection: Connection, scope: Scope, exchange: SentExchang
     return "" if row is None else str(row[0])
 
 
-_LOOK = """
-    SELECT known_exchanges.turn_id, known_exchanges.answer, turns.answer
-    FROM known_exchanges LEFT JOIN turns ON turns.id = known_exchanges.turn_id AND known_exchanges.turn_id != ''
-    WHERE words = ?1
-"""
-
-
 def _has_answer(connection: Connection, row: Sequence[object], answer: str) -> bool:
     """Whether the answer is the same, or not known. `row`: the turn's id, a digest, and the turn's own answer."""
     turn_id, digest, stored = row

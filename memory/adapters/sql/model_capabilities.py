@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from memory.adapters.model_traits import LESSON_SECONDS_MAX, MODELS_MAX, RememberedPlacements, is_lesson, named
+from memory.adapters.model_traits import LESSON_SECONDS_MAX, MODELS_MAX, is_lesson, named
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.statements import Connection, statements
 from memory.model import Placement
@@ -19,20 +19,13 @@ class SqlModelCapabilities:
     def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._remembered = RememberedPlacements()
 
     async def placement(self, model: str) -> Placement | None:
-        name, now = named(model), self._clock()
-        known, is_known = self._remembered.get(name, now=now)
-        if not is_known:
-            known = await self._database.read(partial(_placement, model=name, after=now - LESSON_SECONDS_MAX))
-            self._remembered.put(name, known, now=now)
-        return known
+        after = self._clock() - LESSON_SECONDS_MAX
+        return await self._database.read(partial(_placement, model=named(model), after=after))
 
     async def learn(self, model: str, placement: Placement) -> None:
-        name, now = named(model), self._clock()
-        learning = partial(_learnt, model=name, placement=placement, now=now)
-        self._remembered.put(name, await self._database.write(learning), now=now)
+        await self._database.write(partial(_learnt, model=named(model), placement=placement, now=self._clock()))
 
 
 def _placement(connection: Connection, *, model: str, after: float) -> Placement | None:
@@ -40,10 +33,9 @@ def _placement(connection: Connection, *, model: str, after: float) -> Placement
     return None if row is None else Placement(row[0])
 
 
-def _learnt(connection: Connection, *, model: str, placement: Placement, now: float) -> Placement:
+def _learnt(connection: Connection, *, model: str, placement: Placement, now: float) -> None:
     known = _placement(connection, model=model, after=now - LESSON_SECONDS_MAX)
     if known is not None and not is_lesson(known, placement):
-        return known
+        return
     SQL.put_placement(connection, model=model, placement=placement.value, now=now)
     SQL.delete_beyond_limit(connection, models_max=MODELS_MAX)
-    return placement

@@ -1,8 +1,7 @@
 """The note book in SQL: past notes by conversation key, in the turn log's database, shared by all filters.
 
-A request with a new note does not wait until it is written: this process finds the note at once, the others some
-milliseconds later, after the commit. If chats are spread over several filters, `waits_for_others` makes each request
-wait for that.
+A request with a new note does not wait until it is written: this process finds the note at once, the others when the
+turn has ended, with whose end it is written, or a second later.
 
 The size is limited without counting: `position` and `user_position` grow by the bytes of each note, over all users and
 per user, so that notes beyond the limit are those with the lowest positions. A lost note costs a prefix-cache hit,
@@ -11,7 +10,7 @@ never an answer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,7 +23,7 @@ from memory.adapters.retention import (
     NOTE_KEYS_ASKED_MAX,
     NoteLimits,
 )
-from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.database import IN_PASSING_SECONDS, SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
 from memory.adapters.sql.statements import Connection, statements
 from memory.model import PastNote
@@ -45,11 +44,8 @@ class SqlNoteBook:
         database: SqlDatabase,
         *,
         limits: NoteLimits = DEFAULT_NOTE_LIMITS,
-        waits_for_others: bool = True,
     ) -> None:
-        """`waits_for_others`: `keep` returns when all processes find the note; else when this one does."""
         self._database = database
-        self._waits_for_others = waits_for_others
         self._on_their_way: dict[tuple[str, str], _UnwrittenNote] = {}
         self._limits = limits
 
@@ -57,27 +53,38 @@ class SqlNoteBook:
         if not keys:
             return {}
         keys = keys[-NOTE_KEYS_ASKED_MAX:]
-        coming = {key: one for key in keys if (one := self._on_their_way.get((user_id, key))) is not None}
-        looking = partial(_found, user_id=user_id, keys=keys, coming=coming)
+        looking = partial(self._found, user_id=user_id, keys=keys)
         return await (
             self._database.read_now(looking) if len(keys) <= KEYS_AT_A_GLANCE else self._database.read(looking)
         )
 
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
         job = partial(self._kept, user_id=user_id, key=key, note=note, made_at=made_at)
-        if self._waits_for_others:
-            await self._database.write(job)
-            return
         coming = self._on_their_way[user_id, key] = _UnwrittenNote(note, made_at)
 
         def written() -> None:
             if self._on_their_way.get((user_id, key)) is coming:
                 del self._on_their_way[user_id, key]
 
-        self._database.post(job, then=written)
+        self._database.post(job, within=IN_PASSING_SECONDS, then=written)
 
     async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
         await self._database.write(partial(_dropped, user_id=user_id, memory_ids=memory_ids, now=now))
+
+    def with_unwritten(
+        self, connection: Connection, user_id: str, keys: Sequence[str], found: dict[str, PastNote]
+    ) -> dict[str, PastNote]:
+        """`found`, and what of `keys` this process has not written yet."""
+        coming = {key: one for key in keys if (one := self._on_their_way.get((user_id, key))) is not None}
+        for key, one in coming.items():  # replaces an older one, unless it will be refused
+            if not _was_dropped(connection, user_id, _json(one.note.memory_ids), one.made_at):
+                found[key] = replace(one.note, made_at=one.made_at)
+        return found
+
+    def _found(self, connection: Connection, *, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
+        rows = SQL.notes_by_key(connection, user_id=user_id, keys=_json(keys))
+        found = {key: note_of(text, ids, tokens, made_at) for key, text, ids, tokens, made_at in rows}
+        return self.with_unwritten(connection, user_id, keys, found)
 
     def _kept(self, connection: Connection, *, user_id: str, key: str, note: PastNote, made_at: float) -> None:
         memory_ids = _json(note.memory_ids)
@@ -110,15 +117,8 @@ class _UnwrittenNote:
     made_at: float
 
 
-def _found(
-    connection: Connection, *, user_id: str, keys: Sequence[str], coming: Mapping[str, _UnwrittenNote]
-) -> dict[str, PastNote]:
-    rows = SQL.notes_by_key(connection, user_id=user_id, keys=_json(keys))
-    found = {key: PastNote(text, _IDS.decode(ids), tokens, made_at) for key, text, ids, tokens, made_at in rows}
-    for key, one in coming.items():  # replaces an older one, unless it will be refused
-        if not _was_dropped(connection, user_id, _json(one.note.memory_ids), one.made_at):
-            found[key] = replace(one.note, made_at=one.made_at)
-    return found
+def note_of(text: str, memory_ids: str, tokens: int, made_at: float) -> PastNote:
+    return PastNote(text, _IDS.decode(memory_ids), tokens, made_at)
 
 
 def _was_dropped(connection: Connection, user_id: str, memory_ids: str, made_at: float) -> bool:

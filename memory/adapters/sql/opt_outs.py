@@ -21,7 +21,7 @@ class SqlOptOuts:
         self._database = database
 
     async def since(self, user_id: str) -> float | None:
-        return await self._database.read_now(partial(_since, user=user_hash(user_id)))
+        return await self._database.read_now(partial(opted_out_at, user=user_hash(user_id)))
 
     async def set(self, user_id: str, *, at: float) -> float:
         return await self._database.write(partial(_set, user=user_hash(user_id), at=at))
@@ -33,14 +33,14 @@ class SqlOptOuts:
         return await self._database.read(_count)
 
 
-def _since(connection: Connection, *, user: str) -> float | None:
+def opted_out_at(connection: Connection, *, user: str) -> float | None:
     row = SQL.opted_out_at(connection, user=user).fetchone()
     return None if row is None else float(row[0])
 
 
 def _set(connection: Connection, *, user: str, at: float) -> float:
     SQL.insert_opt_out(connection, user=user, at=at)
-    since = _since(connection, user=user)
+    since = opted_out_at(connection, user=user)
     assert since is not None
     return since
 

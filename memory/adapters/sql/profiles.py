@@ -78,23 +78,24 @@ def _found(connection: Connection, *, user_id: str, project_ids: Collection[str]
     rows = SQL.profiles_of_projects(
         connection, user_id=user_id, project_ids=msgspec.json.encode(list(project_ids)).decode()
     )
-    found = {row[0]: _profile(user_id, row) for row in rows}
+    found = {row[0]: profile_of(user_id, row) for row in rows}
     if not any(profile.lines for profile in found.values()):
         return found
     written = {memory_id for (memory_id,) in SQL.written_since(connection, user_id=user_id)}
-    return {project_id: _without(profile, written) for project_id, profile in found.items()}
+    return {project_id: without_written(profile, written) for project_id, profile in found.items()}
 
 
-def _without(profile: Profile, memory_ids: Collection[str]) -> Profile:
+def without_written(profile: Profile, memory_ids: Collection[str]) -> Profile:
+    """Without the lines of these memories."""
     return replace(profile, lines=tuple(line for line in profile.lines if line.memory_id not in memory_ids))
 
 
 def _all_of(connection: Connection, user_id: str) -> dict[str, Profile]:
     rows = SQL.profiles_of_user(connection, user_id=user_id)
-    return {row[0]: _profile(user_id, row) for row in rows.fetchall()}
+    return {row[0]: profile_of(user_id, row) for row in rows.fetchall()}
 
 
-def _profile(user_id: str, row: Sequence[object]) -> Profile:
+def profile_of(user_id: str, row: Sequence[object]) -> Profile:
     project_id, version, pinned, lines, is_enabled, updated_at = row
     assert isinstance(version, int)
     assert isinstance(updated_at, float)
@@ -138,7 +139,7 @@ def _set_own(connection: Connection, *, user_id: str, project_id: str, own: _Own
 
 def _drop(connection: Connection, *, user_id: str, memory_ids: frozenset[str], now: float) -> None:
     for before in _all_of(connection, user_id).values():
-        _store(connection, before, pinned=before.pinned, lines=_without(before, memory_ids).lines, now=now)
+        _store(connection, before, pinned=before.pinned, lines=without_written(before, memory_ids).lines, now=now)
 
 
 def _erase(connection: Connection, *, user_id: str, project_id: str) -> None:

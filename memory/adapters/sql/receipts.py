@@ -17,7 +17,7 @@ import msgspec
 from memory.adapters.receipt_rules import before, project_mark, without_secrets
 from memory.adapters.retention import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
 from memory.adapters.sql import receipt_pages
-from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.database import IN_PASSING_SECONDS, SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
 from memory.adapters.sql.statements import Connection, statements
 from memory.model import Receipt
@@ -49,7 +49,8 @@ class SqlReceipts:
         self._limits = limits
 
     def keep(self, receipt: Receipt) -> None:
-        self._database.post(partial(self._kept, receipt=receipt, expired=self._clock() - self._limits.seconds_max))
+        expired = self._clock() - self._limits.seconds_max
+        self._database.post(partial(self._kept, receipt=receipt, expired=expired), within=IN_PASSING_SECONDS)
 
     async def get(self, user_id: str, receipt_id: str) -> Receipt | None:
         if receipt_id == NO_ID:

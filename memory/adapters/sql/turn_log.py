@@ -41,7 +41,6 @@ from memory.ports import (
     RecordedMessages,
     RecordingTimes,
     RemovedWords,
-    ResponseChains,
 )
 
 SQL = statements("turn_log")
@@ -55,7 +54,7 @@ class SqlTurnLog:
     def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self.chains: ResponseChains = SqlResponseChains(database)
+        self.chains = SqlResponseChains(database)
         self.messages: RecordedMessages = SqlRecordedMessages(database, clock=clock)
         self.copies: RecordCopies = SqlRecordCopies(database, clock=clock)
         self.removed_words: RemovedWords = SqlRemovedWords(database)

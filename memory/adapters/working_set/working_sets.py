@@ -145,11 +145,11 @@ class WorkingSets:
         """A chat without a corpus searches the store: nothing is loaded meanwhile."""
         return self._loads.searching()
 
-    def expect(self, user_id: str) -> Expected:
+    def expect(self, user_id: str, revision: Revision | None = None) -> Expected:
         """A request of this user has arrived: load and refresh the set in the background. Pass the result to
         `corpus`.
         """
-        return self._expected(user_id, waits=False)
+        return self._expected(user_id, waits=False, revision=revision)
 
     async def corpus(
         self, user_id: str, *, waits: bool = False, expected: Expected | None = None, seconds: float = math.inf
@@ -180,8 +180,8 @@ class WorkingSets:
             return None
         return CorpusMemories(user_id, corpus)
 
-    def _expected(self, user_id: str, *, waits: bool) -> Expected:
-        expected = Expected()
+    def _expected(self, user_id: str, *, waits: bool, revision: Revision | None = None) -> Expected:
+        expected = Expected(revision)
         expected.task = self._start(self._made_current(user_id, expected, waits=waits))
         return expected
 
@@ -208,7 +208,7 @@ class WorkingSets:
     async def _brought_up_to_date(self, one: WorkingSet, expected: Expected, *, waits: bool) -> None:
         """Wait until earlier writes are included, as long as the caller's patience allows."""
         try:
-            revision = await self._ledger.revision(one.user_id)
+            revision = expected.revision or await self._ledger.revision(one.user_id)
         except Unavailable:
             return  # unknown whether memories were forgotten meanwhile
         expected.written = last_even(revision)

@@ -1,6 +1,7 @@
 """Builds the receipt of one request from what the stages found, limited in size.
 
-Pure. It holds ids and scores, never a memory's text; the query is the only text of a user in it.
+Pure. Of what was not shown to the model only the score and the reason are kept. It holds ids and scores, never a
+memory's text; the query is the only text of a user in it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 from memory.model import Candidate, CandidateVerdict, CarriedNote, Placement, RecallStatus, Receipt, ReceiptCandidate
 from memory.recall.notes.past_notes import NotePlan
 
-CANDIDATES_MAX = 30  # plus memories that were injected from further down; each costs 4 µs and 150 bytes
+CANDIDATES_MAX = 30  # plus memories that were injected from further down
+EXPLAINED = (CandidateVerdict.INJECTED, CandidateVerdict.WITHHELD)  # whose score is kept with its parts
 PARTS_MAX = 32  # of one score; the ranking has about ten
 SIGNALS_MAX = 32
 QUERY_CHARACTERS_MAX = 2_000  # the longest query
@@ -93,7 +95,11 @@ def _weighed(
     shown = list(candidates[:CANDIDATES_MAX])
     if fresh - {candidate.memory.id for candidate in shown}:  # rare: only then are the other candidates worth a look
         shown += [candidate for candidate in candidates[CANDIDATES_MAX:] if candidate.memory.id in fresh]
-    parts = [dict(islice(candidate.parts.items(), PARTS_MAX)) for candidate in shown]
+    verdicts = [verdict(candidate.memory.id) for candidate in shown]
+    parts = [
+        dict(islice(candidate.parts.items(), PARTS_MAX)) if of in EXPLAINED else {}
+        for candidate, of in zip(shown, verdicts, strict=True)
+    ]
     scores = _all_rounded([candidate.score for candidate in shown])
     values = iter(_all_rounded([value for each in parts for value in each.values()]))
     return tuple(
@@ -101,9 +107,9 @@ def _weighed(
             memory_id=candidate.memory.id,
             score=score,
             parts=dict(zip(each, values, strict=False)),
-            verdict=verdict(candidate.memory.id),
+            verdict=of,
         )
-        for candidate, score, each in zip(shown, scores, parts, strict=True)
+        for candidate, score, each, of in zip(shown, scores, parts, verdicts, strict=True)
     )
 
 
@@ -126,7 +132,7 @@ def _rounded(milliseconds: float) -> float:
 
 
 def _all_rounded(values: Sequence[float]) -> list[float]:
-    """Plain floats, rounded in one call, since a receipt has about 300 of them; values that JSON cannot hold become
+    """Plain floats, rounded in one call, since a receipt has about 100 of them; values that JSON cannot hold become
     0.
     """
     plain = np.fromiter(values, dtype=np.float64, count=len(values))

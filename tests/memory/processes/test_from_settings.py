@@ -237,6 +237,7 @@ async def test_what_is_kept_keeps_to_the_bounds_of_the_settings(
         keys = [f"k{number}" for number in range(40)]
         for key in keys:
             await parts.state.notes.keep("u", key, PastNote("n" * (50 << 10), (), 1), made_at=now)
+        await parts.state.opt_outs.clear("u")  # what was kept is written with it
         assert sorted(await parts.state.notes.find("u", keys), key=keys.index) == keys[-21:]
         kept = [await parts.state.receipts.get("u", f"r{number}") is not None for number in range(4)]
         assert kept == [False, False, True, True]

@@ -11,8 +11,9 @@ import recall_rig
 from api_shapes import ASKED_COMPLETIONS, SHAPES, AskedShape
 from recall_rig import PATIENCE_SECONDS
 
+from memory.adapters.sql import receipts
 from memory.model import Memory, Record, Vector
-from memory.recall import pipeline
+from memory.recall import pipeline, stored_state
 
 NOW = 1_765_800_000.0  # 15 December 2025, noon UTC
 DAY = 86_400.0
@@ -53,4 +54,6 @@ def asked_shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(recall_rig, "SHAPE", shape)
     for limit in ("KEEP_SECONDS_MAX", "HISTORY_SECONDS_MAX"):
         monkeypatch.setattr(pipeline, limit, PATIENCE_SECONDS)
+    monkeypatch.setattr(receipts, "IN_PASSING_SECONDS", 0.0)
+    monkeypatch.setattr(stored_state, "READ_SECONDS_MAX", PATIENCE_SECONDS)
     return shape

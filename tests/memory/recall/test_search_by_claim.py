@@ -15,6 +15,7 @@ import memory.recall.retrieval as retrieval_module
 from memory.adapters.in_memory import InMemoryStore
 from memory.model import Change, ChangeKind, Memory, Query, Question, Record, Scope
 from memory.model.claim_filters import ClaimFilter
+from memory.ports import Revision
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.ranking import Ranked
 from memory.recall.retrieval import COMPARISONS_MAX, Expected, Retrieval
@@ -34,7 +35,7 @@ class ChangingSet:
     def searching(self) -> AbstractContextManager[None]:
         raise AssertionError("for chats")
 
-    def expect(self, user_id: str) -> Expected:
+    def expect(self, user_id: str, revision: Revision | None = None) -> Expected:
         return Expected()
 
     async def corpus(

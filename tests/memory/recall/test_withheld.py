@@ -11,17 +11,14 @@ from typing import Any
 import pytest
 from recall_rig import KAYAK, NOW, PATIENCE_SECONDS, SETTINGS, Rig, request_of, request_with, rigged
 
-from memory.adapters.sql.opt_outs import SqlOptOuts
-from memory.chat.completions import ChatRequest
 from memory.errors import Unavailable
-from memory.model import CandidateVerdict, Memory, RecallStatus, Scope
+from memory.model import CandidateVerdict, Memory, Placement, RecallStatus, Scope
 from memory.model.arms import HoldoutRule
-from memory.ports import NoOptOuts
-from memory.recall import opted_out
-from memory.recall.compacted import ChatRecall
-from memory.recall.opted_out import ConsentingRecall
-from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
-from memory.recall.trace import RecallOutcome
+from memory.ports import ChatState, ChatStateQuery
+from memory.recall import stored_state
+from memory.recall.notes.past_notes import CarriedNotes
+from memory.recall.stored_state import StateReader
+from memory.recall.trace import Trace
 from memory.recall.withholding import unit_of
 
 QUESTION = "Tell me, where is my kayak stored now?"
@@ -46,95 +43,72 @@ def verdicts(receipt: Any) -> dict[str, CandidateVerdict]:
 # Users who opted out
 
 
-class Answers(NoOptOuts):
-    """Answers as a test decides; counts the calls."""
+class Answers:
+    """`ChatStates` that answers as a test decides; counts the calls."""
 
-    def __init__(self, answer: Callable[[int], Awaitable[float | None]]) -> None:
+    def __init__(self, answer: Callable[[int], Awaitable[ChatState]]) -> None:
         self._answer = answer
         self.calls = 0
 
-    async def since(self, user_id: str) -> float | None:
+    async def read(self, _: ChatStateQuery) -> ChatState:
         self.calls += 1
         return await self._answer(self.calls)
 
 
-class Waited:
-    """Knows how long it was told that a request had waited."""
-
-    def __init__(self, recall: ChatRecall) -> None:
-        self._recall = recall
-        self.seconds: float | None = None
-
-    async def recall(
-        self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals, *, waited: float = 0.0
-    ) -> RecallOutcome:
-        self.seconds = waited
-        return await self._recall.recall(scope, request, upstream, waited=waited)
-
-
-async def recalled(rig: Rig, opt_outs: NoOptOuts | SqlOptOuts) -> RecallOutcome:
-    recall = ConsentingRecall(rig.recall, opt_outs, rig.metrics)
-    return await recall.recall(Scope("u"), request_of(QUESTION), NO_SIGNALS)
-
-
-async def test_an_opted_out_user_gets_no_note_until_they_opt_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(opted_out, "LOOKUP_SECONDS_MAX", PATIENCE_SECONDS)
+async def test_an_opted_out_user_gets_no_note_until_they_opt_in(tmp_path: Path) -> None:
     async with rigged(tmp_path) as rig:
-        assert (await recalled(rig, rig.opt_outs)).status is RecallStatus.USED
+        assert (await rig.recall.recall(Scope("u"), request_of(QUESTION))).status is RecallStatus.USED
         await rig.opt_outs.set("u", at=NOW)
         rig.embedder.texts.clear()
-        outcome = await recalled(rig, rig.opt_outs)
+        outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
         assert (outcome.status, outcome.reason, outcome.notes) == (RecallStatus.DISABLED, "opted_out", ())
         assert (outcome.receipt_id, rig.embedder.calls) == ("", 0)
         assert counted(rig, "memproxy_requests_total", status="disabled", reason="opted_out") == 1.0
         await rig.opt_outs.clear("u")
-        assert (await recalled(rig, rig.opt_outs)).status is RecallStatus.USED
+        assert (await rig.recall.recall(Scope("u"), request_of(QUESTION))).status is RecallStatus.USED
 
 
-async def down(_: int) -> float | None:
+async def down(_: int) -> ChatState:
     raise Unavailable("turn_log", "it is down")
 
 
-async def hanging(_: int) -> float | None:
+async def hanging(_: int) -> ChatState:
     await asyncio.Event().wait()
-    return None
+    return ChatState()
 
 
-async def restarting(calls: int) -> float | None:
-    return await down(calls) if calls < 4 else None
+async def restarting(calls: int) -> ChatState:
+    return await down(calls) if calls < 4 else ChatState()
+
+
+async def at_once(_: int) -> ChatState:
+    return ChatState()
 
 
 @pytest.mark.parametrize("answer", [down, hanging])
 async def test_in_doubt_there_is_no_note_and_only_who_came_first_waits_for_an_answer(
-    tmp_path: Path, answer: Callable[[int], Awaitable[float | None]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], Awaitable[ChatState]]
 ) -> None:
     async with rigged(tmp_path) as rig:
-        opt_outs = Answers(answer)
-        recall, calls = ConsentingRecall(rig.recall, opt_outs, rig.metrics), []
+        states, calls = Answers(answer), []
+        monkeypatch.setattr(stored_state, "READ_SECONDS_MAX", 0.05)
+        monkeypatch.setattr(rig.recall, "_stored", StateReader(states))
         for _ in range(3):
-            outcome = await recall.recall(Scope("u"), request_of(QUESTION), NO_SIGNALS)
+            outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
             assert (outcome.status, outcome.reason) == (RecallStatus.UNAVAILABLE, "opt_out_unknown")
             assert outcome.notes == ()
-            calls.append(opt_outs.calls)
+            calls.append(states.calls)
     assert (calls[1] - calls[0], calls[2] - calls[1]) == (1, 1)
 
 
-@pytest.mark.parametrize("is_down", [False, True])
-async def test_the_look_takes_its_time_from_the_deadline_but_waiting_for_a_server_that_comes_back_takes_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_down: bool
+@pytest.mark.parametrize("answer", [at_once, restarting])
+async def test_waiting_for_a_server_that_comes_back_takes_nothing_from_the_deadline(
+    monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], Awaitable[ChatState]]
 ) -> None:
-    times = iter([1.0, 1.03])
-    monkeypatch.setattr(opted_out, "perf_counter", lambda: next(times))
-    monkeypatch.setattr(opted_out, "RETURN_SECONDS_MAX", PATIENCE_SECONDS)
-    async with rigged(tmp_path) as rig:
-        waited = Waited(rig.recall)
-        recall = ConsentingRecall(waited, Answers(restarting) if is_down else rig.opt_outs, rig.metrics)
-        outcome = await recall.recall(Scope("u"), request_of(QUESTION), NO_SIGNALS)
-        assert (outcome.status, waited.seconds) == (RecallStatus.USED, pytest.approx(0.03))
-        late = await rig.recall.recall(Scope("u"), request_of(QUESTION), NO_SIGNALS, waited=60.0)
-        assert (late.status, late.reason, late.notes) == (RecallStatus.UNAVAILABLE, "busy", ())
+    monkeypatch.setattr(stored_state, "RETURN_SECONDS_MAX", PATIENCE_SECONDS)
+    trace = Trace(NOW, 1.0, Placement.SYSTEM, CarriedNotes({}, None, "", is_settled=False))
+    assert await StateReader(Answers(answer)).read(ChatStateQuery("u"), trace) == ChatState()
+    assert (trace.ends_at > 1.0) is (answer is restarting)
 
 
 # Shadow mode

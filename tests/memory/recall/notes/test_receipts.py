@@ -42,7 +42,7 @@ def test_every_candidate_has_its_scores_and_what_became_of_it() -> None:
         ("m5", CandidateVerdict.NOT_CHOSEN),
     ]
     assert found.candidates[2].score == 0.333333
-    assert found.candidates[2].parts == {"dense": 0.5}
+    assert [one.parts for one in found.candidates] == [{}, {"dense": 0.5}, {"dense": 0.5}, {}, {}, {}]
 
 
 def test_notes_say_where_they_stood_and_which_one_is_new() -> None:
@@ -81,7 +81,8 @@ def test_it_is_bounded_and_counts_what_it_leaves_out_but_shows_all_that_was_inje
 
 def test_values_are_plain_whatever_the_stages_computed_with() -> None:
     odd = candidate("m1", float("nan"), dense=np.float32(0.25), lexical=math.inf)  # type: ignore[arg-type]  # as numpy gives
-    found = receipt(candidates=[odd], query="half \ud800", timings_ms={"rank": np.float64(1.23456)})
+    placed = {"plan": PLAN, "placement": Placement.SYSTEM}
+    found = receipt(candidates=[odd], query="half \ud800", timings_ms={"rank": np.float64(1.23456)}, **placed)
     assert found.candidates[0].score == 0.0
     assert found.candidates[0].parts == {"dense": 0.25, "lexical": 0.0}
     assert {type(value) for value in found.candidates[0].parts.values()} == {float}

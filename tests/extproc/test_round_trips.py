@@ -1,0 +1,215 @@
+"""How often a chat goes to the database: once before the search, once with what was said, once at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hashing_embedder import HashingEmbedder
+from postgres_server import ROLE, postgres_server
+from prometheus_client import CollectorRegistry
+from turn_logs import adapters
+
+from extproc import recording_beats
+from extproc._pb import external_processor_pb2 as pb
+from extproc.observe import METADATA_NAMESPACE
+from extproc.recorder import TurnRecorder
+from extproc.server import Filter, filter_on
+from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.sql import notes, receipts
+from memory.adapters.sql.postgres_database import PostgresDatabase
+from memory.adapters.sql.sqlite_database import SqliteDatabase
+from memory.adapters.sql.statements import Statement
+from memory.model import Change, ChangeKind, Memory
+from memory.processes.composition import open_parts_on
+from memory.processes.from_settings import vector_origin
+from memory.processes.kept_state import Process
+from memory.processes.working_set_parts import without_snapshots
+from memory.recall import stored_state
+from memory.runtime.instruments import Instruments
+from memory.runtime.metrics import Metrics
+from memory.settings.loader import from_process
+
+ROUND_TRIPS_MAX = 3
+PATIENCE_SECONDS = 60.0  # only stops what hangs
+NOW = 1_750_000_000.0
+KAYAK = "My kayak is stored at the boathouse in Dorset"
+WHERE = {"role": "user", "content": "Where is my kayak stored?"}
+EARLIER = {"role": "user", "content": "Do I own a kayak?"}
+ANSWER = {"role": "assistant", "content": "At the boathouse."}
+LATER = {"role": "user", "content": "And what colour is my kayak?"}
+THANKS = {"role": "user", "content": "Thank you very much!"}
+
+
+@dataclass
+class RoundTrips:
+    """`trips`: transactions, and reads outside one. `statements`: by name."""
+
+    trips: list[str] = field(default_factory=list)
+    statements: Counter[str] = field(default_factory=Counter)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[RoundTrips]:
+    found = RoundTrips()
+
+    def counting(kind: type[Any], name: str) -> None:
+        plain = getattr(kind, name)
+
+        def counts(self: object, *values: Any) -> Any:
+            found.trips.append(name)
+            return plain(self, *values)
+
+        monkeypatch.setattr(kind, name, counts)
+
+    for kind in (SqliteDatabase, PostgresDatabase):
+        for name in ("read", "read_now", "_commit"):
+            counting(kind, name)
+    execute = Statement.__call__
+
+    def executed(self: Statement, connection: Any, /, **values: Any) -> Any:
+        found.statements[self.name] += 1
+        return execute(self, connection, **values)
+
+    monkeypatch.setattr(Statement, "__call__", executed)
+    return found
+
+
+class Stream:
+    """Envoy's side of one stream: what the filter wrote, and the metadata by which Envoy says which role it has."""
+
+    def __init__(self, role: str) -> None:
+        self._role = role
+        self.written: list[pb.ProcessingResponse] = []
+
+    def invocation_metadata(self) -> Sequence[tuple[str, str]]:
+        return [("x-role", self._role)]
+
+    async def write(self, response: pb.ProcessingResponse) -> None:
+        self.written.append(response)
+
+
+def headers(**named: str) -> pb.HttpHeaders:
+    found = pb.HttpHeaders()
+    for name, value in named.items():
+        found.headers.headers.add(key=name.replace("__", ":").replace("_", "-"), raw_value=value.encode())
+    return found
+
+
+def asked(messages: Sequence[Mapping[str, str]], user: str) -> list[pb.ProcessingRequest]:
+    body: dict[str, Any] = {"model": "m", "messages": messages}
+    if user:
+        body["memory_context"] = {"user_id": user}
+    return [
+        pb.ProcessingRequest(request_headers=headers(__method="POST", __path="/v1/chat/completions")),
+        pb.ProcessingRequest(request_body=pb.HttpBody(body=json.dumps(body).encode(), end_of_stream=True)),
+    ]
+
+
+async def chat(filter_: Filter, messages: Sequence[Mapping[str, str]], user: str) -> Mapping[str, str]:
+    """One chat as Envoy shows it to both roles. Returns the metadata that memory left."""
+
+    async def each(requests: Sequence[pb.ProcessingRequest]) -> AsyncIterator[pb.ProcessingRequest]:
+        for one in requests:
+            yield one
+
+    has_asked: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
+
+    async def observed() -> AsyncIterator[pb.ProcessingRequest]:
+        for one in asked(messages, user):
+            yield one
+        left = await has_asked
+        reply = pb.ProcessingRequest(response_headers=headers(__status="200", content_type="application/json"))
+        reply.metadata_context.filter_metadata[METADATA_NAMESPACE].update(left)
+        yield reply
+        said = {"choices": [{"message": ANSWER, "finish_reason": "stop"}]}
+        yield pb.ProcessingRequest(response_body=pb.HttpBody(body=json.dumps(said).encode(), end_of_stream=True))
+
+    async with asyncio.TaskGroup() as streams:
+        streams.create_task(filter_.process(observed(), Stream("observe")))  # type: ignore[arg-type]
+        injecting = Stream("inject")
+        await filter_.process(each(asked(messages, user)), injecting)  # type: ignore[arg-type]
+        struct = injecting.written[-1].dynamic_metadata
+        left = dict(struct[METADATA_NAMESPACE]) if METADATA_NAMESPACE in struct else {}
+        has_asked.set_result({name: str(value) for name, value in left.items()})
+    return has_asked.result()
+
+
+@dataclass
+class Product:
+    filter_: Filter
+    recorder: TurnRecorder
+
+    async def chat(self, messages: Sequence[Mapping[str, str]], user: str) -> Mapping[str, str]:
+        """Returns once the turn has ended."""
+        left = await chat(self.filter_, messages, user)
+        while self.recorder.has_pending:
+            await asyncio.sleep(0.001)
+        return left
+
+
+@asynccontextmanager
+async def opened(folder: Path, adapter: str) -> AsyncIterator[Product]:
+    """A filter on real parts, but for the embedder and the store."""
+    settings = from_process(None, {})
+    own = msgspec.structs.replace(without_snapshots(settings.memory), deadline_ms=PATIENCE_SECONDS * 1000)
+    url = ""
+    if adapter == "postgres":
+        postgres_server().empty()
+        url = f"postgresql://{ROLE}@127.0.0.1:{postgres_server().port}/postgres"
+    settings = msgspec.structs.replace(settings, data_dir=str(folder), database_url=url, memory=own)
+    store, embedder = InMemoryStore(), HashingEmbedder(dimension=384)
+    vectors = await embedder.embed([KAYAK], is_urgent=False)
+    await store.apply("ann", [Change(ChangeKind.CREATE, Memory("m1", "ann", KAYAK, NOW, NOW, NOW))], vectors)
+    async with AsyncExitStack() as stack:
+        process = Process(settings, Instruments(lambda: NOW, Metrics(CollectorRegistry())), is_hurried=True)
+        origin = vector_origin(settings)
+        parts = await open_parts_on(process, stack, store=store, embedder=embedder, origin=origin)
+        filter_, recorder = filter_on(parts, parts.template_compatibility(), parts.compactor())
+        await stack.enter_async_context(recorder)
+        await parts.corpora.corpus("ann", waits=True)
+        yield Product(filter_, recorder)
+
+
+KINDS = {
+    "no identity": ([WHERE], "", ()),
+    "skipped": ([THANKS], "ann", ("turns_opening.insert_turn", "turn_log.finish_turn", "receipts.insert_receipt")),
+    "searched": ([WHERE], "ann", ("notes.insert_note", "turn_log.finish_turn", "receipts.insert_receipt")),
+    "later": ([WHERE, ANSWER, LATER], "ann", ("turns_opening.insert_turn", "receipts.insert_receipt")),
+}
+
+
+@pytest.fixture
+def _nothing_happens_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes along with another write is not written by itself."""
+    monkeypatch.setattr(stored_state, "READ_SECONDS_MAX", PATIENCE_SECONDS)
+    for module in (receipts, notes):
+        monkeypatch.setattr(module, "IN_PASSING_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(recording_beats, "BEAT_SECONDS", PATIENCE_SECONDS)
+
+
+@pytest.mark.usefixtures("_nothing_happens_by_itself")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("adapter", adapters())
+async def test_a_chat_is_three_round_trips_at_most(
+    tmp_path: Path, adapter: str, kind: str, counted: RoundTrips
+) -> None:
+    messages, user, written = KINDS[kind]
+    async with asyncio.timeout(PATIENCE_SECONDS), opened(tmp_path, adapter) as product:
+        await product.chat([WHERE if kind == "later" else EARLIER], "ann")
+        counted.trips.clear()
+        counted.statements.clear()
+        left = await product.chat(messages, user)
+        trips, statements = list(counted.trips), dict(counted.statements)
+    assert left.get("status") == {"skipped": "skipped", "no identity": None}.get(kind, "used")
+    assert len(trips) <= (ROUND_TRIPS_MAX if user else 0), trips
+    assert sum("read" in trip for trip in trips) <= 1
+    assert {name: statements.get(name) for name in written} == dict.fromkeys(written, 1)
