@@ -144,12 +144,12 @@ class WindowReading:
         return raw_words.raw_rows(turns, words_of=self._words_of, withheld=withheld, planted=planted)
 
     async def later_for_stored(
-        self, lease: Lease, claims: Sequence[Claim], contents: Sequence[str]
+        self, lease: Lease, claims: Sequence[Claim], texts: Sequence[str]
     ) -> tuple[list[ForgetRequest], dict[str, Vector]]:
         """The `later_requests` for a window with a stored plan of these claims; vectors of all three."""
         later = await self.later_requests(lease)
         said = [claim.text for claim in claims]
-        vectors = await self._embedded([*contents, *said, *forgetting.topics_of(later)])
+        vectors = await self._embedded([*texts, *said, *forgetting.topics_of(later)])
         await self._left_out.leave_out(lease.user_id, withheld_turns(lease.turns, claims, (), later, vectors))
         return later, vectors
 
