@@ -56,7 +56,7 @@ START = 1_700_000_000.0
 ANSWER = "\n".join(
     f"{number}. The train to the coast leaves at {number} from platform {number}, and takes an hour and a half. "
     "It has a dining car, and places for bicycles that must be reserved on the day before."
-    for number in range(1, 13)
+    for number in range(1, 6)
 )
 ANSWERS = Path(__file__).with_name("answers.jsonl")  # written for this bench: a question, and what it asks about
 START_SECONDS_MAX = 60.0

@@ -25,8 +25,7 @@ def raw_rows(
         if Role.USER in words_of:
             rows += rows_of(turn, list(filter(_is_fit, said)))
         if Role.ASSISTANT in words_of and len(said) == len(own):
-            question = next(filter(_is_fit, reversed(said)), "")
-            rows += answer_rows_of(turn, _shown(turn.answer), question=question)
+            rows += answer_rows_of(turn, _shown(turn.answer), question=next(filter(_is_fit, reversed(said)), ""))
     return rows
 
 
@@ -38,9 +37,8 @@ def without_quoted(rows: Sequence[Memory], changes: Sequence[Change]) -> list[Me
 
 def _shown(answer: str) -> str:
     """Without the passages that hide text; nothing if the rest hides some together."""
-    for passage in passages_of(answer):
-        if not _is_fit(passage):
-            answer = answer.replace(passage, "")
+    for hides in (passage for passage in passages_of(answer) if not _is_fit(passage)):
+        answer = answer.replace(hides, "")
     return answer if _is_fit(answer.strip()) else ""
 
 

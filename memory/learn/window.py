@@ -152,9 +152,8 @@ class WindowLearning:
             await self._signs.record(lease, learnt.inputs.claims if learnt.inputs else (), learnt.changes)
 
     async def _plan_and_apply(self, lease: Lease, read: WindowClaims) -> Plan:
-        texts = [*(claim.text for claim in read.claims), *map(embedded_text, read.raw)]
-        topics = forgetting.topics_of(read.requests)
-        vectors = await self._embedded([*texts, *topics])  # before the lock, because it takes longest
+        texts = [*(one.text for one in read.claims), *map(embedded_text, read.raw)]  # before the lock: takes longest
+        vectors = await self._embedded([*texts, *forgetting.topics_of(read.requests)])
         for round_ in range(VERDICT_ROUNDS_MAX):
             seen = await self._neighbours_and_verdicts(lease, read, vectors)
             async with self._locked(lease) as held:
