@@ -30,7 +30,7 @@ LATEST_MAX, OF_TIME_MAX = 2, 4  # without a topic: of all, and of the time that 
 ANSWERS_MAX = 64  # the nearest by vector: those are compared by words
 # Of the cosine of an answer plus its share of the question's words; `bench/raw_words.py` prints what each costs.
 SHARE = 0.4
-ANSWER_MIN, ANSWER_BELOW_BEST = 0.4, 0.15
+ANSWER_MIN, ANSWER_BELOW_BEST = 0.4, 0.1
 PASSAGES_MAX = 24  # several times what fits into a note
 ELSEWHEN_MIN = 0.5  # for an answer of another time than the question names: a year may also be a topic
 
