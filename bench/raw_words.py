@@ -1,6 +1,7 @@
 """Measures what rows of raw words cost on Milvus Lite: reading a user's memories, writing one more, and forgetting.
 
-Also what the passages of an answer cost: rows, the worker's CPU for embedding them, and the search for one.
+Also what an answer costs: the worker's CPU for embedding it, and for its passages if each were embedded; the search for
+answers, and their comparison by words. And which of the answers in `bench/answers.jsonl` their questions find.
 
 `python bench/raw_words.py [ROWS]`: one user with 500 memories, before and after so many rows of raw words are in the
 same collection, of a hundred users. Forgetting looks for the words of a memory in a record of 10,000 turns, under the
@@ -10,12 +11,13 @@ user's lock, and for their rows. Times are milliseconds, the median of some roun
 from __future__ import annotations
 
 import asyncio
+import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,10 +33,10 @@ from memory.adapters.models.onnx_embedder import OnnxModel
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
-from memory.model import Change, ChangeKind, Memory, MemoryStatus, Message, Scope, Turn, TurnStatus
-from memory.model.raw_words import ANSWERED, answer_rows_of, passages_of
+from memory.model import Candidate, Change, ChangeKind, Memory, MemoryStatus, Message, Scope, Turn, TurnStatus
+from memory.model.raw_words import ANSWERED, answer_rows_of, embedded_text, passages_of
 from memory.ports import MemoryFilter
-from memory.recall.past_talk_recall import PASSAGES_MAX
+from memory.recall.past_conversations import ANSWERS_MAX, PastTalkQuestion, answers_to, by_words
 from memory.runtime.metrics import Metrics
 from memory.service.raw_word_search import RawWordSearch
 from memory.settings import EmbeddingSettings
@@ -48,6 +50,7 @@ TURNS = 10_000
 ROUNDS = 21
 FORGET_ROUNDS = 3
 DIMENSION = 384
+SCORES = (0.3, 0.35, 0.4, 0.45, 0.5)  # of an answer: `ANSWER_MIN` and `ELSEWHEN_MIN` are among them
 BATCH = 500
 START = 1_700_000_000.0
 ANSWER = "\n".join(
@@ -55,6 +58,7 @@ ANSWER = "\n".join(
     "It has a dining car, and places for bicycles that must be reserved on the day before."
     for number in range(1, 6)
 )
+ANSWERS = Path(__file__).with_name("answers.jsonl")  # written for this bench: a question, and what it asks about
 START_SECONDS_MAX = 60.0
 LOOK_SECONDS = 0.2
 BARS = (
@@ -62,6 +66,8 @@ BARS = (
     Bar("search with raw words", "ms", at_most=1_000),
     Bar("add with raw words", "ms", at_most=250),
     Bar("forget with raw words", "ms", at_most=5_000),
+    Bar("right answer first", at_least=0.9),
+    Bar("right passage first", at_least=0.9),
 )
 
 
@@ -81,12 +87,21 @@ async def main() -> int:
             took |= {f"{name} with raw words": ms for name, ms in (await measured(store, "second")).items()}
             took["search answers with raw words"] = await searching_answers(store)
             took["forget with raw words"] = await forgetting(store, Path(folder))
-            took["CPU for an answer"] = cpu_of_an_answer()
+    model = OnnxModel(prepared(EmbeddingSettings().model, from_process(None, {}).models_path))
+    [row] = answer_rows_of(asked_turn(0), ANSWER, question=said("now"))
+    took["CPU for an answer"] = cpu_of(model, [embedded_text(row)])
+    took["CPU for its passages"] = cpu_of(model, passages_of(ANSWER))
+    took["compare answers by words"] = comparing(row)
     sheet = Sheet(f"{options.rows:,} rows of raw words", ("what", "ms"), list(took.items()))
+    found, thresholds = finding(model)
     return report.finish(
-        {"rows": options.rows, "ms": took, "rows of an answer": len(passages_of(ANSWER))},
-        [sheet],
-        {name: took[name] for name in (bar.name for bar in BARS)},
+        {"rows": options.rows, "ms": took, "found": found, "thresholds": thresholds},
+        [
+            sheet,
+            Sheet("questions about answers", ("share of them with the", "is"), list(found.items())),
+            Sheet("at least that score", ("score", "the right answer", "another one, if it is missing"), thresholds),
+        ],
+        {bar.name: (took | found)[bar.name] for bar in BARS},
     )
 
 
@@ -116,10 +131,24 @@ async def fill(store: MilvusStore, user: str, count: int, status: MemoryStatus) 
 
 
 def row(user: str, memory_id: str, status: MemoryStatus) -> Memory:
-    said = f"{memory_id}: could you look up when the next train to the coast leaves, and whether it is on time?"
     return Memory(
-        memory_id, user, said, created_at=START, updated_at=START, said_at=START, status=status, memory_type="episodic"
+        memory_id,
+        user,
+        said(memory_id),
+        created_at=START,
+        updated_at=START,
+        said_at=START,
+        status=status,
+        memory_type="episodic",
     )
+
+
+def said(number: str) -> str:
+    return f"{number}: could you look up when the next train to the coast leaves, and whether it is on time?"
+
+
+def asked_turn(number: int) -> Turn:
+    return Turn(f"asked-{number}", Scope("ann", session_id="s"), START + number, ())
 
 
 async def add(store: MilvusStore, rows: list[Memory]) -> None:
@@ -144,24 +173,54 @@ async def measured(store: MilvusStore, name: str) -> dict[str, float]:
 
 
 async def searching_answers(store: MilvusStore) -> float:
-    turns = [Turn(f"asked-{n}", Scope("ann", session_id="s"), START + n, (), answer=ANSWER) for n in range(MEMORIES)]
-    for turn in turns:
-        await add(store, answer_rows_of(turn, passages_of(turn.answer)))
+    for number in range(MEMORIES):
+        await add(store, answer_rows_of(asked_turn(number), ANSWER, question=said("now")))
     where = MemoryFilter("ann", status=MemoryStatus.RAW, source=ANSWERED)
     vector = np.full(DIMENSION, DIMENSION**-0.5, dtype=np.float32)
-    return await median(lambda: store.search(where, vector, limit=PASSAGES_MAX))
+    return await median(lambda: store.search(where, vector, limit=ANSWERS_MAX))
 
 
-def cpu_of_an_answer() -> float:
-    """Milliseconds of all threads, for the embeddings of its passages."""
-    model = OnnxModel(prepared(EmbeddingSettings().model, from_process(None, {}).models_path))
+def cpu_of(model: OnnxModel, texts: Sequence[str]) -> float:
+    """Milliseconds of all threads, for the embeddings of these."""
+    return cpu(lambda: [model.vector(model.prefixes.document + text) for text in texts])
+
+
+def comparing(row: Memory) -> float:
+    """Milliseconds from so many nearest answers to the passages of a note."""
+    found = [Candidate(row, score=0.5)] * ANSWERS_MAX
+    asked = PastTalkQuestion(said("then"), np.zeros(DIMENSION, dtype=np.float32), Scope("ann"), START)
+    return cpu(lambda: answers_to(asked, found))
+
+
+def cpu(work: Callable[[], object]) -> float:
     took = []
     for _ in range(ROUNDS):
         began = time.process_time()
-        for passage in passages_of(ANSWER):
-            model.vector(model.prefixes.document + passage)
+        work()
         took.append((time.process_time() - began) * 1000)
-    return statistics.median(took)
+    return round(statistics.median(took), 1)
+
+
+def finding(model: OnnxModel) -> tuple[dict[str, float], list[tuple[float, float, float]]]:
+    """Shares of the questions, each asked of all answers; and by score, of all answers but its own."""
+    examples = [json.loads(line) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
+    texts = enumerate((one["answer"], one["asked"]) for one in examples)
+    rows = [row for n, (text, asked) in texts for row in answer_rows_of(asked_turn(n), text, question=asked)]
+    vectors = [model.vector(model.prefixes.document + embedded_text(row)) for row in rows]
+    alone, first, passage, own, others = [], [], [], [], []
+    for number, one in enumerate(examples):
+        vector = model.vector(model.prefixes.query + one["question"])
+        found = [Candidate(row, score=float(vector @ of_row)) for row, of_row in zip(rows, vectors, strict=True)]
+        ranked = by_words(one["question"], found)
+        asked = PastTalkQuestion(one["question"], vector, Scope("ann"), START)
+        alone.append(max(found, key=lambda it: it.score).memory is rows[number])
+        first.append(ranked[0].memory is rows[number])
+        passage.append(one["has"] in answers_to(asked, found)[0].text)
+        own.append(next(it.score for it in ranked if it.memory is rows[number]))
+        others.append(by_words(one["question"], [it for it in found if it.memory is not rows[number]])[0].score)
+    shares = {"right answer first": first, "the same without words": alone, "right passage first": passage}
+    scores = ((least, *(float(np.mean(np.array(s) >= least)) for s in (own, others))) for least in SCORES)
+    return {name: float(np.mean(values)) for name, values in shares.items()}, list(scores)
 
 
 async def forgetting(store: MilvusStore, folder: Path) -> float:

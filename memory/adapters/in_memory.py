@@ -123,7 +123,7 @@ class InMemoryReembedding:
             if memory_id not in begun or begun[memory_id].memory != record.memory:
                 row = row_codec.row_of(record)
                 del row[row_codec.VECTOR_FIELD]
-                yield [StoredText(memory_id, record.memory.content, row)]
+                yield [StoredText(memory_id, row_codec.embedded_text_of(row), row)]
 
     async def put(self, texts: Sequence[StoredText], vectors: Vector) -> None:
         assert vectors.shape == (len(texts), self._wanted.dimension), f"vectors {vectors.shape}"

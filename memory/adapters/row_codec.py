@@ -32,6 +32,7 @@ from memory.model import (
     is_valid_id,
     statement_key,
 )
+from memory.model.raw_words import embedded_text
 
 CONTENT_BYTES_MAX = 4 * CONTENT_CHARACTERS_MAX  # UTF-8 takes up to four bytes per character, and Milvus counts bytes
 JSON_BYTES_MAX = 60_000  # of evidence, and of metadata: Milvus limits a text to 65,535
@@ -166,6 +167,12 @@ def readable(convert: Callable[[Row], Read], row: Row) -> Read | None:
     except (KeyError, TypeError, ValueError) as error:
         log.error("a stored memory cannot be read", memory_id=str(row.get("id", "")), error=type(error).__name__)
         return None
+
+
+def embedded_text_of(row: Row) -> str:
+    """What a row with all of `MEMORY_FIELDS` is embedded by; the content of an invalid one."""
+    memory = readable(memory_of, row)
+    return str(row["content"]) if memory is None else embedded_text(memory)
 
 
 def candidate(memory: Memory, cosine: float) -> Candidate:

@@ -40,14 +40,14 @@ class Wording:
         """Whether a text says it; `plain`: the text as `folded`."""
         if self.is_phrase and not any(word in plain for word in self.specific or self.words):
             return False  # most texts, and fast: thousands of texts are asked for hundreds of statements
-        if plain.strip(_EDGES) == self.text or (self.is_phrase and _begins_word(self.text, plain)):
+        if plain.strip(_EDGES) == self.text or (self.is_phrase and begins_word(self.text, plain)):
             return True
-        if any(_begins_word(code, plain) for code in self.codes):
+        if any(begins_word(code, plain) for code in self.codes):
             return True
-        if len(self.words) < WORDS_MIN or not all(_begins_word(word, plain) for word in self.specific):
+        if len(self.words) < WORDS_MIN or not all(begins_word(word, plain) for word in self.specific):
             return False
         share = WORDS_SHARE_MIN if self.specific else PLAIN_SHARE_MIN
-        return sum(_begins_word(word, plain) for word in self.words) >= share * len(self.words)
+        return sum(begins_word(word, plain) for word in self.words) >= share * len(self.words)
 
 
 def wording_of(statement: str) -> Wording:
@@ -60,7 +60,7 @@ def wording_of(statement: str) -> Wording:
 def has_code_of(statement: str, text: str) -> bool:
     """Whether the text has a number or another code of the statement."""
     plain = folded(text)
-    return any(_begins_word(code, plain) for code in specific_words(statement) if _is_code(code))
+    return any(begins_word(code, plain) for code in specific_words(statement) if _is_code(code))
 
 
 def says_all(words: frozenset[str], said: frozenset[str]) -> bool:
@@ -86,7 +86,7 @@ def _is_code(word: str) -> bool:
     return has_digit and len(word) >= CODE_CHARACTERS_MIN and not is_year
 
 
-def _begins_word(word: str, text: str) -> bool:
+def begins_word(word: str, text: str) -> bool:
     """Whether it stands where a word begins; in scripts without spaces, anywhere."""
     at = text.find(word)
     while at >= 0:
@@ -96,4 +96,4 @@ def _begins_word(word: str, text: str) -> bool:
     return False
 
 
-__all__ = ["Wording", "folded", "has_code_of", "says_all", "says_any", "wording_of"]
+__all__ = ["Wording", "begins_word", "folded", "has_code_of", "says_all", "says_any", "wording_of"]

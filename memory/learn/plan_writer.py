@@ -14,6 +14,7 @@ from memory.learn import consolidation
 from memory.learn.embedded import Embedded
 from memory.learn.plan import Plan
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Vector, statement_key
+from memory.model.raw_words import embedded_text
 from memory.ports import Clock, LedgerWrite, MemoryFilter, MemoryStore, Receipts
 from memory.runtime.metrics import Metrics
 from memory.service.erasure import Erasure
@@ -45,7 +46,7 @@ class PlanWriter:
     async def apply(self, user_id: str, held: LedgerWrite, plan: Plan, vectors: Mapping[str, Vector]) -> list[str]:
         """Returns the ids of the memories that were deleted; the caller passes them to `finish` after the lock.
 
-        `vectors`: known vectors by content.
+        `vectors`: known vectors by the text that is embedded.
         """
         gone = await self._erasure.forget_held(user_id, held, plan.forget) if plan.forget else []
         raw = [Change(ChangeKind.CREATE, row) for row in plan.raw]
@@ -96,9 +97,9 @@ class PlanWriter:
     ) -> None:
         if not changes:
             return
-        contents = [change.memory.content for change in changes]
-        known = {**vectors, **await self._embedded([content for content in contents if content not in vectors])}
-        await write_rows(self._store, held, user_id, changes, np.stack([known[content] for content in contents]))
+        texts = [embedded_text(change.memory) for change in changes]
+        known = {**vectors, **await self._embedded([text for text in texts if text not in vectors])}
+        await write_rows(self._store, held, user_id, changes, np.stack([known[text] for text in texts]))
         for change in changes:
             if change.memory.status is not MemoryStatus.RAW:
                 self._metrics.facts.labels(OUTCOMES[change.kind]).inc()

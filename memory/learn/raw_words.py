@@ -25,7 +25,7 @@ def raw_rows(
         if Role.USER in words_of:
             rows += rows_of(turn, list(filter(_is_fit, said)))
         if Role.ASSISTANT in words_of and len(said) == len(own):
-            rows += answer_rows_of(turn, list(filter(_is_fit, passages_of(turn.answer))))
+            rows += answer_rows_of(turn, _shown(turn.answer), question=next(filter(_is_fit, reversed(said)), ""))
     return rows
 
 
@@ -33,6 +33,13 @@ def without_quoted(rows: Sequence[Memory], changes: Sequence[Change]) -> list[Me
     """Of the user's words those that stand in no memory that is written; and the answers."""
     contents = [change.memory.content for change in changes]
     return [row for row in rows if row.source == ANSWERED or not any(row.content in one for one in contents)]
+
+
+def _shown(answer: str) -> str:
+    """Without the passages that hide text; nothing if the rest hides some together."""
+    for hides in (passage for passage in passages_of(answer) if not _is_fit(passage)):
+        answer = answer.replace(hides, "")
+    return answer if _is_fit(answer.strip()) else ""
 
 
 def _is_fit(said: str) -> bool:

@@ -28,6 +28,7 @@ from memory.learn.readers import Readers
 from memory.learn.relating import new_claim_indexes, pairs_to_ask, renumbered
 from memory.learn.window_reading import WindowBounds, WindowClaims, WindowReading, asks_memory
 from memory.model import Claim, Memory, Record, Vector
+from memory.model.raw_words import embedded_text
 from memory.ports import (
     ConversationRecord,
     Lease,
@@ -151,9 +152,8 @@ class WindowLearning:
             await self._signs.record(lease, learnt.inputs.claims if learnt.inputs else (), learnt.changes)
 
     async def _plan_and_apply(self, lease: Lease, read: WindowClaims) -> Plan:
-        texts = [*(claim.text for claim in read.claims), *(row.content for row in read.raw)]
-        topics = forgetting.topics_of(read.requests)
-        vectors = await self._embedded([*texts, *topics])  # before the lock, because it takes longest
+        texts = [*(one.text for one in read.claims), *map(embedded_text, read.raw)]  # before the lock: takes longest
+        vectors = await self._embedded([*texts, *forgetting.topics_of(read.requests)])
         for round_ in range(VERDICT_ROUNDS_MAX):
             seen = await self._neighbours_and_verdicts(lease, read, vectors)
             async with self._locked(lease) as held:
@@ -275,7 +275,7 @@ class WindowLearning:
     async def _repeat(self, lease: Lease, stored: Plan) -> None:
         claims = stored.inputs.claims if stored.inputs is not None else ()
         rows = [*(change.memory for change in stored.changes), *stored.raw]
-        later, close = await self._reading.later_for_stored(lease, claims, [row.content for row in rows])
+        later, close = await self._reading.later_for_stored(lease, claims, list(map(embedded_text, rows)))
         is_forgotten = partial(forgetting.is_forgotten_later, later, close=close)
         not_forgotten = [change for change in stored.changes if not is_forgotten(change.memory)]
         async with self._locked(lease) as held:

@@ -145,12 +145,12 @@ class WindowReading:
         return raw_words.raw_rows(turns, words_of=self._words_of, withheld=withheld, planted=planted)
 
     async def later_for_stored(
-        self, lease: Lease, claims: Sequence[Claim], contents: Sequence[str]
+        self, lease: Lease, claims: Sequence[Claim], texts: Sequence[str]
     ) -> tuple[list[ForgetRequest], Closeness]:
         """The `later_requests` for a window with a stored plan of these claims, and how close all three are."""
         later = await self.later_requests(lease)
         said = [claim.text for claim in claims]
-        close = await self.closeness(later, [*contents, *said], await self._embedded([*contents, *said]))
+        close = await self.closeness(later, [*texts, *said], await self._embedded([*texts, *said]))
         await self._left_out.leave_out(lease.user_id, withheld_turns(lease.turns, claims, (), later, close))
         return later, close
 

@@ -1,8 +1,9 @@
 """Raw words: rows with what was said in a turn, as said. They are no memories.
 
-What the user said is for clients that query the collection; what the assistant answered, in passages, is found by
-questions about what was said. A row has the status `raw`, which no search, note, working set, list or count of memories
-includes. Its id derives from the turn, so that forgetting a memory or a turn finds the rows of that turn. Pure.
+What the user said is for clients that query the collection; an answer of the assistant is found by questions about
+what was said, by what it replied to and the beginnings of its lines. A row has the status `raw`, which no search, note,
+working set, list or count of memories includes. Its id derives from the turn, so that forgetting a memory or a turn
+finds the rows of that turn. Pure.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from memory.model.chats import Role
 from memory.model.memories import CONTENT_CHARACTERS_MAX, Evidence, Memory, MemoryStatus
 from memory.model.turns import Turn
 
-ROWS_PER_TURN_MAX = 9  # a recorded message has at most 65,536 characters, a row 8,000
-ANSWER_ROWS_MAX = 16  # passages of an answer: some 6,000 characters, longer than nearly all answers
+ROWS_PER_TURN_MAX = 9  # of each author: a recorded message has at most 65,536 characters, a row 8,000
+ANSWER_IDS_MAX = 16  # the release before stored so many passages of an answer, each in a row
 PASSAGE_CHARACTERS_MAX = 400  # some 100 tokens: four of them fit into half a note
+# Characters of what an answer is embedded by: of its question, of the beginnings of its lines, and of each at least.
+ASKED_CHARACTERS_MAX, HEADS_CHARACTERS_MAX, HEAD_CHARACTERS_MIN = 120, 120, 12
 ANSWERED = "answer"  # the `source` of such a row
 SENTENCE_ENDS = (". ", "! ", "? ", "。", "！", "？", " ", "")  # where a long line is cut, the first that it has
 
@@ -26,7 +29,7 @@ _IDS = uuid.UUID("5d0e3c52-9a0b-5f0e-8d1f-6a7c3f0e2b94")
 
 def raw_row_ids(user_id: str, turn_id: str) -> list[str]:
     """The ids of all rows that a turn may have, in order: of the user's messages, then of the answer."""
-    return [_row_id(user_id, turn_id, number) for number in range(ROWS_PER_TURN_MAX + ANSWER_ROWS_MAX)]
+    return [_row_id(user_id, turn_id, number) for number in range(ROWS_PER_TURN_MAX + ANSWER_IDS_MAX)]
 
 
 def _row_id(user_id: str, turn_id: str, number: int) -> str:
@@ -39,11 +42,26 @@ def rows_of(turn: Turn, messages: Sequence[str]) -> list[Memory]:
     return [_row(turn, number, piece) for number, piece in enumerate(pieces)]
 
 
-def answer_rows_of(turn: Turn, passages: Sequence[str]) -> list[Memory]:
-    """The rows with these passages of its answer, the first `ANSWER_ROWS_MAX`."""
-    rows = [_row(turn, number, one) for number, one in enumerate(passages[:ANSWER_ROWS_MAX], ROWS_PER_TURN_MAX)]
-    quoted = ((row, Evidence(row.content, turn.id, Role.ASSISTANT)) for row in rows)
-    return [replace(row, source=ANSWERED, evidence=(one,)) for row, one in quoted]
+def answer_rows_of(turn: Turn, answer: str, *, question: str = "") -> list[Memory]:
+    """The row with its answer, or its pieces if it is longer. Its evidence is the opening of what it replies to."""
+    asked = Evidence(question[:ASKED_CHARACTERS_MAX].strip(), turn.id)
+    pieces = enumerate(_pieces(answer.strip())[:ROWS_PER_TURN_MAX], ROWS_PER_TURN_MAX)
+    return [replace(_row(turn, number, piece), source=ANSWERED, evidence=(asked,)) for number, piece in pieces]
+
+
+def embedded_text(memory: Memory) -> str:
+    """What a row is embedded by: the content; of an answer the opening of its question and those of its lines.
+
+    A passage that the release before stored quotes the assistant, that is, itself: it is embedded by its content.
+    """
+    asked = [one.quote for one in memory.evidence if one.role == Role.USER]
+    return f"{asked[0]} {_heads(memory.content)}".strip() if memory.source == ANSWERED and asked else memory.content
+
+
+def _heads(answer: str) -> str:
+    lines = [one.strip() for one in answer.splitlines() if any(map(str.isalnum, one))]
+    each = max(HEAD_CHARACTERS_MIN, HEADS_CHARACTERS_MAX // max(1, len(lines)))
+    return " ".join(line[:each] for line in lines)[:HEADS_CHARACTERS_MAX]
 
 
 def _pieces(message: str) -> list[str]:

@@ -12,10 +12,13 @@ from memory.model import Vector, VectorOrigin
 
 @dataclass(frozen=True, slots=True)
 class StoredText:
-    """A memory as stored, of any user and status, even one that cannot be decoded. `row`: all fields but the vector."""
+    """A memory as stored, of any user and status, even one that cannot be decoded. `row`: all fields but the vector.
+
+    `text`: what it is embedded by.
+    """
 
     id: str
-    content: str
+    text: str
     row: Mapping[str, Any]
 
 

@@ -1,20 +1,24 @@
 """Which summaries of past conversations, and which passages of the assistant's answers, answer a question about them.
 
-A time in the question restricts them; then those count that resemble its topic, and if it names none, the latest. Pure.
+A time in the question restricts them; then those count that resemble its topic, and if it names none, the latest. Of
+these answers, the passages that share words with the question come first. Pure.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
 from memory.language import content_words
-from memory.language.phrases import is_han
+from memory.language.restating import begins_word, folded
 from memory.model import Candidate, Memory, Scope, SessionSummary, StoredSummary, Vector
-from memory.recall.notes.past_talk_notes import dates
+from memory.model.raw_words import passages_of
+from memory.recall.notes.past_talk_notes import Passage, dates
 from memory.recall.ranking.lexical import fold
 from memory.recall.ranking.temporal import Span, time_question
 
@@ -23,8 +27,12 @@ WORDS_MAX = 2
 TOPICAL_MIN = 0.3  # likeness from which a summary is about what the question names; of others it rarely passes 0.2
 TOPICAL_BELOW_BEST = 0.12  # how far below the best one that still counts
 LATEST_MAX, OF_TIME_MAX = 2, 4  # without a topic: of all, and of the time that the question names
-PASSAGE_BELOW_BEST = 0.25  # the same for passages: several of one answer belong together
-ELSEWHEN_MIN = 0.45  # for a passage of another time than the question names: a year may also be a topic
+ANSWERS_MAX = 64  # the nearest by vector: those are compared by words
+# Of the cosine of an answer plus its share of the question's words; `bench/raw_words.py` prints what each costs.
+SHARE = 0.4
+ANSWER_MIN, ANSWER_BELOW_BEST = 0.4, 0.1
+PASSAGES_MAX = 24  # several times what fits into a note
+ELSEWHEN_MIN = 0.5  # for an answer of another time than the question names: a year may also be a topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +71,39 @@ def answering(question: PastTalkQuestion, stored: Sequence[StoredSummary]) -> li
     return [one.summary for one in open_to[: OF_TIME_MAX if spans else LATEST_MAX]]
 
 
-def answers_to(question: PastTalkQuestion, found: Sequence[Candidate]) -> list[Memory]:
-    """Best first; `found`: passages by likeness. Never of the conversation itself."""
+def answers_to(question: PastTalkQuestion, found: Sequence[Candidate]) -> list[Passage]:
+    """Passages, best first; `found`: answers by likeness. Never of the conversation itself."""
     others = [one for one in found if _is_said_elsewhere(question, one.memory)]
+    chosen = _chosen(question, by_words(question.text, others))
+    cut = [
+        Passage(answer, text, (rank, number))
+        for rank, answer in enumerate(chosen)
+        for number, text in enumerate(passages_of(answer.content))
+    ]
+    shares = _shares(question.text, [one.text for one in cut])
+    return [cut[place] for place in sorted(range(len(cut)), key=lambda place: -shares[place])[:PASSAGES_MAX]]
+
+
+def by_words(question: str, found: Sequence[Candidate]) -> list[Candidate]:
+    """Answers by likeness and by the words that they, or what they reply to, share with the question; best first."""
+    said = [" ".join((*(e.quote for e in one.memory.evidence), one.memory.content)) for one in found]
+    scored = [
+        replace(one, score=one.score + SHARE * share) for one, share in zip(found, _shares(question, said), strict=True)
+    ]
+    return sorted(scored, key=lambda one: -one.score)
+
+
+def _chosen(question: PastTalkQuestion, ranked: Sequence[Candidate]) -> list[Memory]:
     spans = question.spans
-    is_of_time = any(span.start <= one.memory.said_at < span.end for one in others for span in spans)
-    least = ELSEWHEN_MIN if spans and not is_of_time else TOPICAL_MIN
-    best = max((one.score for one in others), default=0.0)
+    is_of_time = any(span.start <= one.memory.said_at < span.end for one in ranked for span in spans)
+    least = ELSEWHEN_MIN if spans and not is_of_time else ANSWER_MIN
+    best = max((one.score for one in ranked), default=0.0)
     if best >= least:
-        return [one.memory for one in others if one.score >= max(least, best - PASSAGE_BELOW_BEST)]
+        return [one.memory for one in ranked if one.score >= max(least, best - ANSWER_BELOW_BEST)]
     if spans:
-        return [one.memory for one in others] if is_of_time else []
-    newest = sorted({one.memory.said_at for one in others})[-LATEST_MAX:]
-    return [one.memory for at in reversed(newest) for one in others if one.memory.said_at == at]
+        return [one.memory for one in ranked] if is_of_time else []
+    newest = sorted({one.memory.said_at for one in ranked})[-LATEST_MAX:]
+    return [one.memory for at in reversed(newest) for one in ranked if one.memory.said_at == at]
 
 
 def time_named(spans: Sequence[Span]) -> str:
@@ -86,9 +114,9 @@ def time_named(spans: Sequence[Span]) -> str:
     return f" ({dates(span.start, span.end - 1)})"
 
 
-def _is_said_elsewhere(question: PastTalkQuestion, passage: Memory) -> bool:
-    is_here = question.scope.session_id == passage.session_id
-    return not is_here and not any(passage.content in answer for answer in question.answers_here)
+def _is_said_elsewhere(question: PastTalkQuestion, said: Memory) -> bool:
+    is_here = question.scope.session_id == said.session_id
+    return not is_here and not any(said.content in answer for answer in question.answers_here)
 
 
 def _is_in(scope: Scope, summary: SessionSummary) -> bool:
@@ -114,9 +142,32 @@ def _cosine(first: Vector, second: Vector | None) -> float:
 
 
 def _shared(words: frozenset[str], summary: SessionSummary) -> int:
-    """The number of these words, or stems, with which a word of the summary begins; Chinese pairs stand anywhere."""
-    text = f" {summary.title} {summary.text}".casefold()
-    return min(WORDS_MAX, sum((word if is_han(word[:1]) else f" {word}") in text for word in words))
+    """The number of these words, or stems, with which a word of the summary begins."""
+    return min(WORDS_MAX, len(_begun(words, f"{summary.title} {summary.text}")))
 
 
-__all__ = ["PastTalkQuestion", "answering", "answers_to", "time_named"]
+def _shares(question: str, texts: Iterable[str]) -> list[float]:
+    """The share, 0..1, of the question's content words that each text has; what many have counts little (IDF)."""
+    words = content_words(question)
+    had = [_begun(words, text) for text in texts]
+    counts = Counter(chain.from_iterable(had))
+    weights = {word: max(0.0, math.log((ANSWERS_MAX + 1) / (counts[word] + 0.5))) for word in words}
+    total = math.fsum(weights.values()) or 1.0
+    return [math.fsum(weights[word] for word in one) / total for one in had]
+
+
+def _begun(words: frozenset[str], text: str) -> list[str]:
+    plain = folded(text)
+    return [word for word in words if begins_word(word, plain)]
+
+
+__all__ = [
+    "ANSWERS_MAX",
+    "ANSWER_MIN",
+    "ELSEWHEN_MIN",
+    "PastTalkQuestion",
+    "answering",
+    "answers_to",
+    "by_words",
+    "time_named",
+]

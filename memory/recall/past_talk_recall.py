@@ -14,7 +14,7 @@ from memory.errors import Unavailable
 from memory.model import MemoryStatus, Role, Scope
 from memory.model.raw_words import ANSWERED
 from memory.ports import MemoryFilter, SessionSummaries
-from memory.recall.past_conversations import PastTalkQuestion, answering, answers_to, time_named
+from memory.recall.past_conversations import ANSWERS_MAX, PastTalkQuestion, answering, answers_to, time_named
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
 from memory.recall.signals.question_kinds import PAST_TALK_MIN, QuestionKind
@@ -22,7 +22,6 @@ from memory.recall.trace import Trace
 from memory.runtime.metrics import Metrics
 
 EXAMINED_MAX = 300  # of a user's summaries, the latest; read and compared in 5 ms
-PASSAGES_MAX = 64  # the nearest: ten times what fits into a note
 SECONDS_MIN = 0.01  # left until the deadline; with less, the note goes without them
 EPISODIC = "episodic"
 
@@ -61,16 +60,16 @@ class PastTalkRecall:
         within = tuple((span.start, span.end) for span in spans)
         where = MemoryFilter(scope.user_id, scope.project_id, scope.agent_id, status=None, with_raw=True)
         answers = replace(where, status=MemoryStatus.RAW, source=ANSWERED)
-        found = await self._retrieval.said(replace(answers, said_within=within), asked.vector, limit=PASSAGES_MAX)
+        found = await self._retrieval.said(replace(answers, said_within=within), asked.vector, limit=ANSWERS_MAX)
         if found or not spans:
-            trace.past = replace(trace.past, answers=tuple(answers_to(asked, found)))
+            trace.past = replace(trace.past, passages=tuple(answers_to(asked, found)))
             return
         is_silent = not trace.past.summaries and not await self._retrieval.said(
             replace(where, said_within=within), asked.vector, limit=1
         )
-        elsewhen = await self._retrieval.said(answers, asked.vector, limit=PASSAGES_MAX)
+        elsewhen = await self._retrieval.said(answers, asked.vector, limit=ANSWERS_MAX)
         silent = time_named(spans) if is_silent and (elsewhen or stored) else None
-        trace.past = replace(trace.past, answers=tuple(answers_to(asked, elsewhen)), silent=silent)
+        trace.past = replace(trace.past, passages=tuple(answers_to(asked, elsewhen)), silent=silent)
 
 
 def _may_have(request: ChatRequest, trace: Trace) -> bool:
@@ -93,7 +92,7 @@ def question_kinds_of(trace: Trace) -> dict[str, object]:
     if trace.kinds is None:
         return {}
     kinds: dict[str, object] = {kind: {"score": round(score, 3)} for kind, score in trace.kinds.items()}
-    found = {"summaries": len(trace.past.summaries), "answers": len(trace.past.answers)}
+    found = {"summaries": len(trace.past.summaries), "answers": len({one.answer.id for one in trace.past.passages})}
     return kinds | {QuestionKind.PAST_TALK: {"score": round(trace.kinds[QuestionKind.PAST_TALK], 3), **found}}
 
 

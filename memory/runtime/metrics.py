@@ -105,7 +105,7 @@ class Metrics:
         )
         self.answers_recalled = Counter(
             "memproxy_answers_recalled",
-            "Passages of the assistant's earlier answers that were put into a new note.",
+            "Earlier answers of the assistant of which passages were put into a new note.",
             registry=registry,
         )
         self.erasures_waiting_seconds = Gauge(

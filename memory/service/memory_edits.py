@@ -12,6 +12,7 @@ import numpy as np
 
 from memory.errors import NotFound
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, is_valid_id
+from memory.model.raw_words import embedded_text
 from memory.model.versions import refuse_changed
 from memory.ports import Clock, MemoryBank, MemoryFilter
 from memory.service.erasure import Erasure
@@ -38,8 +39,8 @@ class MemoryEdits:
         """The changed memory, with its id and times of saying. Changed content is embedded again."""
         before = (await self.record(user_id, memory_id)).memory
         refuse_changed(before, expected)  # with invalid edits: before embedding, which takes longer
-        edit.applied_to(before, now=self._clock())
-        vectors = await self._embedder.embed([edit.content], is_urgent=False) if edit.content is not None else None
+        text = embedded_text(edit.applied_to(before, now=self._clock()))
+        vectors = await self._embedder.embed([text], is_urgent=False) if edit.content is not None else None
         async with self._ledger.write(user_id) as held:
             record = await self.record(user_id, memory_id)
             refuse_changed(record.memory, expected)

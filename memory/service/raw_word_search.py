@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -127,7 +127,8 @@ class RawWordSearch:
 def _rows(turns: Sequence[Turn]) -> list[Memory]:
     own = [(turn, one.content) for turn in turns for one in turn.messages if one.role == Role.USER]
     rows = [row for turn, message in own for row in rows_of(turn, [message])]
-    return [*rows, *(row for turn in turns for row in answer_rows_of(turn, passages_of(turn.answer)))]
+    answers = [row for turn in turns for row in answer_rows_of(turn, turn.answer)]
+    return [*rows, *(replace(row, content=one) for row in answers for one in passages_of(row.content))]
 
 
 def _is_answer(row: Memory) -> bool:
@@ -141,7 +142,8 @@ def quotes(memories: Iterable[Memory]) -> list[Evidence]:
 
 def _said(forgotten: Sequence[Memory]) -> set[str]:
     contents = {one.content for one in forgotten if one.status is not MemoryStatus.RAW}
-    of_user = {quoted.words for quoted in quotes(forgotten) if quoted.role == Role.USER}
+    own = [one for one in forgotten if not _is_answer(one)]  # an answer quotes the question that it replies to
+    of_user = {quoted.words for quoted in quotes(own) if quoted.role == Role.USER}
     return contents | {quote for quote in of_user if is_distinctive(quote)}
 
 

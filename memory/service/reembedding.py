@@ -102,13 +102,13 @@ class Reembed:
         return await transferred(self._store, embed, before, advance)
 
     async def _vectors(self, texts: Sequence[StoredText]) -> Vector:
-        contents = [text.content for text in texts]
+        wanted = [one.text for one in texts]
         for pause in RETRY_PAUSES_SECONDS:
             try:
-                return await self._embedder.embed(contents, is_urgent=False)
+                return await self._embedder.embed(wanted, is_urgent=False)
             except Unavailable:
                 await asyncio.sleep(pause)
-        return await self._embedder.embed(contents, is_urgent=False)
+        return await self._embedder.embed(wanted, is_urgent=False)
 
 
 async def transferred(

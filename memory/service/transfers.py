@@ -18,6 +18,7 @@ import msgspec
 
 from memory.errors import BadInput, MemoryRefused
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Scope, is_valid_id
+from memory.model.raw_words import embedded_text
 from memory.model.wordings import plain_metadata_of, with_wordings, wordings_of
 from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RecordCopies
 from memory.ports.paging import all_pages
@@ -218,7 +219,7 @@ class MemoryTransfers:
         memories = list({memory.id: memory for memory in given}.values())
         if not memories:
             return Imported()
-        vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
+        vectors = await self._embedder.embed(list(map(embedded_text, memories)), is_urgent=False)
         async with self._writes.lock(life) as held:
             here = await self._with_turns(user_id, held, memories)
             possible = imported_ids.possible_ids(user_id, here)

@@ -43,8 +43,8 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     store_answers: Annotated[
         bool,
         Meta(
-            description="Whether what the assistant answered is stored in the collection, in passages, for questions "
-            "about what was said."
+            description="Whether what the assistant answered is stored in the collection, for questions about what was "
+            "said."
         ),
     ] = True
     extraction_batch_size: Annotated[

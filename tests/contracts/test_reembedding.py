@@ -16,7 +16,8 @@ from memory.adapters.in_memory import InMemoryReembedding, InMemoryStore
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.store import MilvusStore
-from memory.model import Evidence, Memory, MemoryStatus, VectorOrigin
+from memory.model import Evidence, Memory, MemoryStatus, Scope, Turn, VectorOrigin
+from memory.model.raw_words import answer_rows_of, embedded_text
 from memory.ports import MemoryFilter, MemoryStore, Reembedding, StoredText
 from memory.runtime.metrics import Metrics
 
@@ -81,7 +82,9 @@ def stored() -> list[Memory]:
         metadata={"tags": ["a", 1, 2.5, None, True], "big": 2**60},
     )
     statuses = [memory(f"of-{status}", status=status) for status in MemoryStatus]
-    return [full, *statuses, memory("bob-1", user_id="bob"), memory("z" * 256, user_id="bob")]
+    asked = Turn("turn-3", Scope("ann", session_id="s"), 5.0, ())
+    answers = answer_rows_of(asked, "Try Sole.\nIt closes at ten.", question="Where can we eat?")
+    return [full, *statuses, *answers, memory("bob-1", user_id="bob"), memory("z" * 256, user_id="bob")]
 
 
 def vector_of(text: StoredText, wanted: VectorOrigin) -> np.ndarray:
@@ -116,7 +119,7 @@ async def test_after_the_switch_all_memories_are_as_they_were_with_the_new_vecto
     await put(world.find(OLD), *before)
     store = world.embed(wanted)
     remaining = [text async for texts in store.remaining() for text in texts]  # all of them, before it begins
-    assert {(text.id, text.content) for text in remaining} == {(m.id, m.content) for m in before}
+    assert {(text.id, text.text) for text in remaining} == {(m.id, embedded_text(m)) for m in before}
     assert world.leftovers() == 0
     await store.begin()
     assert await embed_all(store, wanted) == sorted((m.id for m in before), key=str.encode)

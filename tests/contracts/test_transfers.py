@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from hashing_embedder import HashingEmbedder
 from memory_rows import DIMENSION
@@ -23,8 +24,9 @@ from memory.adapters.sql.record_copies import SqlRecordCopies
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.errors import BadInput
-from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Trust
+from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Scope, Trust, Turn
 from memory.model.derived import hanging_on
+from memory.model.raw_words import answer_rows_of, embedded_text
 from memory.model.withdrawn import withdrawn_of
 from memory.ports import MemoryBank, MemoryFilter, MemoryStore, RequestTraces
 from memory.service.erasure import Erasure
@@ -152,6 +154,18 @@ def as_imported(memory: Memory, user_id: str = "ann") -> Memory:
     successor = imported_id(user_id, memory.superseded_by) if memory.superseded_by else ""
     here = with_turns(user_id, memory, own=())
     return replace(here, id=imported_id(user_id, memory.id), user_id=user_id, superseded_by=successor)
+
+
+async def test_an_answer_is_embedded_as_the_worker_embeds_it(bank: System) -> None:
+    turn = Turn("t1", Scope("ann", session_id="s1"), NOW, ())
+    (row,) = answer_rows_of(turn, "Try Sole.\nIt closes at ten.", question="Where can we eat?")
+    await put(bank, [row])
+    lines = await exported(bank)
+    await bank.store.delete("ann", [row.id])
+    await load(bank, lines)
+    (record,) = await bank.store.load(MemoryFilter("ann", status=MemoryStatus.RAW), limit=9)
+    (vector,) = await bank.embedder.embed([embedded_text(row)], is_urgent=False)
+    np.testing.assert_allclose(record.vector, vector)
 
 
 async def test_links_between_memories_are_kept(bank: System) -> None:

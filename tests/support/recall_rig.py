@@ -37,6 +37,7 @@ from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
+from memory.model.raw_words import embedded_text
 from memory.ports import RequestTraces, ServerKnowledge
 from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
 from memory.recall.query_rewriter import Rewriter
@@ -116,7 +117,7 @@ class Rig:
 
     async def write(self, *memories: Memory) -> None:
         """What the worker would do: rows as they shall stand, under the user's lock."""
-        vectors = await HashingEmbedder(dimension=384).embed([memory.content for memory in memories], is_urgent=False)
+        vectors = await HashingEmbedder(dimension=384).embed(list(map(embedded_text, memories)), is_urgent=False)
         async with self.ledger.write("u") as change:
             change.touch([memory.id for memory in memories])
             await self.store.apply("u", [Change(ChangeKind.UPDATE, memory) for memory in memories], vectors)

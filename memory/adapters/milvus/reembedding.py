@@ -82,7 +82,7 @@ class MilvusReembedding(OpensConnection):
             known = await self._rows(self._begun, ids, row_codec.MEMORY_FIELDS) if self._target else {}
             missing = [row for row in page if known.get(row["id"]) != row]
             for batch in _batches(missing, ROWS_IN_A_BATCH):
-                yield [StoredText(row["id"], row["content"], row) for row in batch]
+                yield [StoredText(row["id"], row_codec.embedded_text_of(row), row) for row in batch]
 
     async def put(self, texts: Sequence[StoredText], vectors: Vector) -> None:
         assert self._target, "begin first"

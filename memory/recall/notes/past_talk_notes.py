@@ -33,24 +33,33 @@ NOTHING_SAID = "Of the time that the question names{}, nothing that was said is 
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """Verbatim words of an answer. `place`: rank of the answer, and number of the passage: their order in a note."""
+
+    answer: Memory
+    text: str
+    place: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class PastTalk:
-    """What was found of past conversations, best first. `answers`: passages of what the assistant said.
+    """What was found of past conversations, best first. `passages`: of what the assistant said.
 
     `silent`: of a time that the question names and in which nothing was said, the dates, as far as it is one.
     """
 
-    answers: tuple[Memory, ...] = ()
+    passages: tuple[Passage, ...] = ()
     summaries: tuple[SessionSummary, ...] = ()
     silent: str | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.answers or self.summaries or self.silent is not None)
+        return bool(self.passages or self.summaries or self.silent is not None)
 
 
 def reserved_for(past: PastTalk, carried: CarriedNotes, *, budget: int, tokens: Tokens) -> int:
     """The tokens of a new note that memories leave to the assistant's words."""
-    answers = past.answers if carried.newest is not None else ()
-    lines = list(_fitting(answers, answer_line, _room_of(answers, budget=budget, tokens=tokens), tokens))
+    passages = past.passages if carried.newest is not None else ()
+    lines = list(_fitting(passages, passage_line, _room_of(passages, budget=budget, tokens=tokens), tokens))
     return tokens(_FRAME) + sum(cost for _, _, cost in lines) if lines else 0
 
 
@@ -62,32 +71,34 @@ def with_past_talk(
     What is in earlier notes is not repeated. A note that the question already has stays byte for byte.
     """
     held = carried.held_earlier()
-    answers = [one for one in past.answers if one.id not in held]
+    quoted_earlier = "\n".join(note.text for note in carried.earlier())
+    passages = [one for one in past.passages if passage_line(one) not in quoted_earlier]
     summaries = [one for one in past.summaries if one.id not in held]
-    is_new = bool(answers or summaries or past.silent is not None)
+    is_new = bool(passages or summaries or past.silent is not None)
     if carried.newest is None or not is_new or (planned.fresh is None and carried.newest in planned.notes):
         return planned
     spent = planned.fresh.tokens if planned.fresh is not None else 0
     room = carried.room(budget=budget, tokens=tokens) - spent - tokens(_FRAME)
     silent = [NOTHING_SAID.format(past.silent)] if past.silent is not None else []
     room -= sum(map(tokens, silent))
-    answer_room = min(room, _room_of(answers, budget=budget, tokens=tokens))
-    quoted = list(_fitting(answers, answer_line, answer_room, tokens))
+    passage_room = min(room, _room_of(passages, budget=budget, tokens=tokens))
+    quoted = sorted(_fitting(passages, passage_line, passage_room, tokens), key=lambda one: one[0].place)
     room = min(room - sum(cost for _, _, cost in quoted), SUMMARIES_TOKENS_MAX - tokens(_FRAME))
     told = list(_fitting(summaries, summary_line, room, tokens))
     if not (quoted or told or (silent and room >= 0)):
         return planned
     text = "\n".join([_HEAD, *silent, *(line for _, line, _ in (*quoted, *told)), _FOOT])
-    answer_ids, summary_ids = tuple(one.id for one, _, _ in quoted), tuple(one.id for one, _, _ in told)
+    answer_ids = tuple(dict.fromkeys(one.answer.id for one, _, _ in quoted))
+    summary_ids = tuple(one.id for one, _, _ in told)
     fresh = _closed_by(planned.fresh, text, (*answer_ids, *summary_ids), tokens)
     notes = {**planned.notes, carried.newest: fresh}
     return replace(planned, notes=notes, fresh=fresh, answer_ids=answer_ids, summary_ids=summary_ids)
 
 
-def answer_line(passage: Memory) -> str:
+def passage_line(passage: Passage) -> str:
     """One line with the date, as the token budget counts it."""
-    day = day_text(passage.said_at, passage.utc_offset or 0)
-    return f"- [{day}, said by the assistant] {on_one_line(passage.content)}"
+    day = day_text(passage.answer.said_at, passage.answer.utc_offset or 0)
+    return f"- [{day}, said by the assistant] {on_one_line(passage.text)}"
 
 
 def summary_line(summary: SessionSummary) -> str:
@@ -101,8 +112,8 @@ def dates(first_at: float, last_at: float) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _room_of(answers: Sequence[Memory], *, budget: int, tokens: Tokens) -> int:
-    return min(ANSWERS_TOKENS_MAX, budget // 2 - tokens(_FRAME)) if answers else 0
+def _room_of(passages: Sequence[Passage], *, budget: int, tokens: Tokens) -> int:
+    return min(ANSWERS_TOKENS_MAX, budget // 2 - tokens(_FRAME)) if passages else 0
 
 
 def _fitting(
@@ -122,4 +133,4 @@ def _closed_by(note: PastNote | None, text: str, ids: tuple[str, ...], tokens: T
     return PastNote(f"{note.text}\n\n{text}", (*note.memory_ids, *ids), note.tokens + tokens(text))
 
 
-__all__ = ["PastTalk", "answer_line", "dates", "reserved_for", "summary_line", "with_past_talk"]
+__all__ = ["Passage", "PastTalk", "dates", "passage_line", "reserved_for", "summary_line", "with_past_talk"]

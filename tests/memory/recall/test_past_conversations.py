@@ -27,7 +27,11 @@ from memory.model import (
 from memory.model.raw_words import answer_rows_of
 from memory.ports import LearnDue
 from memory.recall.notes.past_talk_notes import SUMMARIES_TOKENS_MAX
-from memory.recall.past_conversations import LATEST_MAX, PastTalkQuestion, answering
+from memory.recall.past_conversations import (
+    LATEST_MAX,
+    PastTalkQuestion,
+    answering,
+)
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.question_kinds import NO_KIND, KindScores, QuestionClassifier, QuestionKind
 
@@ -272,9 +276,9 @@ SAID = Scope("u", session_id="rome")
 
 
 async def answered(rig: Rig, text: str = SUGGESTED, *, session: str = "rome", days_ago: float = 1.0) -> Memory:
-    """A passage of an answer, as the worker stores it."""
+    """An answer, as the worker stores it."""
     turn = Turn(f"{session}-{days_ago}", replace(SAID, session_id=session), NOW - days_ago * 86_400, ())
-    (row,) = answer_rows_of(turn, [text])
+    (row,) = answer_rows_of(turn, text)
     await rig.write(row)
     return row
 
@@ -300,6 +304,32 @@ async def test_an_answer_is_dated_and_marked_as_the_assistants(hearing: Rig) -> 
     assert receipt.notes[0].memory_ids == (row.id,)
     assert receipt.signals["past_talk"]["answers"] == 1
     assert hearing.metrics.registry.get_sample_value("memproxy_answers_recalled_total") == 1.0
+
+
+LONG = [f"{number}. {name} is open on all days. " + "It has a garden. " * 20 for number, name in enumerate("ABCDEF")]
+
+
+async def test_a_note_has_the_best_passages_in_the_order_of_the_text(hearing: Rig) -> None:
+    row = await answered(hearing, "\n".join(LONG))
+    outcome = await asked(hearing, "When we did talk, were D. and B. open?", similarity_threshold=1.0)
+    lines = [line[line.index("] ") + 2 :] for line in shown(outcome).splitlines() if "assistant]" in line]
+    assert 1 < len(lines) < len(LONG)
+    assert lines == sorted(lines)
+    assert (await hearing.receipt(outcome)).notes[0].memory_ids == (row.id,)
+    assert hearing.metrics.registry.get_sample_value("memproxy_answers_recalled_total") == 1.0
+
+
+async def test_passages_that_an_earlier_note_has_are_not_repeated_and_others_of_that_answer_may_follow(
+    hearing: Rig,
+) -> None:
+    await answered(hearing, "\n".join(LONG))
+    asks = "What did we talk about?"
+    first = await asked(hearing, asks, similarity_threshold=1.0)
+    more = [{"role": "user", "content": asks}, {"role": "assistant", "content": "Gardens."}]
+    again = [*more, {"role": "user", "content": "And what else did we discuss?"}]
+    outcome = await hearing.recall.recall(USER, request_with(again, similarity_threshold=1.0))
+    lines = [line for line in shown(outcome).splitlines() if "assistant]" in line]
+    assert len(lines) == len(set(lines)) > shown(first).count("assistant]")
 
 
 async def test_other_questions_other_users_and_the_setting_leave_answers_out(hearing: Rig, rig: Rig) -> None:
