@@ -31,7 +31,7 @@ from memory.learn.reading.units import units_of
 from memory.settings.loader import from_process
 
 NOT_ORDINARY = ("frames", "roleplay")  # in the names of files whose messages set frames
-MESSAGES, CHARACTERS_MAX = 500, 250  # of ordinary messages
+MESSAGES, CHARACTERS_MAX = 500, 600  # of ordinary messages
 WITHIN = ("{frame}\n\n{message}", "{frame} {message}", "{message} {frame}")
 FOLDS = 5
 # Of ordinary units that may reach the bar. An end ends nothing but a role play; of the others, which cost facts, about
