@@ -10,12 +10,15 @@ LANGUAGES_FOLDER = Path(__file__).parent / "languages"  # texts in nine more lan
 CARDS_FOLDER = Path(__file__).parent / "cards"  # short facts, each with what replaces it and what does not
 ORDERS_FOLDER = Path(__file__).parent / "orders"  # users' facts, and orders to forget with the facts that they mean
 READING_FOLDERS = (FOLDER, LANGUAGES_FOLDER, CARDS_FOLDER, ORDERS_FOLDER)  # what the encoder is trained on
+FRAMES_FILE = Path(__file__).parent / "frames.toml"  # what only the frame head learns from, after the encoder
 PAIRS_FOLDER = Path(__file__).parent / "pairs"  # what only the pair head learns from, after the encoder
 
 
 def fingerprint(*folders: Path) -> str:
+    """Of the texts in these folders, and of these files."""
     digest = hashlib.sha256()
     for folder in folders:
-        for path in sorted((*folder.glob("*.txt"), *folder.glob("*.tsv"), *folder.glob("*.jsonl"))):
+        texts = (*folder.glob("*.txt"), *folder.glob("*.tsv"), *folder.glob("*.jsonl"))
+        for path in [folder] if folder.is_file() else sorted(texts):
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()

@@ -15,31 +15,27 @@ writes.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import texts as corpus
 import torch
 from examples import standing_together, stated_facts
 from fingerprint import PAIRS_FOLDER, fingerprint
+from heads import WEIGHTS, Floats, encoder_of, save
 from rich.progress import track
 from texts import Pair
 from torch import nn
 
-from memory.adapters.models import embedding_model, reader_weights
+from memory.adapters.models import embedding_model
 from memory.adapters.models.onnx_embedder import OnnxModel
-from memory.adapters.models.statement_encoder import OnnxStatementEncoder
 from memory.learn.reading.labels import PAIR_RELATIONS
 from memory.model import is_single_valued
 from memory.settings import EmbeddingSettings
 from memory.settings.loader import from_process
 
-WEIGHTS = Path(__file__).resolve().parents[2] / "memory" / "learn" / "reading" / "weights.npz"
 NEAR = (0.45, 0.9)  # cosine of two statements that are near each other, and not the same
 NEAREST_MAX = 40
 IDENTICAL_EVERY = 16  # facts that say the same as themselves, which nobody writes either
@@ -50,8 +46,6 @@ CARD_WEIGHT = 0.5  # of a pair of a card, whose wordings are alike
 WIDTH, DROPOUT, DROPOUT_INPUT = 128, 0.3, 0.09
 EPOCHS, BATCH, RATE, DECAY, SMOOTHING = 12, 128, 3e-3, 0.02, 0.02
 BARS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8)  # shares of "replaces" from which a pair counts as a change
-
-Floats: TypeAlias = npt.NDArray[np.float32]
 
 
 def near_statements(seed: int, models: Path) -> list[Pair]:
@@ -120,20 +114,6 @@ def scored(net: nn.Sequential, inputs: Floats, labels: Sequence[int]) -> Iterato
         yield f"  bar {bar:.2f}: {false.mean():.3f} false, {seen.mean():.3f} of changes seen"
 
 
-def save(net: nn.Sequential, target: Path, *, seed: int) -> None:
-    """Writes the two layers in place of those that `target` holds, and says in its card what they were made of."""
-    with np.load(target, allow_pickle=False) as arrays:
-        kept: dict[str, Any] = {name: arrays[name] for name in arrays.files}
-    for name, layer in (("sides", net[1]), ("pair", net[4])):
-        assert isinstance(layer, nn.Linear)
-        kept[f"head/{name}/weight"] = layer.weight.detach().numpy().astype(np.float16)
-        kept[f"head/{name}/bias"] = layer.bias.detach().numpy().astype(np.float32)
-    card = {**json.loads(str(kept["card"])), "pairs": fingerprint(PAIRS_FOLDER), "pairs_seed": seed}
-    kept["card"] = np.array(json.dumps(card))
-    np.savez_compressed(target, **kept)
-    print(f"wrote {target}: {target.stat().st_size / 1e6:.2f} MB")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--weights", type=Path, default=WEIGHTS)
@@ -154,7 +134,7 @@ def main() -> None:
     stated = stated_facts(corpus.all_messages())[::IDENTICAL_EVERY]
     seen += [(Pair("same", "", fact.text, fact.text), STANDING_WEIGHT) for fact in stated]
     seen += [(pair, CHAT_WEIGHT) for pair in chats if pair.older not in held]
-    encoder = OnnxStatementEncoder(reader_weights.prepared(models, given.weights))
+    encoder = encoder_of(given.weights, models)
 
     def inputs_of(pairs: Sequence[Pair]) -> Floats:
         return np.stack([encoder.sides(pair.older, pair.newer) for pair in track(pairs, description="encoding pairs")])
@@ -172,7 +152,9 @@ def main() -> None:
             labels = [PAIR_RELATIONS.index(pair.relation) for pair in kept_out]
             print(name, *scored(net, inputs_of(kept_out), labels), sep="\n")
     else:
-        save(net, given.weights, seed=given.seed)
+        layers = {"sides": net[1], "pair": net[4]}
+        arrays = {name: (one.weight.detach().numpy(), one.bias.detach().numpy()) for name, one in layers.items()}
+        save(arrays, given.weights, pairs=fingerprint(PAIRS_FOLDER), pairs_seed=given.seed)
 
 
 if __name__ == "__main__":

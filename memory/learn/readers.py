@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memory.model import Claim, Turn
-from memory.ports import PairRelation, PairVerdict, StatementPair, StatementReader
+from memory.ports import FrameMark, PairRelation, PairVerdict, ReadyReader, StatementPair, StatementReader
 
 
 class Readers:
     """`ready` always answers at once; `first` reads windows, and equals `ready` until a model is promoted."""
 
-    def __init__(self, ready: StatementReader, first: StatementReader | None = None) -> None:
+    def __init__(self, ready: ReadyReader, first: StatementReader | None = None) -> None:
         self.ready = ready
-        self.first = first or ready
+        self.first: StatementReader = first or ready
 
     @property
     def is_slow(self) -> bool:
@@ -28,7 +28,7 @@ class Readers:
 
 
 class OffReader:
-    """The `StatementReader` of the setting `off`: it finds nothing."""
+    """The `ReadyReader` of the setting `off`: it finds nothing."""
 
     name = "off"
 
@@ -37,3 +37,6 @@ class OffReader:
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         return [PairVerdict(PairRelation.UNRELATED, 1.0) for _ in pairs]
+
+    async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
+        return []

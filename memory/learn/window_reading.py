@@ -13,13 +13,12 @@ from functools import partial
 from types import MappingProxyType
 
 from memory.errors import Unavailable
-from memory.learn import forgetting, gate, raw_words, stored_reading
+from memory.learn import forgetting, frames, gate, raw_words, stored_reading
 from memory.learn.closeness import Closeness, closeness_of
 from memory.learn.embedded import Vectors, embedded_by
 from memory.learn.failed_turns import muted, with_failed_turns
 from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmations_of
 from memory.learn.forgetting import ForgetRequest
-from memory.learn.frames import Frames
 from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
@@ -90,7 +89,6 @@ class WindowReading:
         self._local_memories = memories.local_memories
         self._readers = readers
         self._embedded = embedded_by(memories.embedder)
-        self._frames = Frames(self._embedded)
         self._receipts = traces.receipts
         self._left_out = LeftOutTurns(traces.summaries)
         self._metrics = metrics
@@ -122,7 +120,7 @@ class WindowReading:
         self._rate_limit.record_window(*session, at=at, kept=len(verdict.kept))
         for dropped in verdict.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
-        framed = await self._frames.foreign(verdict.kept, [*conversation, *turns])
+        framed = await self._framed(verdict.kept, [*conversation, *turns])
         self._metrics.facts_dropped.labels("framed").inc(len(framed))
         own = [claim for claim in verdict.kept if claim not in framed]
         said = forgetting.requests_of(claims, turns)
@@ -139,6 +137,10 @@ class WindowReading:
         await self._left_out.leave_out(lease.user_id, withheld | refused_turns(verdict.dropped))
         raw = await asyncio.to_thread(self._raw, claims, turns, withheld) if self._words_of else ()
         return WindowClaims(kept, requests, (*context, *turns), confirmations, raw)
+
+    async def _framed(self, claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Claim]:
+        """Those whose words stand in a role play, or in text that is presented as somebody else's."""
+        return frames.foreign(claims, turns, await self._readers.ready.frames(turns)) if claims else []
 
     def _raw(self, claims: Sequence[Claim], turns: Sequence[Turn], withheld: Collection[str]) -> Sequence[Memory]:
         planted = gate.planted_messages(claims, turns, limits=self._limits)

@@ -44,6 +44,25 @@ class PairVerdict:
     confidence: float
 
 
+class FrameKind(StrEnum):
+    """What a sentence does to the words around it."""
+
+    PLAYS = "plays"  # from here on the author speaks as somebody else
+    ENDS = "ends"  # the author speaks as themselves again
+    PRESENTS = "presents"  # what follows in the message is somebody else's text
+
+
+@dataclass(frozen=True, slots=True)
+class FrameMark:
+    """A sentence that sets or ends a frame: characters `start` to `end` of the author's message `message` of a turn."""
+
+    kind: FrameKind
+    turn_id: str
+    message: int
+    start: int
+    end: int
+
+
 class StatementReader(Protocol):
     """The only component that interprets sentences. Two implementations: a chat model, and our own encoder.
 
@@ -65,6 +84,14 @@ class StatementReader(Protocol):
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         """One verdict per pair, in order. Raises `Unavailable("model", …)`, including `Unusable`."""
+        ...
+
+
+class ReadyReader(StatementReader, Protocol):
+    """A reader in this process, which raises nothing."""
+
+    async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
+        """The sentences of `turns`, consecutive ones of a session, that set or end a frame, in the order said."""
         ...
 
 

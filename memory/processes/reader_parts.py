@@ -21,7 +21,7 @@ from memory.learn.reading.exam import StoredExam
 from memory.learn.reading.fallback import FallbackReader
 from memory.learn.reading.model_reader import ModelReader
 from memory.learn.reading.trained import TrainedReader
-from memory.ports import StatementReader
+from memory.ports import ReadyReader, StatementReader
 from memory.ports.reading import ExamResult, ExamResults
 from memory.processes.from_settings import PATIENT_SECONDS, chat_server, model_reader_settings
 from memory.runtime.metrics import Metrics
@@ -65,7 +65,7 @@ class FirstNeeded:
         return self._reader
 
 
-def ready_reader(settings: Settings) -> StatementReader:
+def ready_reader(settings: Settings) -> ReadyReader:
     """The reader that needs no server: the trained one, which takes half a second to load, or none."""
     if settings.memory.learn.reader == "off":
         return OffReader()

@@ -25,7 +25,7 @@ from memory.model import (
     Turn,
     statement_key,
 )
-from memory.ports import PairRelation, PairVerdict, StatementPair
+from memory.ports import FrameMark, PairRelation, PairVerdict, StatementPair
 
 OPENINGS: tuple[tuple[tuple[str, ...], Act], ...] = (
     (("ignore all", "from now on recommend"), Act.INSTRUCT),
@@ -66,7 +66,7 @@ def by_words(pair: StatementPair) -> PairVerdict:
 
 
 class PlainReader:
-    """`memory.ports.StatementReader`. `verdict` says how a pair is related."""
+    """`memory.ports.ReadyReader`, which finds no frames. `verdict` says how a pair is related."""
 
     name = "plain 1"
 
@@ -84,6 +84,9 @@ class PlainReader:
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         return [self._verdict(pair) for pair in pairs]
+
+    async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
+        return []
 
     def _claims(self, message: str, turn: Turn, previous: Turn | None) -> list[Claim]:
         if reply := bare_reply(message):

@@ -20,8 +20,9 @@ from memory.adapters.models import packaged_encoder
 from memory.adapters.models.onnx_export import export_in_8_bits
 from memory.adapters.models.prepared_models import made_once
 from memory.errors import BadSetting
+from memory.learn.reading.labels import HEADS
 
-FORMAT = 5  # of the folder: increase it when its content changes
+FORMAT = 6  # of the folder: increase it when its content changes
 VERSION_CHARACTERS = 12
 WORDS_CHARACTERS_MAX = 200  # of a library's error message
 _SHIPPED = "weights.npz"
@@ -65,6 +66,8 @@ def _make(weights: Path, version: str, base: str, folder: Path) -> None:
         with weights.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             card = json.loads(str(arrays["card"]))
             heads = {name.removeprefix("head/"): arrays[name] for name in arrays.files if name.startswith("head/")}
+            if missing := {f"{head}/weight" for head in HEADS} - heads.keys():
+                raise LookupError(f"no head {min(missing).partition('/')[0]}")
             np.savez(folder / "heads.npz", **heads)
             _export(_merged(_products(arrays)), folder)
         (folder / "card.json").write_text(json.dumps({**card, "version": version, "base": base}), encoding="utf-8")

@@ -30,6 +30,8 @@ from memory.learn.reading.labels import (
     ATTRIBUTE_NAMES,
     CATEGORY_NAMES,
     CLAUSE_WEIGHTS,
+    FRAMES,
+    HEADS,
     RELATION_NAMES,
     TOKEN_KINDS,
 )
@@ -78,7 +80,7 @@ class OnnxStatementEncoder:
         with np.load(folder / "heads.npz", allow_pickle=False) as arrays:
             self._heads: Mapping[str, Head] = {
                 name: Head(arrays[f"{name}/weight"].astype(np.float32), arrays[f"{name}/bias"].astype(np.float32))
-                for name in ("act", "attribute", "relation", "category", "sides", "pair", "token", "clause", "leans")
+                for name in HEADS
             }
         self._table = TokenTable(base / TOKEN_TABLE, width=self._heads["token"].weight.shape[1])
 
@@ -93,6 +95,15 @@ class OnnxStatementEncoder:
         if not pairs:
             return np.zeros((0, 3), dtype=np.float32)
         return np.stack([self._related(older, newer) for older, newer in pairs])
+
+    def pooled(self, texts: Sequence[str], before: str) -> Floats:
+        """What each unit of a message is judged by, shape `(len(texts), 2 * width)`. Training sees it as well."""
+        found: dict[int, Floats] = {}
+        for window in windows_of(texts, before, encode=self._encode, special=self._special):
+            hidden = self._hidden(window)
+            judged = (placed for placed in window.units if not placed.is_context)
+            found |= {placed.index: _pooled(hidden, placed.first, placed.stop) for placed in judged}
+        return np.stack([found[index] for index in range(len(texts))])
 
     def sides(self, older: str, newer: str) -> Floats:
         """What a pair is judged by: `sides_of` its hidden states, shape `(5 * width,)`. Training sees it as well."""
@@ -122,7 +133,8 @@ class OnnxStatementEncoder:
             is_cut = not placed.offsets or placed.offsets[-1][1] < len(text.rstrip())  # its end was not read
             clauses = [] if is_cut else _clauses(marks[placed.first : placed.stop], placed.offsets, text)
             spans = [(0, placed.stop - placed.first), *clauses]
-            labels = self._labels(hidden, [(placed.first + first, placed.first + stop) for first, stop in spans])
+            pooled = np.stack([_pooled(hidden, placed.first + first, placed.first + stop) for first, stop in spans])
+            labels = self._labels(pooled)
             found[placed.index] = Judgement(
                 **labels[0],
                 stretches=tuple(_stretches(placed.offsets, kinds[placed.first : placed.stop], text)),
@@ -130,12 +142,12 @@ class OnnxStatementEncoder:
                     JudgedClause(placed.offsets[first][0], placed.offsets[stop - 1][1], **labels[number])
                     for number, (first, stop) in enumerate(clauses, 1)
                 ),
+                frames=dict(zip(FRAMES, map(float, self._heads["frame"](pooled[0])), strict=True)),
             )
         return found
 
-    def _labels(self, hidden: Floats, spans: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
-        """What the heads say of these tokens, by the names of a judgement's fields."""
-        pooled = np.stack([np.concatenate([_mean(hidden[first:stop]), hidden[0]]) for first, stop in spans])
+    def _labels(self, pooled: Floats) -> list[dict[str, Any]]:
+        """What the heads say of each row, by the names of a judgement's fields."""
         acts, attributes = self._heads["act"](pooled), self._heads["attribute"](pooled)
         relations, categories = self._heads["relation"](pooled), self._heads["category"](pooled)
         leaning = self._heads["leans"](pooled)[:, 1]
@@ -148,7 +160,7 @@ class OnnxStatementEncoder:
                 "category": CATEGORY_NAMES[int(categories[row].argmax())],
                 "leaning_share": float(leaning[row]),
             }
-            for row in range(len(spans))
+            for row in range(len(pooled))
         ]
 
 
@@ -159,6 +171,11 @@ def sides_of(hidden: Floats, segments: Sequence[int]) -> Floats:
     middle = len(segments) - sum(segments)
     older, newer = _mean(hidden[1 : middle - 1]), _mean(hidden[middle:-1])
     return np.concatenate([older, newer, np.abs(older - newer), older * newer, hidden[0]])
+
+
+def _pooled(hidden: Floats, first: int, stop: int) -> Floats:
+    """The mean of these tokens and the first of the window, shape `(2 * width,)`."""
+    return np.concatenate([_mean(hidden[first:stop]), hidden[0]])
 
 
 def _mean(tokens: Floats) -> Floats:

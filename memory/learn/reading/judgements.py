@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memory.learn.reading.labels import TokenKind
 
@@ -36,7 +36,10 @@ class JudgedClause:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`acts`: probabilities by act, including "none"; they sum to 1. `clauses`: in order, without overlap."""
+    """`acts`: probabilities by act, including "none"; they sum to 1. `clauses`: in order, without overlap.
+
+    `frames`: probabilities of `FRAMES`; they sum to 1.
+    """
 
     acts: Mapping[str, float]
     attribute: str
@@ -46,3 +49,4 @@ class Judgement:
     stretches: tuple[RequestSpan, ...]
     clauses: tuple[JudgedClause, ...] = ()
     leaning_share: float = 0.0
+    frames: Mapping[str, float] = field(default_factory=dict)

@@ -6,15 +6,17 @@ It keeps what users say about themselves, verbatim, a memory for each fact, in t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from threading import Lock
+from typing import Protocol, TypeAlias
 
 from memory.learn.reading.assembly import JudgedMessage, claims_of
 from memory.learn.reading.judgements import Judgement
 from memory.learn.reading.labels import PAIR_RELATIONS
-from memory.learn.reading.units import own_messages, units_of
+from memory.learn.reading.units import Unit, own_messages, units_of
 from memory.model import Claim, Turn, Vector
-from memory.ports import PairRelation, PairVerdict, StatementPair
+from memory.ports import FrameKind, FrameMark, PairRelation, PairVerdict, StatementPair
 from memory.secrets.plain_text import PLACEHOLDER
 
 BEFORE_CHARACTERS = 400  # of the end of an answer: more than the encoder uses
@@ -22,6 +24,11 @@ REPLACES_SHARE_MIN = 0.6  # `memproxy eval history` shows its cost in real chats
 CONFIDENCE_AT_LEAST = 0.8  # of a verdict at its threshold; equals the minimum of consolidation
 STAND_IN = "42"  # replaces a secret in the encoder's input
 UNRELATED_AT_MOST = 0.7  # below what keeps two values apart: "unrelated" is also predicted for changes in other words
+FRAME_UNITS_MAX = 8  # of a message: frames are set at its beginning, or at its end
+RECENT_MESSAGES_MAX = 4_096  # some 200 bytes each
+
+MessageFrames: TypeAlias = Sequence[tuple[FrameKind, int, int]]
+"""Of one message: kind, and the first and last character of the sentence."""
 
 
 class StatementEncoder(Protocol):
@@ -39,10 +46,12 @@ class StatementEncoder(Protocol):
 
 
 class TrainedReader:
-    """`memory.ports.StatementReader`. Computes in a thread."""
+    """`memory.ports.ReadyReader`. Computes in a thread. Remembers the frames of messages, and no text."""
 
     def __init__(self, encoder: StatementEncoder) -> None:
         self._encoder = encoder
+        self._recent: dict[bytes, MessageFrames] = {}  # by `_key`, the latest last
+        self._lock = Lock()
 
     @property
     def name(self) -> str:
@@ -51,28 +60,70 @@ class TrainedReader:
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         return await asyncio.to_thread(self._read, turns, context)
 
+    async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
+        return await asyncio.to_thread(self._frames, turns)
+
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         shares = await asyncio.to_thread(self._encoder.relate, [(pair.older, pair.newer) for pair in pairs])
         return [_verdict(dict(zip(PAIR_RELATIONS, map(float, row), strict=True))) for row in shares]
 
     def _read(self, turns: Sequence[Turn], context: Sequence[Turn]) -> list[Claim]:
         found: list[Claim] = []
-        previous = context[-1] if context else None
-        for turn in turns:
-            replied_to = previous
-            for message in own_messages(turn):
-                found += self._claims(message, turn, replied_to)
-                replied_to = None  # only the first message of a turn replies to the answer before it
-            previous = turn
+        for turn, _, message, previous in _messages(turns, context[-1] if context else None):
+            units, judgements = self._judged(message, previous)
+            self._remember(_key(message, previous), _frames_of(units, judgements))
+            found += claims_of(JudgedMessage(message, units, judgements, turn, previous, self.name))
         return found
 
-    def _claims(self, message: str, turn: Turn, previous: Turn | None) -> list[Claim]:
+    def _frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
+        found: list[FrameMark] = []
+        for turn, index, message, previous in _messages(turns, None):
+            key = _key(message, previous)
+            known = self._recent.get(key)
+            frames = _frames_of(*self._judged(message, previous)) if known is None else known
+            self._remember(key, frames)
+            found += [FrameMark(kind, turn.id, index, start, end) for kind, start, end in frames]
+        return found
+
+    def _judged(self, message: str, previous: Turn | None) -> tuple[list[Unit], list[Judgement]]:
         units = units_of(message)
-        if not units:
-            return []
-        before = previous.answer[-BEFORE_CHARACTERS:] if previous is not None else ""
-        judgements = self._encoder.judge([_as_typed(unit.text) for unit in units], before)
-        return claims_of(JudgedMessage(message, units, judgements, turn, previous, self.name))
+        texts = [_as_typed(unit.text) for unit in units]
+        return units, self._encoder.judge(texts, _before(previous)) if units else []
+
+    def _remember(self, key: bytes, frames: MessageFrames) -> None:
+        with self._lock:
+            self._recent.pop(key, None)
+            self._recent[key] = frames  # as the latest
+            if len(self._recent) > RECENT_MESSAGES_MAX:
+                del self._recent[next(iter(self._recent))]
+
+
+def _messages(turns: Sequence[Turn], previous: Turn | None) -> Iterator[tuple[Turn, int, str, Turn | None]]:
+    """Each message with its turn, its index and the turn that it replies to: only a turn's first one replies."""
+    for turn in turns:
+        for index, message in enumerate(own_messages(turn)):
+            yield turn, index, message, None if index else previous
+        previous = turn
+
+
+def _before(previous: Turn | None) -> str:
+    return previous.answer[-BEFORE_CHARACTERS:] if previous is not None else ""
+
+
+def _key(message: str, previous: Turn | None) -> bytes:
+    read = f"{len(message)} {message}{_before(previous)}"
+    return blake2b(read.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _frames_of(units: Sequence[Unit], judgements: Sequence[Judgement]) -> MessageFrames:
+    own = [(unit, judged.frames) for unit, judged in zip(units, judgements, strict=True) if unit.is_own]
+    considered = own if len(own) <= FRAME_UNITS_MAX else [*own[: FRAME_UNITS_MAX - 2], *own[-2:]]
+    return tuple(
+        (kind, unit.start, unit.end)
+        for unit, shares in considered
+        for kind in FrameKind
+        if shares and kind == max(shares, key=lambda one: shares[one])
+    )
 
 
 def _as_typed(text: str) -> str:

@@ -7,33 +7,71 @@ from collections.abc import Sequence
 import numpy as np
 from claims import claim, turn
 
-from memory.learn.frames import KINDS, PLAIN, Frames, _examples
-from memory.model import Vector
+from memory.learn.frames import foreign
+from memory.learn.reading.judgements import Judgement
+from memory.learn.reading.labels import ACTS, FRAMES
+from memory.learn.reading.trained import TrainedReader
+from memory.model import Turn, Vector
 
 KIND_OF = {"You are the king.": "plays", "That was the game.": "ends", "My tenant wrote this:": "presents"}
 
 
-async def embedded(texts: Sequence[str]) -> dict[str, Vector]:
-    """One direction a kind."""
-    kinds = {**dict(_examples()), **KIND_OF}
-    return {text: np.eye(len(KINDS), dtype=np.float32)[KINDS.index(kinds.get(text, PLAIN))] for text in texts}
+class FramingEncoder:
+    """Knows the sentences in `KIND_OF`; counts the messages that it judges."""
+
+    version = "framing"
+    judged = 0
+
+    def judge(self, texts: Sequence[str], before: str) -> list[Judgement]:
+        self.judged += 1
+        acts = {act: float(act == "none") for act in ACTS}
+        kinds = [KIND_OF.get(text, "plain") for text in texts]
+        frames = [{one: float(one == kind) for one in FRAMES} for kind in kinds]
+        return [Judgement(acts, "none", 1.0, "user", "fact", (), frames=shares) for shares in frames]
+
+    def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
+        return np.zeros((len(pairs), 3), dtype=np.float32)
 
 
-async def foreign(*said: str) -> list[str]:
-    turns = [turn(text, turn_id=f"t{index}") for index, text in enumerate(said)]
+def turns_of(*said: str) -> list[Turn]:
+    return [turn(text, turn_id=f"t{index}", answer=f"So {index}.") for index, text in enumerate(said)]
+
+
+async def found(*said: str) -> list[str]:
+    turns = turns_of(*said)
     claims = [
         claim(f"{sentence.strip()}.", turn=one.id)
         for one in turns
         for sentence in one.messages[0].content.replace("\n", " ").replace(": ", ". ").rstrip(".").split(". ")
         if sentence.strip().startswith("I ")
     ]
-    return [found.text for found in await Frames(embedded).foreign(claims, turns)]
+    marks = await TrainedReader(FramingEncoder()).frames(turns)
+    return [one.text for one in foreign(claims, turns, marks)]
 
 
 async def test_a_role_holds_over_turns_until_the_user_leaves_it() -> None:
     said = ("I live in Leeds. You are the king. I own a ship.", "I am 140.", "That was the game. I like tea.", "I row.")
-    assert await foreign(*said) == ["I own a ship.", "I am 140."]
+    assert await found(*said) == ["I own a ship.", "I am 140."]
 
 
 async def test_what_is_presented_is_the_rest_of_its_message() -> None:
-    assert await foreign("I own a flat.\nMy tenant wrote this:\n\nI lost my job.", "I like tea.") == ["I lost my job."]
+    assert await found("I own a flat.\nMy tenant wrote this:\n\nI lost my job.", "I like tea.") == ["I lost my job."]
+
+
+async def test_a_frame_is_set_at_the_beginning_or_the_end_of_a_message() -> None:
+    fill = "I row. " * 10
+    assert await found(f"{fill}You are the king. {fill}", "I am 140.") == []
+    assert await found(f"{fill}You are the king.", "I am 140.") == ["I am 140."]
+
+
+async def test_a_message_that_was_read_is_not_judged_again_unless_it_replies_to_another_answer() -> None:
+    encoder = FramingEncoder()
+    reader, turns = TrainedReader(encoder), turns_of("You are the king.", "I am 140.", "I row.")
+    await reader.read(turns[1:], context=turns[:1])
+    assert encoder.judged == 2
+    assert [(mark.kind, mark.turn_id) for mark in await reader.frames(turns)] == [("plays", "t0")]
+    assert encoder.judged == 3
+    assert await reader.frames(turns) == await reader.frames(turns)
+    assert encoder.judged == 3
+    await reader.frames(turns[1:])
+    assert encoder.judged == 4

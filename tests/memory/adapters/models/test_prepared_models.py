@@ -24,7 +24,7 @@ from memory.adapters.models.reader_weights import version_of
 from memory.adapters.models.recent_vectors import Prefixes
 from memory.adapters.models.statement_encoder import OnnxStatementEncoder
 from memory.errors import BadSetting
-from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, PAIR_RELATIONS
+from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, FRAMES, PAIR_RELATIONS
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.phrases import training_phrases
 from memory.settings import EmbeddingSettings
@@ -205,12 +205,13 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_the_weights_are_small_and_say_which_texts_they_were_made_of() -> None:
     sys.path.insert(0, str(ROOT / "bench" / "reader"))
     try:
-        from fingerprint import PAIRS_FOLDER, READING_FOLDERS, fingerprint
+        from fingerprint import FRAMES_FILE, PAIRS_FOLDER, READING_FOLDERS, fingerprint
     finally:
         sys.path.pop(0)
     with np.load(WEIGHTS, allow_pickle=False) as arrays:
         card = json.loads(str(arrays["card"]))
     assert (card["texts"], card["pairs"]) == (fingerprint(*READING_FOLDERS), fingerprint(PAIRS_FOLDER))
+    assert card["frames"] == fingerprint(FRAMES_FILE)  # red after a change: run `python bench/reader/train_frames.py`
     assert WEIGHTS.stat().st_size <= WEIGHTS_BYTES_MAX
 
 
@@ -226,12 +227,12 @@ def test_what_is_damaged_is_made_again_and_works(tmp_path: Path) -> None:
 
 
 @pytest.mark.full("exports a model with torch")
-@pytest.mark.parametrize("name", ["a", "card"])
+@pytest.mark.parametrize("name", ["a", "card", "frame/weight"])
 def test_weights_of_another_shape_or_without_a_part_are_refused_with_what_to_do(tmp_path: Path, name: str) -> None:
     with np.load(WEIGHTS, allow_pickle=False) as arrays:
         held = dict(arrays)
     key = next(key for key in held if key == name or key.endswith(f"/{name}"))
-    if held[key].ndim:
+    if name == "a":
         held[key] = held[key][1:]
     else:
         del held[key]
@@ -264,6 +265,8 @@ def test_each_unit_gets_one_judgement_whose_acts_add_up_to_one() -> None:
     assert all(set(one.acts) == set(ACTS) for one in judged)
     assert [round(sum(one.acts.values()), 3) for one in judged] == [1.0, 1.0]
     assert judged[0].attribute in ATTRIBUTE_NAMES
+    assert all(tuple(one.frames) == FRAMES for one in judged)
+    assert [round(sum(one.frames.values()), 3) for one in judged] == [1.0, 1.0]
 
 
 def test_what_is_said_of_a_pair_does_not_depend_on_what_else_is_asked() -> None:

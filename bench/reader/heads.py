@@ -1,0 +1,39 @@
+"""Heads that are trained on the encoder as it ships: the encoder to train them on, and their place in the weights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.adapters.models import reader_weights
+from memory.adapters.models.statement_encoder import OnnxStatementEncoder
+from memory.learn.reading.labels import FRAMES
+
+WEIGHTS = Path(__file__).resolve().parents[2] / "memory" / "learn" / "reading" / "weights.npz"
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+
+
+def encoder_of(weights: Path, models: Path) -> OnnxStatementEncoder:
+    """The encoder of these weights. Those that `train.py` just made get an empty head `frame` first."""
+    with np.load(weights, allow_pickle=False) as arrays:
+        has_frames, inputs = "head/frame/weight" in arrays, arrays["head/act/weight"].shape[1]
+    if not has_frames:
+        save({"frame": (np.zeros((len(FRAMES), inputs)), np.zeros(len(FRAMES)))}, weights)
+    return OnnxStatementEncoder(reader_weights.prepared(models, weights))
+
+
+def save(heads: Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]], target: Path, **card: object) -> None:
+    """Writes weight and bias of these heads in place of those that `target` holds, and adds to its card."""
+    with np.load(target, allow_pickle=False) as arrays:
+        kept: dict[str, Any] = {name: arrays[name] for name in arrays.files}
+    for name, (weight, bias) in heads.items():
+        kept[f"head/{name}/weight"], kept[f"head/{name}/bias"] = weight.astype(np.float16), bias.astype(np.float32)
+    kept["card"] = np.array(json.dumps({**json.loads(str(kept["card"])), **card}))
+    np.savez_compressed(target, **kept)
+    print(f"wrote {target}: {target.stat().st_size / 1e6:.2f} MB")
