@@ -177,12 +177,6 @@ def _example_of_act(window: TokenWindow, act: str, *, leans: int = IGNORED) -> E
     return Example(window, (Judged(last.first, last.stop, labels),), unknown, unknown, PARTLY_KNOWN)
 
 
-def act_of(unit: Unit, marked: Marked) -> str:
-    """What a unit of the message does, as far as it is marked."""
-    span = _span_of(unit, marked)
-    return ACTS[0] if span is None else span.act
-
-
 def _span_of(unit: Unit, marked: Marked) -> Span | None:
     """The span of which the unit holds most."""
     best, most = None, 0

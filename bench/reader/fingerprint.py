@@ -10,7 +10,6 @@ LANGUAGES_FOLDER = Path(__file__).parent / "languages"  # texts in nine more lan
 CARDS_FOLDER = Path(__file__).parent / "cards"  # short facts, each with what replaces it and what does not
 ORDERS_FOLDER = Path(__file__).parent / "orders"  # users' facts, and orders to forget with the facts that they mean
 READING_FOLDERS = (FOLDER, LANGUAGES_FOLDER, CARDS_FOLDER, ORDERS_FOLDER)  # what the encoder is trained on
-ACTS_FOLDER = Path(__file__).parent / "acts"  # what only the head for acts learns from, after the encoder
 FRAMES_FILE = Path(__file__).parent / "frames.toml"  # what only the frame head learns from, after the encoder
 PAIRS_FOLDER = Path(__file__).parent / "pairs"  # what only the pair head learns from, after the encoder
 
