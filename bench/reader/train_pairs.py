@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -137,7 +138,9 @@ def main() -> None:
     encoder = encoder_of(given.weights, models)
 
     def inputs_of(pairs: Sequence[Pair]) -> Floats:
-        return np.stack([encoder.sides(pair.older, pair.newer) for pair in track(pairs, description="encoding pairs")])
+        with ThreadPoolExecutor() as pool:  # the encoder computes outside of the interpreter's lock
+            sides = pool.map(lambda pair: encoder.sides(pair.older, pair.newer), pairs)
+            return np.stack(list(track(sides, description="encoding pairs", total=len(pairs))))
 
     net = trained(
         inputs_of([pair for pair, _ in seen]),
