@@ -7,50 +7,42 @@ decided by the trained reader. Pure.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from memory.learn.reading.units import own_messages
 from memory.model import Claim, Turn
 from memory.ports import FrameKind, FrameMark
 
-Span = tuple[str, int, int, int]
-"""Turn, index of the message, and the characters from and to which its words are not the author's own."""
-
 
 def foreign(claims: Sequence[Claim], turns: Sequence[Turn], marks: Sequence[FrameMark]) -> list[Claim]:
     """Those of the claims whose words stand in a frame. `turns`: of the conversation; all in the order said."""
     spans = list(_spans(turns, marks))
-    return [claim for claim in claims if any(_is_within(claim, span, turns) for span in spans)]
+    return [
+        claim
+        for claim in claims
+        if any(
+            claim.evidence.turn_id == turn_id and start <= message.find(claim.evidence.quote) < end
+            for turn_id, message, start, end in spans
+        )
+    ]
 
 
-def _spans(turns: Sequence[Turn], marks: Sequence[FrameMark]) -> Iterator[Span]:
-    marked: defaultdict[tuple[str, int], list[FrameMark]] = defaultdict(list)
-    for mark in marks:
-        marked[mark.turn_id, mark.message].append(mark)
+def _spans(turns: Sequence[Turn], marks: Sequence[FrameMark]) -> Iterator[tuple[str, str, int, int]]:
+    """Turn, message, and the characters from and to which its words are not the author's own."""
     plays = False
     for turn in turns:
         for index, message in enumerate(own_messages(turn)):
             since = 0 if plays else -1
-            for mark in marked[turn.id, index]:
+            for mark in (one for one in marks if (one.turn_id, one.message) == (turn.id, index)):
                 if not plays and mark.kind is FrameKind.PLAYS:
                     plays, since = True, mark.start
                 elif plays and mark.kind is FrameKind.ENDS:
-                    yield turn.id, index, since, mark.end
+                    yield turn.id, message, since, mark.end
                     plays, since = False, -1
                 elif mark.kind is FrameKind.PRESENTS:
-                    yield turn.id, index, mark.end, len(message)
+                    yield turn.id, message, mark.end, len(message)
             if plays:
-                yield turn.id, index, since, len(message)
-
-
-def _is_within(claim: Claim, span: Span, turns: Sequence[Turn]) -> bool:
-    turn_id, index, start, end = span
-    if claim.evidence.turn_id != turn_id:
-        return False
-    message = next(list(own_messages(turn))[index] for turn in turns if turn.id == turn_id)
-    at = message.find(claim.evidence.quote)
-    return start <= at < end
+                yield turn.id, message, since, len(message)
 
 
 __all__ = ["foreign"]

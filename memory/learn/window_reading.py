@@ -120,7 +120,8 @@ class WindowReading:
         self._rate_limit.record_window(*session, at=at, kept=len(verdict.kept))
         for dropped in verdict.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
-        framed = await self._framed(verdict.kept, [*conversation, *turns])
+        marks = await self._readers.ready.frames([*conversation, *turns]) if verdict.kept else ()
+        framed = frames.foreign(verdict.kept, [*conversation, *turns], marks)
         self._metrics.facts_dropped.labels("framed").inc(len(framed))
         own = [claim for claim in verdict.kept if claim not in framed]
         said = forgetting.requests_of(claims, turns)
@@ -137,10 +138,6 @@ class WindowReading:
         await self._left_out.leave_out(lease.user_id, withheld | refused_turns(verdict.dropped))
         raw = await asyncio.to_thread(self._raw, claims, turns, withheld) if self._words_of else ()
         return WindowClaims(kept, requests, (*context, *turns), confirmations, raw)
-
-    async def _framed(self, claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Claim]:
-        """Those whose words stand in a role play, or in text that is presented as somebody else's."""
-        return frames.foreign(claims, turns, await self._readers.ready.frames(turns)) if claims else []
 
     def _raw(self, claims: Sequence[Claim], turns: Sequence[Turn], withheld: Collection[str]) -> Sequence[Memory]:
         planted = gate.planted_messages(claims, turns, limits=self._limits)

@@ -111,8 +111,7 @@ def _before(previous: Turn | None) -> str:
 
 
 def _key(message: str, previous: Turn | None) -> bytes:
-    read = f"{len(message)} {message}{_before(previous)}"
-    return blake2b(read.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return blake2b(repr((message, _before(previous))).encode(), digest_size=16).digest()
 
 
 def _frames_of(units: Sequence[Unit], judgements: Sequence[Judgement]) -> MessageFrames:
