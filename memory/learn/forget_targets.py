@@ -18,7 +18,7 @@ from memory.learn.closeness import Closeness
 from memory.model import NO_ATTRIBUTE, Claim, Memory, MemoryStatus, Relation
 
 MEANT_MIN, SIMILAR_MIN = -0.5, -2.0  # log odds at which a statement is meant, or close to what is meant
-UNRELATED_LIKENESS = 0.15  # cosine of the nearest of a few unrelated statements
+UNRELATED_LIKENESS = 0.35  # cosine that the nearest of some ten statements has which is not meant
 GAP_MAX = 0.3  # cosine; a statement that stands out more is not more likely
 WEIGHTS: Mapping[str, float] = MappingProxyType(  # of the evidence, in log odds: `python bench/fit_targets.py`
     {
@@ -34,7 +34,7 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(  # of the evidence, in log odds
     }
 )
 VALUE_CHARACTERS_MIN = 3  # shorter ones occur anywhere; of a script without spaces one less
-UNKNOWN_LIKENESS = 0.3  # cosine of the nearest statement that is not meant, where the others are not known
+UNKNOWN_LIKENESS = 0.4  # cosine of the nearest statement that is not meant, where the others are not known
 FIRST_UNSPACED = "\u2e80"
 
 Known: TypeAlias = Claim | Memory

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from memory.language import bare_reply
+from memory.language import asked_words, bare_reply, content_words
+from memory.language.restating import says_all
 from memory.learn.reading.units import own_messages, units_of
 from memory.model import (
     EXPLICIT_ACTS,
@@ -59,7 +60,14 @@ NEVER = PairVerdict(PairRelation.UNRELATED, 0.5)  # nothing is known of the two
 
 
 def by_words(pair: StatementPair) -> PairVerdict:
-    """The same words say the same; of all else nothing is known."""
+    """The same words say the same, and what an order to forget repeats, or asks for by all its words, is over with it;
+    of all else nothing is known.
+    """
+    asked, known = asked_words(pair.newer), content_words(pair.older)
+    if act_of(pair.newer) is Act.FORGET and (
+        (asked and says_all(asked, known)) or says_all(known, content_words(pair.newer))
+    ):
+        return PairVerdict(PairRelation.REPLACES, 0.95)
     if statement_key(pair.older) == statement_key(pair.newer):
         return PairVerdict(PairRelation.SAME, 1.0)
     return NEVER

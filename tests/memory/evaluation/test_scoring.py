@@ -24,6 +24,7 @@ from memory.evaluation.report import markdown
 from memory.evaluation.score import evidence_recall, figures, grouped, score_case, within_budget
 from memory.evaluation.signals import evaluate_signals, read_signals, score_signals
 from memory.evaluation.updates import evaluate_updates, read_updates
+from memory.learn.readers import OffReader
 from memory.model import Act, Claim, Evidence, Turn
 from memory.ports import PairVerdict, StatementPair
 from memory.recall.signals.classifier import Phrase, SignalClassifier, SignalLabel
@@ -247,19 +248,19 @@ def test_all_patterns_and_one_of_any_have_to_match(text: str, *, is_match: bool)
     assert matches(matcher("cat.*is", any_of=["tom", "tim"]), text) is is_match
 
 
-class _Fixed:
+class _Fixed(OffReader):
     """Reads the same claims in whatever is said."""
 
     name = "fixed"
 
     def __init__(self, *claims: tuple[str, str]) -> None:
-        self._claims = claims
+        self._said = claims
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         turn = turns[0]
         return [
             Claim(act=Act.STATE, text=text, evidence=Evidence(quote, turn.id), scope=turn.scope, said_at=turn.at)
-            for text, quote in self._claims
+            for text, quote in self._said
         ]
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:

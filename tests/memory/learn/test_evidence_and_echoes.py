@@ -223,7 +223,7 @@ def test_the_first_turn_of_a_session_confirms_nothing() -> None:
 def test_a_memory_is_restated_where_its_words_and_values_are(
     content: str, values: tuple[str, ...], *, expected: bool
 ) -> None:
-    assert is_restated(row(content, values=values), BEFORE.answer) is expected
+    assert is_restated(content, values, BEFORE.answer) is expected
 
 
 def test_what_is_as_sure_as_can_be_is_not_written_again() -> None:
