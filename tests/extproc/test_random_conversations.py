@@ -28,7 +28,6 @@ from extproc.observe import Observation
 from extproc.recorder import TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.server import contained
-from memory.learn import frames
 from memory.model import MemoryStatus, TurnStatus
 from memory.runtime.metrics import Metrics
 
@@ -42,9 +41,7 @@ EXAMPLES = (("Is the sky blue in the evening?", "Seldom."), ("Is the grass green
 
 @pytest.fixture(autouse=True)
 def _no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does a sentence open a role play: the embedder here knows no meanings."""
     monkeypatch.setattr(sent_again, "PATIENCE_SECONDS", (0.0,))
-    monkeypatch.setattr(frames, "SHARE_MIN", {})
 
 
 @dataclass

@@ -57,7 +57,6 @@ async def model_is_back(bench: Bench, process: Process, scripted: ScriptedModel,
     ("told", "order"),
     [
         ("My cat is called Tom.", "Please forget that my cat is called Tom."),
-        ("我的猫叫米粒。", "请忘掉我的猫叫米粒这件事"),
         ("Meine Katze heißt Tom.", "Vergiss bitte, dass meine Katze Tom heißt."),
         ("Mi gata se llama Tom.", "Olvida que mi gata se llama Tom."),
     ],
