@@ -247,10 +247,12 @@ def main() -> None:
     except ValueError as error:
         sys.exit(str(error))
     acts = Counter(span.act for marked in read for span in marked.spans)
-    languages = Counter(pair.language for pair in related)
+    users, languages = list(orders()), Counter(pair.language for pair in related)
     print(f"{len(read)} messages, {sum(bool(m.spans) for m in read)} with a span; {dict(acts.most_common())}")
     print(f"{len(leaning)} clauses, {sum(one.leans for one in leaning)} of which lean on what was said before")
     print(f"{len(related)} pairs: {dict(languages)}, {dict(Counter(pair.relation for pair in related))}")
+    ordered = sum(len(user.orders) for user in users)
+    print(f"{len(list(cards()))} cards; {len(users)} users with {ordered} orders to forget")
 
 
 if __name__ == "__main__":

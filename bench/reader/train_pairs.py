@@ -1,7 +1,7 @@
 """Train what tells a change from two facts that both stand, on top of the encoder as it ships.
 
-    python bench/reader/train_pairs.py              # after train.py, or after a change of pairs/: about two minutes
-    python bench/reader/train_pairs.py --holdout 0.2  # trained without a fifth of the texts in pairs/, and scored on it
+    python bench/reader/train_pairs.py              # after train.py, or after a change of pairs/: five minutes
+    python bench/reader/train_pairs.py --holdout 0.2  # without a fifth of pairs/ and cards/, and scored on it
 
 The encoder stays as it is, so nothing changes in how messages are read: its hidden states are computed once for every
 pair, in 8 bits, as production sees them, and two small layers are trained on them. Seeded.
@@ -118,7 +118,7 @@ def scored(net: nn.Sequential, inputs: Floats, labels: Sequence[int]) -> Iterato
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--weights", type=Path, default=WEIGHTS)
-    parser.add_argument("--holdout", type=float, default=0.0, help="share of the older statements in pairs/")
+    parser.add_argument("--holdout", type=float, default=0.0, help="share of the older statements, and of the cards")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     models = from_process(None, {}).models_path

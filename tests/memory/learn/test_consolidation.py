@@ -386,3 +386,13 @@ def test_a_stored_plan_comes_back_as_it_was_made() -> None:
 def test_a_plan_of_another_release_is_reported_and_never_guessed_at(damaged: bytes) -> None:
     with pytest.raises(UnreadablePlan):
         decode(damaged)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("Bramble", MemoryStatus.SUPERSEDED), ("Moss", MemoryStatus.ACTIVE)])
+def test_who_has_the_same_name_is_the_same_whatever_the_relation(name: str, expected: MemoryStatus) -> None:
+    known = stored("Bramble is four", relation=Relation.PET, name="Bramble")
+    died = claim(f"{name} died", relation=Relation.FRIEND, name=name)
+    sure = {(0, known.id): PairVerdict(PairRelation.REPLACES, 0.95)}
+    changes = consolidate([died], [known], now=NOW, ids=ids, judged=Judged(verdicts=sure))
+    found = {one.memory.id: one.memory.status for one in changes}
+    assert found.get(known.id, MemoryStatus.ACTIVE) is expected

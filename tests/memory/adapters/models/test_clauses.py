@@ -7,7 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from memory.adapters.models.statement_encoder import _clauses
+from memory.adapters.models.statement_encoder import _clauses, _stretches
+from memory.learn.reading.labels import TOKEN_KINDS
 
 OUTSIDE, BEGIN, INSIDE, MAYBE = (0.9, 0.05, 0.05), (0.05, 0.9, 0.05), (0.05, 0.05, 0.9), (0.05, 0.25, 0.7)
 SHARES = {"o": OUTSIDE, "B": BEGIN, "i": INSIDE, "m": MAYBE}
@@ -41,3 +42,10 @@ def test_a_clause_begins_behind_a_gap_or_where_it_is_rather_sure(text: str, mark
 
 def test_no_tokens_are_no_clause() -> None:
     assert _clauses(np.zeros((0, 3), dtype=np.float32), [], "") == []
+
+
+def test_a_name_is_whole_words_where_its_last_piece_is_unsure() -> None:
+    text, offsets = "Saskia left", [(0, 5), (5, 6), (6, 11)]
+    name, plain = (np.eye(len(TOKEN_KINDS), dtype=np.float32)[TOKEN_KINDS.index(kind)] for kind in ("name", "plain"))
+    (found,) = _stretches(offsets, np.stack([name, 0.55 * plain + 0.45 * name, plain]), text)
+    assert (found.kind, text[found.start : found.end]) == ("name", "Saskia")
