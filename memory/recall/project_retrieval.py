@@ -17,7 +17,7 @@ from memory.ports import MemoryStore, Revision
 from memory.recall.project_access import ReadableProjects
 from memory.recall.ranking.merging import merged, only
 from memory.recall.ranking.ranking import Ranked, TextFeatures
-from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
+from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
 from memory.recall.retrieval import Corpora, Expected, Retrieval
 
 
@@ -30,7 +30,7 @@ class ProjectRetrieval(Retrieval):
         corpora: Corpora,
         store: MemoryStore,
         projects: ReadableProjects,
-        ranking: RankingSettings = DEFAULT_RANKING,
+        ranking: RankingWeights = DEFAULT_RANKING,
     ) -> None:
         super().__init__(corpora=corpora, store=store, ranking=ranking)
         self._projects = projects

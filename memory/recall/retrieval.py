@@ -30,7 +30,7 @@ from memory.recall.ranking.ranking import (
     read_ahead,
     rows_with_claim,
 )
-from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
+from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
 from memory.service.profile_layout import by_importance
 
 EXAMINED_MEMORIES_MAX = 20_000  # one by one: of an earlier time, or by their claims where no set is loaded; the newest
@@ -83,7 +83,7 @@ class Corpora(Protocol):
 class Retrieval:
     """Finds candidates for a query in the working set or in the store."""
 
-    def __init__(self, *, corpora: Corpora, store: MemoryStore, ranking: RankingSettings = DEFAULT_RANKING) -> None:
+    def __init__(self, *, corpora: Corpora, store: MemoryStore, ranking: RankingWeights = DEFAULT_RANKING) -> None:
         self._corpora = corpora
         self._store = store
         self._ranking = ranking
@@ -184,7 +184,7 @@ class Retrieval:
 
     async def _ranked_among(self, records: Iterable[Record], asked: Question, vector: Vector) -> Ranked:
         def ranked() -> Ranked:
-            corpus = Corpus(records, dimension=int(np.shape(vector)[0]), neighbours=self._ranking.neighbours)
+            corpus = Corpus(records, dimension=int(np.shape(vector)[0]))
             if asked.whole is not None and asked.claim.is_any:
                 return overview(corpus, asked, limit=CANDIDATES_MAX, examined=EXAMINED_MEMORIES_MAX)
             return rank(corpus, asked, vector, ranking=self._ranking)
