@@ -4,20 +4,16 @@
     python bench/train_needed.py --config FILE   # for that file's embedding model, into the folder of prepared models
 
 Data: `bench/needed/*.jsonl`, users with some dozen facts, and messages with the indexes of the facts that an answer
-needs; those that it may use are left out. And `bench/needed/kinds/*.tsv`, questions with the attributes that they want
-(`attributes<TAB>language<TAB>message`), beside facts of these and of other attributes out of the reader's texts;
-nothing is scored on those. Logistic regression on a bilinear form over the embeddings of message and fact, what
-either says alone, and the topical evidence of the ranking. Prints, from five-fold cross-validation over users, how
-often a fact that is needed comes before one that is not, and at what recall and precision which odds cut.
+needs; those that it may use are left out. Logistic regression on a bilinear form over the embeddings of message and
+fact, what either says alone, and the topical evidence of the ranking. Prints, from five-fold cross-validation over
+users, how often a fact that is needed comes before one that is not, and at what recall and precision which odds cut.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import random
 import sys
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -33,7 +29,7 @@ from rich.progress import track
 from torch import Tensor, nn
 
 from memory.evaluation.dataset import USER
-from memory.model import NO_ATTRIBUTE, Memory, Query, Question, Record, Scope
+from memory.model import Memory, Query, Question, Record, Scope
 from memory.ports import Embedder
 from memory.processes.composition import open_embedder
 from memory.processes.from_settings import needs_file
@@ -43,18 +39,11 @@ from memory.recall.ranking.needed import SHIPPED, Needs, write
 from memory.recall.ranking.weights import DEFAULT_RANKING, TOPICAL
 from memory.settings.loader import from_process
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "reader"))
-import texts as corpus  # noqa: E402 - the texts of the reader lie in a folder of their own
-
-TEXTS = HERE / "needed"
+TEXTS = Path(__file__).resolve().parent / "needed"
 NOW, DAY = 1.76e9, 86_400.0
 RANK, DECAY, RATE, EPOCHS, BATCH = 32, 3.0, 1e-2, 12, 1_024
 PAIR_SCALE, OWN_SCALE = 10.0, 5.0  # of the products of unit vectors: one learning rate suits all
 FOLDS, SEED = 5, 0
-STATING = ("state", "remember", "correct", "wish")
-FACT_CHARACTERS_MAX = 200
-FACTS_OF_KIND, WANTED_OF_KIND, OTHERS_OF_KIND = 60, 3, 9  # known of each attribute, and those beside one question
 RECALLS = (0.7, 0.8, 0.9)
 BARS = (Bar("in order", at_least=0.92),)
 Floats = npt.NDArray[np.float32]
@@ -73,23 +62,6 @@ class Pairs:
 
     def where(self, rows: npt.NDArray[np.bool_]) -> Pairs:
         return Pairs(*(getattr(self, name)[rows] for name in Pairs.__slots__))
-
-    def beside(self, other: Pairs) -> Pairs:
-        return Pairs(*(np.concatenate([getattr(one, name) for one in (self, other)]) for name in Pairs.__slots__))
-
-
-class Known:
-    """Embeddings of facts, each computed once."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-        self._found: dict[str, Floats] = {}
-
-    async def of(self, texts: Sequence[str]) -> list[Floats]:
-        new = [text for text in dict.fromkeys(texts) if text not in self._found]
-        if new:
-            self._found |= dict(zip(new, await self._embedder.embed(new, is_urgent=False), strict=True))
-        return [self._found[text] for text in texts]
 
 
 class Odds(nn.Module):
@@ -117,8 +89,8 @@ class Odds(nn.Module):
             of_fact,
             question * OWN_SCALE,
             fact * OWN_SCALE,
-            float(self.constant),
-            float(self.topic),
+            float(self.constant.detach()),
+            float(self.topic.detach()),
         )
 
 
@@ -127,32 +99,12 @@ def users() -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def of_kinds() -> list[dict[str, Any]]:
-    """Each question as that of a user with facts of the attributes that it wants, and of others."""
-    rng = random.Random(SEED)
-    facts: dict[str, dict[str, None]] = defaultdict(dict)
-    for message in corpus.all_messages():
-        for span in message.spans:
-            if span.act in STATING and span.attribute != NO_ATTRIBUTE:
-                facts[span.attribute][message.text[span.start : span.end].strip()[:FACT_CHARACTERS_MAX]] = None
-    some = {name: rng.sample(list(found), min(FACTS_OF_KIND, len(found))) for name, found in sorted(facts.items())}
-    lines = (line for path in sorted((TEXTS / "kinds").glob("*.tsv")) for line in path.read_text("utf-8").splitlines())
-    told: list[dict[str, Any]] = []
-    for attributes, language, text in (line.split("\t") for line in lines if line.strip()):
-        wanted = [fact for name in attributes.split() for fact in some.get(name, ())]
-        others = [fact for name, found in some.items() if name not in attributes.split() for fact in found]
-        needed = rng.sample(wanted, min(WANTED_OF_KIND, len(wanted)))
-        asks = [{"text": text, "needs": list(range(len(needed)))}]
-        told.append({"lang": language, "facts": needed + rng.sample(others, OTHERS_OF_KIND), "asks": asks})
-    return told
-
-
 async def pairs_of(told: Sequence[dict[str, Any]], embedder: Embedder) -> Pairs:
     weights = np.array([getattr(DEFAULT_RANKING.weights, name) for name in TOPICAL], dtype=np.float32)
     rows: list[tuple[int, int, Floats, Floats, float, bool]] = []
-    message, known = 0, Known(embedder)
+    message = 0
     for number, user in enumerate(track(told, description="embedding", console=Console(stderr=True))):
-        vectors = await known.of(user["facts"])
+        vectors = await embedder.embed(user["facts"], is_urgent=False)
         texts = [ask["text"] for ask in user["asks"]]
         asked = await embedder.embed(texts, is_urgent=False, as_query=True)
         corpus = Corpus(map(Record, map(_memory, range(len(vectors)), user["facts"]), vectors))
@@ -201,13 +153,13 @@ def trained(pairs: Pairs) -> Odds:
 
 
 @torch.no_grad()
-def cross_validated(pairs: Pairs, more: Pairs) -> Floats:
-    """The odds of each pair by what was trained on the other folds' users, and on `more`."""
+def cross_validated(pairs: Pairs) -> Floats:
+    """The odds of each pair by what was trained on the other folds' users."""
     odds = np.zeros(len(pairs.user), dtype=np.float32)
     fold = np.random.default_rng(SEED).permutation(pairs.user.max() + 1)[pairs.user] % FOLDS
     for number in range(FOLDS):
         with torch.enable_grad():
-            model = trained(pairs.where(fold != number).beside(more))
+            model = trained(pairs.where(fold != number))
         kept = pairs.where(fold == number)
         odds[fold == number] = model(*map(torch.from_numpy, (kept.question, kept.fact, kept.topic))).numpy()
     return odds
@@ -237,10 +189,10 @@ async def measure(config: Path | None) -> tuple[Pairs, Floats]:
     """Writes the weights that all pairs give, and returns the odds that other users' pairs give."""
     settings = from_process(config, {})
     async with open_embedder(settings) as embedder:
-        pairs, more = await pairs_of(users(), embedder), await pairs_of(of_kinds(), embedder)
+        pairs = await pairs_of(users(), embedder)
     target = needs_file(settings) or Path(str(files("memory.recall.ranking") / SHIPPED))
-    write(trained(pairs.beside(more)).needs(), target)
-    return pairs, cross_validated(pairs, more)
+    write(trained(pairs).needs(), target)
+    return pairs, cross_validated(pairs)
 
 
 def main() -> int:

@@ -14,11 +14,13 @@ from typing import Protocol, TypeAlias
 from memory.learn.reading.assembly import JudgedMessage, claims_of
 from memory.learn.reading.judgements import Judgement
 from memory.learn.reading.labels import PAIR_RELATIONS
+from memory.learn.reading.replies import question_of
 from memory.learn.reading.units import Unit, own_messages, units_of
 from memory.model import Claim, Turn, Vector
 from memory.ports import FrameKind, FrameMark, PairRelation, PairVerdict, StatementPair
 from memory.secrets.plain_text import PLACEHOLDER
 
+ANSWER_CHARACTERS_MIN = 40  # of an answer that asks nothing; shorter ones only acknowledge
 BEFORE_CHARACTERS = 400  # of the end of an answer: more than the encoder uses
 REPLACES_SHARE_MIN = 0.6  # `memproxy eval history` shows its cost in real chats, `updates` its benefit
 CONFIDENCE_AT_LEAST = 0.8  # of a verdict at its threshold; equals the minimum of consolidation
@@ -114,7 +116,10 @@ def _messages(turns: Sequence[Turn], previous: Turn | None) -> Iterator[tuple[Tu
 
 
 def _before(previous: Turn | None) -> str:
-    return previous.answer[-BEFORE_CHARACTERS:] if previous is not None else ""
+    """The end of the answer. "Okay." says nothing that a message could reply to."""
+    answer = previous.answer.strip() if previous is not None else ""
+    says_something = len(answer) >= ANSWER_CHARACTERS_MIN or question_of(answer)
+    return answer[-BEFORE_CHARACTERS:] if says_something else ""
 
 
 def _key(message: str, previous: Turn | None) -> bytes:
