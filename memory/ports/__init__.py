@@ -37,7 +37,7 @@ from memory.ports.requests import (
     NoteBook,
     ReceiptPage,
     Receipts,
-    RequestTraces,
+    RequestStores,
     ServerKnowledge,
 )
 from memory.ports.snapshots import Snapshots
@@ -113,7 +113,7 @@ __all__ = [
     "Reembedding",
     "ReembeddingStatus",
     "RemovedWords",
-    "RequestTraces",
+    "RequestStores",
     "ResentHistory",
     "ResponseChains",
     "Revision",

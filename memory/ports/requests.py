@@ -97,7 +97,7 @@ class Receipts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RequestTraces:
+class RequestStores:
     """What is stored for requests and refers to memories by id: forgetting a memory includes all of it."""
 
     notes: NoteBook

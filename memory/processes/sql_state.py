@@ -56,7 +56,7 @@ def sqlite_database(settings: Settings, part: str = "") -> SqliteDatabase:
 
 async def open_sql_state(process: Process, stack: AsyncExitStack, *, origin: VectorOrigin) -> KeptState:
     """The stack closes it. `origin`: of the vectors in the store. Raises `BadSetting`, `Unavailable`."""
-    settings, clock = process.settings, process.instruments.clock
+    settings, clock = process.settings, process.telemetry.clock
     database = await stack.enter_async_context(log_database(settings, process.part))
     turn_log = SqlTurnLog(database, clock=clock)
     notes = SqlNoteBook(database, limits=note_limits(settings))
@@ -102,7 +102,7 @@ def _scan(settings: Settings) -> PlaceScan | None:
 
 
 async def _snapshots(database: SqlDatabase, process: Process, stack: AsyncExitStack) -> Snapshots | None:
-    settings, clock = process.settings, process.instruments.clock
+    settings, clock = process.settings, process.telemetry.clock
     bytes_max = settings.memory.snapshots.total_mib << 20
     if not bytes_max:
         return None

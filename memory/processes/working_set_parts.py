@@ -60,7 +60,7 @@ def _snapshots(process: Process, state: KeptState, *, origin: VectorOrigin, toke
         state.snapshots,
         stamp=stamp_of(origin=origin, neighbours=neighbours, tokens=tokens),
         neighbours=neighbours,
-        metrics=process.instruments.metrics,
+        metrics=process.telemetry.metrics,
         tokens=tokens,
     )
 

@@ -70,7 +70,7 @@ class UserErasures:
             # before, for files are rewritten also if this process dies now; and after, for what was deleted meanwhile
             request = ErasureRequest(erasure_id, asked_at, self._clock(), deleted)
             await self._proof.record.begun(user_id, request)
-            if await self._erasure.end_life(user_id):
+            if await self._erasure.advance_erase_epoch(user_id):
                 break
         else:
             raise Conflict("the user's memories were written while they were erased: call again")

@@ -68,7 +68,7 @@ async def test_a_user_who_was_erased_goes_on_at_a_later_revision(process: Proces
     async with process.ledger.write("ann") as change:
         change.touch(["m1"])
     async with process.ledger.write("ann") as change:
-        await change.end_life()
+        await change.advance_erase_epoch()
     assert (await process.chat_states.read(ChatStateQuery("ann"))).revision == await process.ledger.revision("ann")
     assert (await process.ledger.revision("ann")).number > 2
 

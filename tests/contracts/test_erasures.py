@@ -14,8 +14,8 @@ from turn_logs import START, Deployment, Process, a_turn
 
 from extproc.exchange import CloseTurn, OpenTurn
 from extproc.recorder import TurnRecorder
-from extproc.sent_again import RecordingPolicy
-from extproc.server import contained
+from extproc.resent_history import RecordingPolicy
+from extproc.server import error_boundary
 from extproc.turn_links import Links
 from memory.adapters.sql import erasures as sql_erasures
 from memory.errors import Conflict, Unavailable
@@ -276,7 +276,7 @@ def a_chat(turn_id: str, *, at: float) -> Turn:
 
 async def erase(process: Process) -> None:
     async with process.ledger.write(USER) as held:
-        await held.end_life()
+        await held.advance_erase_epoch()
 
 
 async def test_a_turn_that_was_opened_while_its_user_was_erased_ends_with_that_life(
@@ -309,7 +309,7 @@ async def test_its_reply_leaves_no_link_and_is_no_loss(deployment: Deployment, p
     deployment.clock.now += 1
     await erase(process)
     deployment.clock.now += 1
-    recorder = TurnRecorder(process.log, metrics, deployment.clock, contained, RecordingPolicy(str), None)  # type: ignore[arg-type]
+    recorder = TurnRecorder(process.log, metrics, deployment.clock, error_boundary, RecordingPolicy(str), None)  # type: ignore[arg-type]
     async with asyncio.timeout(60), recorder:
         opening = recorder.open(OpenTurn(one, Links(USER), SENT))
         assert opening is not None

@@ -10,7 +10,7 @@ from turn_logs import START, Deployment, Process
 from memory.adapters import retention
 from memory.adapters.retention import NoteLimits
 from memory.adapters.sql import compacted_states as sql_states
-from memory.model import CompactedState, PastNote, StateItem, StateItemKind, Stretch
+from memory.model import CompactedState, HistorySegment, PastNote, StateItem, StateItemKind
 from memory.ports import CompactedStates, NoteBook
 
 NOTE = PastNote('<memory>\n- 2025-01-02: I\'m "Ann" 你好 \\ é\n</memory>', ("m1", "it's 你"), 21)
@@ -128,7 +128,7 @@ async def test_a_note_of_monstrous_size_is_not_kept(book: NoteBook) -> None:
 
 def state(cut: int, text: str = "what was said") -> CompactedState:
     item = StateItem(StateItemKind.DECISION, "We take the blue one.", 0.75)
-    return CompactedState(cut, (Stretch("colours", (item,)),), text, 12, 300)
+    return CompactedState(cut, (HistorySegment("colours", (item,)),), text, 12, 300)
 
 
 async def test_the_newest_key_with_a_state_of_that_user_counts_in_every_process(deployment: Deployment) -> None:

@@ -29,7 +29,7 @@ from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
 from memory.model.evaluation_reports import EvaluationReport, ReportHead, ReportTable
-from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter, RequestTraces
+from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter, RequestStores
 from memory.ports.erasures import ErasureProof
 from memory.secrets.redaction import redact
 from memory.service.library import Library
@@ -141,7 +141,7 @@ async def library_parts(folder: Path, *, intake_redact: Callable[[str], str] = w
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
-            traces=RequestTraces(
+            stores=RequestStores(
                 *(notes, receipts, usage_counts, profiles, states, summaries),
                 idempotency=SqlIdempotencyKeys(database),
                 opt_outs=opt_outs,

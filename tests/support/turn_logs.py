@@ -49,7 +49,7 @@ from memory.ports import (
     OptOuts,
     Profiles,
     Receipts,
-    RequestTraces,
+    RequestStores,
     TurnLog,
     UpkeepSchedule,
     UsageCounts,
@@ -101,8 +101,8 @@ class Process:
     chat_states: ChatStates
 
     @property
-    def traces(self) -> RequestTraces:
-        return RequestTraces(
+    def stores(self) -> RequestStores:
+        return RequestStores(
             self.notes,
             self.receipts,
             self.usage_counts,

@@ -19,7 +19,7 @@ from memory.model.raw_words import (
     embedded_text,
     raw_row_ids,
 )
-from memory.ports import MemoryBank, MemoryFilter, RequestTraces
+from memory.ports import MemoryBank, MemoryFilter, RequestStores
 from memory.service.erasure import Erasure
 from memory.service.requests import ListedContent
 
@@ -47,11 +47,11 @@ async def noted(bench: Bench, process: Process) -> None:
 
 
 def erasure(bench: Bench, process: Process) -> Erasure:
-    traces = RequestTraces(
+    stores = RequestStores(
         process.notes, process.receipts, process.usage_counts, process.profiles, summaries=process.summaries
     )
     memories = MemoryBank(bench.store, process.ledger, bench.embedder)
-    return Erasure(memories=memories, turn_log=process.log, traces=traces, clock=bench.deployment.clock)
+    return Erasure(memories=memories, turn_log=process.log, stores=stores, clock=bench.deployment.clock)
 
 
 async def test_an_answer_is_stored_as_the_assistants_and_is_no_memory(bench: Bench, process: Process) -> None:

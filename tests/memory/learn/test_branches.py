@@ -169,7 +169,7 @@ async def branch(bench: Bench, process: Process, user: str) -> None:
 
 def erasure(bench: Bench, process: Process) -> Erasure:
     memories = MemoryBank(bench.store, process.ledger, bench.embedder)
-    return Erasure(memories=memories, turn_log=process.log, traces=process.traces, clock=bench.deployment.clock)
+    return Erasure(memories=memories, turn_log=process.log, stores=process.stores, clock=bench.deployment.clock)
 
 
 async def test_erasing_everything_reaches_branches_and_nothing_comes_back(bench: Bench, process: Process) -> None:

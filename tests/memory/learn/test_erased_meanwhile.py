@@ -53,7 +53,7 @@ class ErasedAt(Faults):
 def erasures(bench: Bench, process: Process) -> UserErasures:
     bank = MemoryBank(bench.store, process.ledger, bench.embedder)
     clock = bench.deployment.clock
-    erasure = Erasure(memories=bank, turn_log=process.log, traces=process.traces, clock=clock)  # type: ignore[arg-type]
+    erasure = Erasure(memories=bank, turn_log=process.log, stores=process.stores, clock=clock)  # type: ignore[arg-type]
     proof = ErasureProof()
     looks = ErasureLooks(proof.record, clock=clock)
     return UserErasures(erasure, proof, looks=looks, clock=clock, new_id=lambda: "e1")

@@ -15,7 +15,7 @@ from memory.errors import NotFound
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Change, ChangeKind, MemoryStatus, Role
 from memory.model.wordings import wordings_of
-from memory.ports import MemoryBank, MemoryFilter, RequestTraces
+from memory.ports import MemoryBank, MemoryFilter, RequestStores
 from memory.service.erasure import Erasure
 from memory.service.locked_writes import write_rows
 from memory.service.requests import MemoryEdit
@@ -25,11 +25,11 @@ SAID = (f"Hm, {MARKER}", f"I live in Ulm. And so the {MARKER.upper()} again")
 
 
 def erasure(bench: Bench, process: Process) -> Erasure:
-    traces = RequestTraces(
+    stores = RequestStores(
         process.notes, process.receipts, process.usage_counts, process.profiles, summaries=process.summaries
     )
     memories = MemoryBank(bench.store, process.ledger, bench.embedder)
-    return Erasure(memories=memories, turn_log=process.log, traces=traces, clock=bench.deployment.clock)
+    return Erasure(memories=memories, turn_log=process.log, stores=stores, clock=bench.deployment.clock)
 
 
 async def told(bench: Bench, process: Process) -> tuple[Worker, list[str]]:

@@ -31,9 +31,9 @@ from memory.learn.retention import DAY, RetentionReason, RetentionRules
 from memory.learn.schedule import ScheduleTiming, UpkeepLoop
 from memory.learn.upkeep import ROWS_PER_WRITE, Upkeep, UpkeepTask
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Message, PastNote, Trust
-from memory.ports import Completion, MemoryBank, MemoryFilter, MemoryStore, RequestTraces, StatementReader
-from memory.runtime.instruments import Instruments
+from memory.ports import Completion, MemoryBank, MemoryFilter, MemoryStore, RequestStores, StatementReader
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 
 NOW = 1_750_000_000.0
 EMBEDDER = HashingEmbedder()
@@ -58,10 +58,10 @@ class World:
         through = (faults or Faults()).around
         return Upkeep(
             memories=MemoryBank(through(self.store), through(self.ledger), EMBEDDER),
-            traces=RequestTraces(
+            stores=RequestStores(
                 through(self.notes), self.receipts, through(self.usage_counts), opt_outs=SqlOptOuts(self.database)
             ),
-            instruments=Instruments(lambda: NOW, self.metrics),
+            telemetry=Telemetry(lambda: NOW, self.metrics),
             rules=rules or RetentionRules(),
             reflecting=self.reflecting,
             reader=self._ready if self.reader is not None else None,

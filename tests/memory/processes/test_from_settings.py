@@ -108,7 +108,7 @@ class Desk:
             AsyncExitStack() as stack,
         ):
             corpora, _ = await opened_sets(
-                Process(parts.settings, parts.instruments),
+                Process(parts.settings, parts.telemetry),
                 stack,
                 store=store,
                 state=parts.state,

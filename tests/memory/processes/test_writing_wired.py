@@ -30,8 +30,8 @@ from memory.processes.composition import Parts, open_parts_on
 from memory.processes.from_settings import vector_origin
 from memory.processes.kept_state import Process
 from memory.processes.summary_parts import open_summarizer
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 
 NOW = 1_750_000_000.0
 ASKED = {"messages": [{"role": "user", "content": "What did we talk about last time?"}]}
@@ -67,7 +67,7 @@ async def opened(folder: Path, server: FakeModelServer | None = None, **memory: 
     settings = written_settings(folder, memory=memory, data_dir=str(folder / "data"), external_models=models)
     clock, embedder = SettableClock(NOW), HashingEmbedder(dimension=384)
     async with AsyncExitStack() as stack:
-        process = Process(settings, Instruments(clock, Metrics(CollectorRegistry())))
+        process = Process(settings, Telemetry(clock, Metrics(CollectorRegistry())))
         store = InMemoryStore(dimension=embedder.dimension)
         parts = await open_parts_on(process, stack, store=store, embedder=embedder, origin=vector_origin(settings))
         yield Opened(parts, clock, embedder)
@@ -153,8 +153,8 @@ async def test_the_model_that_reads_messages_writes_summaries_and_only_once_it_m
         async with open_summarizer(
             parts.settings,
             Readers(PlainReader(), PlainReader() if has_passed else None),
-            Instruments(here.clock, parts.metrics),
-            traces=parts.traces,
+            Telemetry(here.clock, parts.metrics),
+            stores=parts.stores,
             summaries=state.summaries,
             embedding=(here.embedder, counted_tokens()),
         ) as summarizer:

@@ -27,8 +27,8 @@ from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Mes
 from memory.model.projects import MemoryVisibility, ProjectRole
 from memory.model.recorded import MessageFilter, Party, PartyType
 from memory.ports import MemoryBank, MemoryFilter, MemoryStore
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.service.conversations import NewMessage
 from memory.service.library import Library
 from memory.service.opt_outs import OptedOut
@@ -274,7 +274,7 @@ class Here:
         return Library(
             memories=MemoryBank(store, process.ledger, EMBEDDER),
             turn_log=process.log,
-            traces=process.traces,
+            stores=process.stores,
             searcher=PlainSearch(EMBEDDER, self.store),
             intake=Intake(self.deployment.clock, lambda: "new", str, len),
         )
@@ -282,8 +282,8 @@ class Here:
     def upkeep(self, process: Process, store: MemoryStore) -> Upkeep:
         return Upkeep(
             memories=MemoryBank(store, process.ledger, EMBEDDER),
-            traces=process.traces,
-            instruments=Instruments(self.deployment.clock, Metrics(CollectorRegistry())),
+            stores=process.stores,
+            telemetry=Telemetry(self.deployment.clock, Metrics(CollectorRegistry())),
             rules=RetentionRules(),
         )
 

@@ -22,7 +22,7 @@ from memory.errors import NotFound
 from memory.model import PastNote, Turn, TurnStatus
 from memory.ports import MemoryBank
 from memory.processes.compaction_parts import own_sentences
-from memory.runtime.instruments import Instruments
+from memory.runtime.telemetry import Telemetry
 from memory.service.erasure import Erasure
 from memory.service.withdrawn_summaries import WithdrawnSummaries
 from memory.sessions.summaries.summarizer import Summarizer, SummarizerParts, SummaryLimits
@@ -195,11 +195,11 @@ WEIGHTS = {
 async def living(folder: Path, seed: int) -> AsyncIterator[Life]:
     bench = Bench(sqlite_deployment(folder))
     async with bench.deployment.start() as process:
-        instruments = Instruments(bench.deployment.clock, bench.metrics)
+        telemetry = Telemetry(bench.deployment.clock, bench.metrics)
         erasure = Erasure(
             memories=MemoryBank(bench.store, process.ledger, bench.embedder),
             turn_log=process.log,
-            traces=process.traces,
+            stores=process.stores,
             clock=bench.deployment.clock,
         )
         parts = SummarizerParts(
@@ -209,7 +209,7 @@ async def living(folder: Path, seed: int) -> AsyncIterator[Life]:
             tokens=counted_tokens(),
             sentences=own_sentences,
         )
-        summarizer = Summarizer(parts, limits=SummaryLimits(turns_min=1), instruments=instruments)
+        summarizer = Summarizer(parts, limits=SummaryLimits(turns_min=1), telemetry=telemetry)
         yield Life(bench, process, Random(seed), erasure, summarizer)
 
 

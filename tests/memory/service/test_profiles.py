@@ -15,8 +15,8 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.errors import BadInput, NotFound, Unavailable
 from memory.model import Evidence, Memory, MemoryStatus, PastNote, Profile, ProfileLine, Scope, Trust
 from memory.ports import MemoryBank, MemoryFilter, MemoryLookup, Page
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.service import profile_refresher
 from memory.service import profiles as profiles_of_service
 from memory.service.profile_layout import (
@@ -198,7 +198,7 @@ def refresher(parts: Parts, metrics: Metrics | None = None) -> ProfileRefresher:
         memories=MemoryBank(parts.store, parts.ledger, parts.embedder),
         profiles=parts.profiles,
         tokens=counted_tokens(),
-        instruments=Instruments(lambda: NOW, metrics or Metrics(CollectorRegistry())),
+        telemetry=Telemetry(lambda: NOW, metrics or Metrics(CollectorRegistry())),
     )
 
 

@@ -15,7 +15,7 @@ def no_jitter() -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Instruments:
+class Telemetry:
     """`clock` shows Unix seconds; `jitter` draws a number in 0..1."""
 
     clock: Callable[[], float]
@@ -24,4 +24,4 @@ class Instruments:
     tracer: Tracer = NO_TRACER
 
 
-__all__ = ["Instruments", "no_jitter"]
+__all__ = ["Telemetry", "no_jitter"]

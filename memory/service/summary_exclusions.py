@@ -28,7 +28,7 @@ class Reach:
     until: float = inf
 
 
-class LeftOutTurns:
+class SummaryExclusions:
     """Methods raise `Unavailable`; each may be repeated. Where turns are examined, `between` is awaited meanwhile."""
 
     def __init__(self, summaries: SessionSummaries) -> None:
@@ -85,4 +85,4 @@ def _saying(turns: Iterable[SaidTurn], says: Callable[[str], bool]) -> list[str]
     return [turn.turn_id for turn in turns if any(map(says, turn.messages))]
 
 
-__all__ = ["LeftOutTurns", "turns_quoted"]
+__all__ = ["SummaryExclusions", "turns_quoted"]
