@@ -30,10 +30,6 @@ class NoteBook(Protocol):
     Losing a note costs a prefix-cache hit, never an answer, so the oldest may be dropped.
     """
 
-    async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
-        """The notes of those keys that have one, with their `made_at`."""
-        ...
-
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
         """Replaces an earlier note of that key. On return, every later read of this process sees it.
 

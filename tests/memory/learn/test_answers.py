@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from learning_parts import Bench
+from note_lookup import notes_of
 from turn_logs import START, Process
 
 from memory.learn.worker import WorkerSettings
@@ -117,7 +118,7 @@ async def test_answers_go_with_what_they_say_and_so_do_the_notes_that_hold_them(
         case "everything":
             await erasure(bench, process).scope("ann", "")
     assert [one for one in await answers(bench) if "Sole" in one] == []
-    assert await process.notes.find("ann", ["chat"]) == {}
+    assert await notes_of(process.notes, "ann", ["chat"]) == {}
 
 
 async def test_forgetting_an_answer_leaves_other_turns_with_the_same_question(bench: Bench, process: Process) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hashing_embedder import HashingEmbedder
 from learning_parts import Faults, Killed
+from note_lookup import notes_of
 from plain_reader import FactReader
 from prometheus_client import CollectorRegistry
 
@@ -262,7 +263,7 @@ async def test_a_crash_at_any_call_leaves_nothing_half_done(tmp_path: Path, is_a
             if rows["tea again"].status is MemoryStatus.ARCHIVED:
                 assert len(rows["tea"].evidence) == 2
             if "old" not in rows:
-                assert await here.notes.find("ann", ["k"]) == {}
+                assert await notes_of(here.notes, "ann", ["k"]) == {}
             await here.upkeep(rules).run("ann")
             if not number:
                 wanted = await here.rows()

@@ -14,6 +14,7 @@ import pytest
 from chat_server import FakeModelServer, running_chat_server
 from hashing_embedder import HashingEmbedder
 from long_chats import FIRST
+from note_lookup import notes_of
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
 from token_counts import counted_tokens
@@ -113,7 +114,7 @@ async def test_switched_off_those_that_exist_are_not_recalled_withdrawn_ones_lea
         async with asyncio.timeout(20), asyncio.TaskGroup() as group:
             for work in entrypoints._derivations(here.parts, Readers(PlainReader()), until):
                 group.create_task(work)
-            while await state.notes.find("ann", ["k"]):
+            while await notes_of(state.notes, "ann", ["k"]):
                 await asyncio.sleep(0.02)
             until.set()
         assert await state.summaries.of_session("ann", "s1") is None

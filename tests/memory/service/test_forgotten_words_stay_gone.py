@@ -14,6 +14,7 @@ from random import Random
 
 import pytest
 from learning_parts import Bench
+from note_lookup import notes_of
 from plain_reader import PlainReader
 from token_counts import counted_tokens
 from turn_logs import Process, lease_at, sqlite_deployment
@@ -166,7 +167,7 @@ class Life:
         ).drop()
         standing = [one.summary for one in await self.process.summaries.of_user("ann", limit=99)]
         texts = [f"{one.title} {one.text}" for one in standing]
-        texts += [note.text for note in (await self.process.notes.find("ann", self.keys)).values()]
+        texts += [note.text for note in (await notes_of(self.process.notes, "ann", self.keys)).values()]
         for due in await self.process.summaries.due(now=9e9, idle_seconds=0, limit=9):
             turns = await self.process.summaries.turns(due, limit=99)
             texts += [message.content for turn in turns for message in turn.messages]
