@@ -36,9 +36,10 @@ from memory.chat.completions import insert_notes, read_chat_request
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
 from memory.ports import Embedder, MemoryBank, RequestStores, ResponseChains, ServerKnowledge
 from memory.processes.composition import new_id, open_embedder, signal_training
-from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
+from memory.recall.pipeline import RecallOutcome, RecallPipeline
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
+from memory.recall.trace import RecallSettings
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
 from memory.secrets.redaction import recordable

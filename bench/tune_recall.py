@@ -31,8 +31,7 @@ from memory.model import Query, Question, Record, Scope, Vector
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import ranking_features
 from memory.recall.ranking.ranking import Budget, rank, select
-from memory.recall.ranking.weights import RankingSettings, Weights
-from memory.settings import EmbeddingSettings
+from memory.settings import EmbeddingSettings, RankingSettings, Weights
 from memory.settings.loader import from_process
 
 FITTED = (

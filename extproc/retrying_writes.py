@@ -61,6 +61,3 @@ class RetryingWrites:
                 async with asyncio.timeout(pause):
                     await self._is_over.wait()
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
-
-
-__all__ = ["RetryingWrites"]

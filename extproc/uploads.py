@@ -75,6 +75,3 @@ class Uploads:
                     upload.arrived()
                     upload.limit.reschedule(loop.time())
         self._look()
-
-
-__all__ = ["Upload", "Uploads"]

@@ -169,6 +169,3 @@ class InMemorySnapshots:
 
     async def erase_all(self) -> None:
         self.kept.clear()
-
-
-__all__ = ["InMemoryReembedding", "InMemorySnapshots", "InMemoryStore"]

@@ -156,6 +156,3 @@ def erasure_view(status: ErasureStatus) -> ErasureView:
         time_text_or_none(status.record.rewritten_at),
         ScanView(time_text(scan.scanned_at), scan.files, scan.bytes, list(scan.found_in), places) if scan else None,
     )
-
-
-__all__ = ["ErasuresController", "EverythingController", "OperatorErasuresController", "erasure_view"]

@@ -136,6 +136,3 @@ def _path(scope: AsgiScope) -> str:
 def _may_act(method: str, action: str) -> bool:
     """Whether the last segment is no part of the id: sessions are shown and deleted under their ids alone."""
     return action != "end" or method in ("POST", "OPTIONS")
-
-
-__all__ = ["Front"]

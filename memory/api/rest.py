@@ -107,6 +107,3 @@ def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRoute
         plugins=[MessagesSchema()],
         request_max_body_size=BODY_BYTES_MAX,
     )
-
-
-__all__ = ["BODY_BYTES_MAX", "create_app", "framework_app"]

@@ -44,7 +44,8 @@ from memory.recall.query import build_query
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import ranking_features
 from memory.recall.ranking.ranking import CANDIDATES_MAX, Budget, Ranked, rank, select
-from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
+from memory.recall.ranking.weights import DEFAULT_RANKING
+from memory.settings import RankingSettings
 
 OURS = "memproxy"
 BUDGETS = (100, 200, 400, 600, 800, 1_200, 1_600, 2_000)
@@ -209,6 +210,3 @@ async def _embedded(texts: Sequence[str], embedder: Embedder, *, as_query: bool 
         batch = different[start : start + EMBED_TEXTS]
         found |= dict(zip(batch, await embedder.embed(batch, is_urgent=False, as_query=as_query), strict=True))
     return found
-
-
-__all__ = ["BUDGET", "BUDGETS", "OURS", "characters", "evaluate_recall"]

@@ -29,7 +29,8 @@ from memory.ports import LearnDue, Lease, MemoryBank, RequestStores, TurnTriage
 from memory.runtime.task_groups import pause_before, unwrapped
 from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import SpanName, linked
-from memory.secrets.redaction import REDACT_ALL, SecretClass, SecretPolicy
+from memory.secrets.redaction import REDACT_ALL, SecretPolicy
+from memory.secrets.secret_classes import SecretClass
 from memory.service.branch_memories import BranchMemories
 from memory.service.word_removal import WordRemoval
 

@@ -54,6 +54,3 @@ class NoChatStates:
 
     async def read(self, query: ChatStateQuery) -> ChatState:
         return ChatState()
-
-
-__all__ = ["ChatState", "ChatStateQuery", "ChatStates", "NoChatStates"]

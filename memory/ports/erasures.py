@@ -194,19 +194,3 @@ class ErasureProof:
 
     record: Erasures = field(default_factory=NoErasures)
     places: tuple[PlaceScan, ...] = ()
-
-
-__all__ = [
-    "ERASURES_PER_USER_MAX",
-    "FILES",
-    "ErasureProof",
-    "ErasureRecord",
-    "ErasureRequest",
-    "Erasures",
-    "FileRewriting",
-    "NoErasures",
-    "PlaceReport",
-    "PlaceScan",
-    "ScanReport",
-    "WriteBarrier",
-]

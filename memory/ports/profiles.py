@@ -108,6 +108,3 @@ class NoProfiles:
 
     async def follow(self, *, is_enabled: bool) -> None:
         return None
-
-
-__all__ = ["NoProfiles", "Profiles"]

@@ -167,6 +167,3 @@ class NoProjects:
 
     async def authored(self, user_id: str) -> list[SharedMemory]:
         return []
-
-
-__all__ = ["NoProjects", "Projects"]

@@ -74,6 +74,3 @@ def compactor_of(
         writer=writer,
     )
     return Compactor(parts, limits=compaction_limits(settings), telemetry=telemetry)
-
-
-__all__ = ["compactor_of", "no_kinds", "own_sentences"]

@@ -89,7 +89,7 @@ from memory.service.profile_refresher import ProfileRefresher
 from memory.service.reembedding import Reembed
 from memory.service.requests import Intake
 from memory.sessions.compaction.compactor import Compactor
-from memory.settings.loader import Settings
+from memory.settings import Settings
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the only use of the system clock
 REQUEST_SEARCH_SECONDS = 0.1  # limit of one Milvus search inside a request: below its deadline
@@ -345,16 +345,3 @@ def question_training(settings: Settings, embedder: Embedder) -> QuestionTrainin
 def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTraining:
     """The signal classifier's training, for the filter and for evaluations."""
     return ClassifierTraining(embedder, shipped=partial(classifier_file.shipped, settings.memory.embedding.model))
-
-
-__all__ = [
-    "SYSTEM_CLOCK",
-    "Parts",
-    "new_id",
-    "open_embedder",
-    "open_library",
-    "open_parts",
-    "open_parts_on",
-    "open_reembedding",
-    "signal_training",
-]

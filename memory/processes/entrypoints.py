@@ -37,7 +37,7 @@ from memory.runtime.offload import switch_often
 from memory.runtime.task_groups import started_again, unwrapped
 from memory.service.withdrawn_summaries import WithdrawnSummaries
 from memory.sessions.record_expiry import RecordExpiry
-from memory.settings.loader import Settings
+from memory.settings import Settings
 
 API_DRAIN_SECONDS = 5
 API_CLOSING_SECONDS = 2.0  # for connections that were open when it was told to stop; Envoy's carry one call and end
@@ -255,6 +255,3 @@ async def _connections_closed(server: uvicorn.Server) -> None:
     await asyncio.sleep(API_CLOSING_POLL_SECONDS)  # accepted in this moment, and not yet counted
     while server.server_state.connections and time.monotonic() < until:  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(API_CLOSING_POLL_SECONDS)
-
-
-__all__ = ["WarmUp", "run_alongside", "run_api", "run_worker", "warming_up"]

@@ -73,6 +73,3 @@ def row_scan(settings: Settings, address: MilvusAddress, metrics: Metrics) -> Mi
         own = ""
     is_own = settings.milvus_dir.is_dir() and own == address.uri
     return MilvusRowScan(address, lite_files_are_read=is_own, metrics=metrics)
-
-
-__all__ = ["ErasureParts", "open_erasure", "row_scan"]

@@ -27,7 +27,7 @@ from memory.ports.reading import ExamResults
 from memory.ports.snapshots import Snapshots
 from memory.runtime.telemetry import Telemetry
 from memory.sessions.summaries.summarizer import KeptSummaries
-from memory.settings.loader import Settings
+from memory.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,3 @@ class ExaminedState:
     introductions: Callable[[], Awaitable[Sequence[str]]]
     newest_turn_at: Callable[[], Awaitable[float | None]] | None = None
     server_time: Callable[[], Awaitable[float]] | None = None
-
-
-__all__ = ["ExaminedState", "KeptState", "Process"]

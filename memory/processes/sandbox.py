@@ -21,7 +21,7 @@ from memory.processes.kept_state import Process
 from memory.processes.working_set_parts import without_snapshots
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
-from memory.settings.loader import Settings
+from memory.settings import Settings
 
 
 @asynccontextmanager

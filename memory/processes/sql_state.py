@@ -33,7 +33,7 @@ from memory.ports.erasures import FileRewriting, PlaceScan
 from memory.processes.from_settings import note_limits, receipt_limits, recording
 from memory.processes.kept_state import KeptState, Process
 from memory.processes.running_parts import introduction
-from memory.settings.loader import Settings
+from memory.settings import Settings
 
 
 def log_database(settings: Settings, part: str = "") -> AbstractAsyncContextManager[SqlDatabase]:
@@ -110,6 +110,3 @@ async def _snapshots(database: SqlDatabase, process: Process, stack: AsyncExitSt
         files = FileSnapshots(settings.snapshots_dir, bytes_max=bytes_max, clock=clock)
         return await stack.enter_async_context(files)
     return SqlSnapshots(database, bytes_max=bytes_max, clock=clock)
-
-
-__all__ = ["log_database", "open_sql_state", "sqlite_database"]

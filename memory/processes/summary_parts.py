@@ -80,6 +80,3 @@ async def open_summarizer(
             ),
             telemetry=telemetry,
         )
-
-
-__all__ = ["open_summarizer"]

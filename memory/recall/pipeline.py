@@ -385,6 +385,3 @@ def _explained(decision: Decision | None) -> dict[str, object]:
     label = {"label": str(decision.label)} if decision.label is not None else {}
     scores = {"scores": dict(decision.scores)} if decision.scores else {}
     return {"search": decision.search, "reason": decision.reason, **label, **scores}
-
-
-__all__ = ["RecallOutcome", "RecallPipeline", "RecallSettings"]

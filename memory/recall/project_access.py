@@ -134,6 +134,3 @@ class SharedNotes:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-__all__ = ["ROLE_SECONDS_MAX", "ReadableChatStates", "ReadableProjects", "SharedNotes"]

@@ -15,10 +15,12 @@ from memory.model import Question, Scope, Vector
 from memory.model.projects import ProjectAccess
 from memory.ports import MemoryStore, Revision
 from memory.recall.project_access import ReadableProjects
+from memory.recall.ranking.features import TextFeatures
 from memory.recall.ranking.merging import merged, only
-from memory.recall.ranking.ranking import Ranked, TextFeatures
-from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
+from memory.recall.ranking.ranking import Ranked
+from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.recall.retrieval import Corpora, Prefetch, Retrieval
+from memory.settings import RankingSettings
 
 
 class ProjectRetrieval(Retrieval):
@@ -96,6 +98,3 @@ class ProjectRetrieval(Retrieval):
 
 def _within(asked: Question, access: ProjectAccess) -> Question:
     return replace(asked, scope=access.scope(asked.scope.agent_id))
-
-
-__all__ = ["ProjectRetrieval"]

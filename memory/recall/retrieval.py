@@ -21,17 +21,11 @@ from memory.model.recalled import AskedWhole
 from memory.ports import MemoryFilter, MemoryStore, Revision
 from memory.recall.overview import EXAMINED_MAX, overview, overview_of
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.ranking import (
-    CANDIDATES_MAX,
-    Ranked,
-    TextFeatures,
-    rank,
-    rank_found,
-    read_ahead,
-    rows_with_claim,
-)
-from memory.recall.ranking.weights import DEFAULT_RANKING, RankingSettings
+from memory.recall.ranking.features import TextFeatures
+from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, rank, rank_found, read_ahead, rows_with_claim
+from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.service.profile_layout import by_importance
+from memory.settings import RankingSettings
 
 EXAMINED_MEMORIES_MAX = 20_000  # one by one: of an earlier time, or by their claims where no set is loaded; the newest
 COMPARISONS_MAX = 3  # of all claims of a set that is changed meanwhile; then the store is asked

@@ -305,6 +305,3 @@ async def background(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task
             task = group.create_task(work)
             yield task
             task.cancel()
-
-
-__all__ = ["SearchFlow", "SearchParts", "background"]

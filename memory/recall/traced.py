@@ -40,6 +40,3 @@ class TracedRecall:
 def traced_recall(recall: ChatRecall, telemetry: Telemetry) -> ChatRecall:
     """Recall itself while traces are off."""
     return recall if telemetry.tracer is NO_TRACER else TracedRecall(recall, telemetry)
-
-
-__all__ = ["traced_recall"]

@@ -57,6 +57,3 @@ async def pause_before(event: asyncio.Event, seconds: float | None) -> None:
             await event.wait()
     except TimeoutError:
         return
-
-
-__all__ = ["ErrorBoundary", "pause_before", "started_again", "unwrapped"]

@@ -22,6 +22,3 @@ class Telemetry:
     metrics: Metrics
     jitter: Callable[[], float] = no_jitter
     tracer: Tracer = NO_TRACER
-
-
-__all__ = ["Telemetry", "no_jitter"]

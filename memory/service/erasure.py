@@ -375,15 +375,3 @@ def _vectors(records: Sequence[Record], rows: Sequence[Memory]) -> np.ndarray[tu
 
 def _batches(ids: Sequence[str], size: int = DELETE_BATCH) -> Iterator[Sequence[str]]:
     return (ids[start : start + size] for start in range(0, len(ids), size))
-
-
-__all__ = [
-    "Erasure",
-    "SourceForgotten",
-    "narrowed",
-    "shared_evidence",
-    "supported",
-    "without_evidence",
-    "without_source",
-    "without_sources",
-]

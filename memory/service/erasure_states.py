@@ -179,18 +179,3 @@ def _seconds_after(last: ScanReport) -> float:
     """Until the next look for the same user."""
     doublings = min(last.looks - 1, DOUBLINGS_MAX)
     return min(LOOK_AGAIN_SECONDS * 2.0**doublings, LOOK_AGAIN_SECONDS_MAX)
-
-
-__all__ = [
-    "FIRST_LOOK_SECONDS",
-    "LOOKS_COUNT_SECONDS",
-    "LOOK_AGAIN_SECONDS",
-    "LOOK_AGAIN_SECONDS_MAX",
-    "PARTLY_AGAIN_SECONDS",
-    "PLACES_MAX",
-    "PLACE_SECONDS",
-    "REST_PER_SECOND",
-    "ErasureLooks",
-    "ErasureState",
-    "ErasureStatus",
-]

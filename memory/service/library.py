@@ -26,7 +26,7 @@ from memory.model import (
     Turn,
     is_valid_id,
 )
-from memory.model.projects import MemoryVisibility
+from memory.model.memories import MemoryVisibility
 from memory.ports import (
     Backlog,
     ConversationRecord,

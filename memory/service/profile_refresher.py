@@ -67,6 +67,3 @@ class ProfileRefresher:
         if len(self._built_at) > RESTING_MAX:
             self._built_at.popitem(last=False)
         return False
-
-
-__all__ = ["ProfileRefresher"]

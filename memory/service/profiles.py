@@ -224,6 +224,3 @@ class ProfileService:
 
 def _own_part(profile: Profile) -> OwnProfile:
     return OwnProfile(profile.project_id, tuple(map(pinned_text, profile.pinned)), profile.is_enabled)
-
-
-__all__ = ["OwnProfile", "ProfileBuilder", "ProfileService", "ShownProfile"]

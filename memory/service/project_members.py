@@ -241,6 +241,3 @@ class ProjectMembership:
             raise BadInput(
                 f"this user has not answered {INVITATIONS_BY_ONE_MAX} invitations of yours: withdraw one first"
             )
-
-
-__all__ = ["ProjectMembership", "ProjectParts", "ProjectTaken", "RightMissing"]

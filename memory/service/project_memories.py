@@ -225,6 +225,3 @@ class ProjectMemories:
         if not access.may_add:
             raise RightMissing("your role in this project does not allow to add memories")
         return access
-
-
-__all__ = ["FoundShared", "ProjectMemories"]

@@ -77,6 +77,3 @@ class ProjectRemains:
 def _time_of(memory: Memory) -> float:
     """An older statement may be learnt later, and a newer one may confirm an older memory."""
     return min(memory.created_at, memory.said_at)
-
-
-__all__ = ["BYTES", "ROWS", "SEARCHED", "ProjectRemains"]

@@ -15,7 +15,8 @@ import numpy as np
 
 from memory.errors import BadInput, NotFound
 from memory.model import Change, ChangeKind, Memory, Record
-from memory.model.projects import MemoryVisibility, SharedMemory, as_authored, as_seen_by, row_of, shared_id
+from memory.model.memories import MemoryVisibility
+from memory.model.projects import SharedMemory, as_authored, as_seen_by, row_of, shared_id
 from memory.model.versions import refuse_changed
 from memory.ports import MemoryBank
 from memory.service.erasure import Erasure
@@ -142,6 +143,3 @@ def _own_again(found: FoundShared) -> Memory:
     own = as_authored(found.record.memory, found.entry, found.access.project.project_id)
     own_id = str(uuid.uuid5(_IDS, found.entry.memory_id))
     return replace(own, id=own_id, visibility=MemoryVisibility.OWNER_ONLY)
-
-
-__all__ = ["ProjectSharing"]

@@ -45,6 +45,3 @@ class SharedProjects:
         if not project_id:
             await self.membership.leave_all(user_id)  # first: whoever has left shares nothing more
         return await self.rows.forget_authored(user_id, project_id=project_id)
-
-
-__all__ = ["SharedProjects"]

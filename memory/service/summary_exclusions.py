@@ -83,6 +83,3 @@ def _quotes(memories: Iterable[Memory]) -> list[Evidence]:
 
 def _saying(turns: Iterable[SaidTurn], says: Callable[[str], bool]) -> list[str]:
     return [turn.turn_id for turn in turns if any(map(says, turn.messages))]
-
-
-__all__ = ["SummaryExclusions", "turns_quoted"]

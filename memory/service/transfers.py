@@ -319,6 +319,3 @@ def _checked(memory: Memory, user_id: str, number: int) -> Memory:
         raise BadInput(f"line {number} holds raw words of a turn, which an export never does")
     checked_metadata(plain_metadata_of(memory))
     return with_wordings(replace(memory, user_id=user_id), wordings_of(memory))
-
-
-__all__ = ["LINE_BYTES_MAX", "ExportHeader", "ExportedMemory", "ExportedProfile", "Imported", "MemoryTransfers"]

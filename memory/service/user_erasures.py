@@ -158,6 +158,3 @@ class FileRewriter:
 def pause_after(seconds: float | None) -> float:
     """Seconds until the next look for erasures, after a rewriting that took so long; None: there was none."""
     return LOOK_SECONDS if seconds is None else max(SHARED_SECONDS, seconds * REST_PER_SECOND)
-
-
-__all__ = ["FileRewriter", "UserErasures", "pause_after"]

@@ -55,6 +55,3 @@ async def refuse_erased(ledger: UserLedger, epoch: EraseEpoch) -> None:
     """Under the user's lock. Raises `Conflict`."""
     if await ledger.erase_epoch(epoch.user_id) != epoch.number:
         raise Conflict(ERASED)
-
-
-__all__ = ["EraseEpoch", "UserWrites", "erase_epoch_of", "refuse_erased"]

@@ -39,10 +39,11 @@ from memory.model.projects import Tenancy
 from memory.model.token_claims import ClaimNames
 from memory.ports import MemoryBank, RequestStores, ServerKnowledge
 from memory.recall import project_access
-from memory.recall.pipeline import RecallPipeline, RecallSettings
+from memory.recall.pipeline import RecallPipeline
 from memory.recall.project_access import ReadableChatStates, ReadableProjects, SharedNotes
 from memory.recall.project_retrieval import ProjectRetrieval
 from memory.recall.search_flow import SearchParts
+from memory.recall.trace import RecallSettings
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
 from memory.secrets.redaction import redact

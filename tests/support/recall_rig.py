@@ -39,11 +39,12 @@ from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
 from memory.model.raw_words import embedded_text
 from memory.ports import RequestStores, ServerKnowledge
-from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
+from memory.recall.pipeline import RecallOutcome, RecallPipeline
 from memory.recall.query_rewriter import Rewriter
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
 from memory.recall.signals.question_kinds import QuestionClassifier
+from memory.recall.trace import RecallSettings
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
 from memory.secrets.redaction import redact

@@ -279,24 +279,3 @@ def _checked(path: Path) -> bytes:
             f"{HOW_TO_GET_IT} --force-reinstall"
         )
     return content
-
-
-__all__ = [
-    "EMBEDDINGS",
-    "PACKAGED_MODEL",
-    "PROMPTS",
-    "SENTENCE_PIECES",
-    "SHA256",
-    "TOKENS_MAX",
-    "TOKEN_TABLE",
-    "Archive",
-    "Centre",
-    "TokenTable",
-    "centre",
-    "fingerprint",
-    "folder_of",
-    "is_coarsened",
-    "prepared",
-    "sentence_pieces",
-    "unpacked",
-]

@@ -77,6 +77,3 @@ def _erase_record(connection: Connection, user_id: str) -> None:
         continue
     SQL.delete_positions(connection, user_id=user_id)
     backfill.erase(connection, user_id)
-
-
-__all__ = ["BOOKKEEPING", "advance_erase_epoch", "erase_epoch", "first_revision", "forget_unknown", "was_erased_since"]

@@ -118,6 +118,3 @@ def _scanned(connection: Connection, *, erasure_id: str, report: ScanReport) -> 
 
 def _expired(connection: Connection, *, before: float) -> None:
     SQL.delete_older(connection, before=before)
-
-
-__all__ = ["SqlErasures"]

@@ -25,8 +25,8 @@ from memory.recall.notes import injection
 from memory.recall.ranking import corpus, encoded_memories, layout, lexical, rows, snapshot, wording
 from memory.recall.ranking.corpus import Contents
 from memory.recall.ranking.snapshot import Snapshot, UnusableSnapshot, decode, encode
-from memory.recall.ranking.weights import NeighbourWeights
 from memory.runtime.metrics import Metrics
+from memory.settings import NeighbourWeights
 
 # The modules that determine the content of a snapshot: if their source changes, snapshots are outdated.
 READING: tuple[ModuleType, ...] = (
@@ -145,6 +145,3 @@ class SnapshotCodec:
 
     def _count(self, outcome: str) -> None:
         self._metrics.snapshots.labels(outcome).inc()
-
-
-__all__ = ["READING", "SnapshotCodec", "stamp_of"]

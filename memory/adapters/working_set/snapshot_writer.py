@@ -205,6 +205,3 @@ class _SnapshottingWrite:
     async def advance_erase_epoch(self) -> None:
         await self._held.advance_erase_epoch()
         self.has_ended = True
-
-
-__all__ = ["SnapshotTiming", "SnapshotWriter", "SnapshottingLedger"]

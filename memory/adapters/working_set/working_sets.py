@@ -34,10 +34,10 @@ from memory.errors import Unavailable
 from memory.model import Record
 from memory.ports import MemoryStore, Revision, Tokens, UserLedger
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.weights import DEFAULT_RANKING, NeighbourWeights
+from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.recall.retrieval import Prefetch
 from memory.runtime.gc_freeze import SPARE_BYTES, freeze_live_objects, keep_freed_memory, preallocate
-from memory.settings import WorkingSetSettings
+from memory.settings import NeighbourWeights, WorkingSetSettings
 
 # Loaded memories, after which they are frozen: collecting them takes some milliseconds until then.
 FREEZE_EVERY_MEMORIES = 1_000
@@ -391,6 +391,3 @@ async def _waited_for(task: asyncio.Task[None], ends_at: float) -> bool:
         timeout = None if math.isinf(ends_at) else max(0.0, ends_at - asyncio.get_running_loop().time())
         await asyncio.wait((task,), timeout=timeout)
     return task.done()
-
-
-__all__ = ["WorkingSetLimits", "WorkingSets"]

@@ -17,7 +17,8 @@ from memory.model import Memory, Record, Vector
 from memory.ports import Tokens
 from memory.recall.ranking.layout import Layout, LayoutArrays, lay_out
 from memory.recall.ranking.rows import EncodedMemory, Floats, Names, Places, Rows, read_off
-from memory.recall.ranking.weights import DEFAULT_RANKING, NeighbourWeights
+from memory.recall.ranking.weights import DEFAULT_RANKING
+from memory.settings import NeighbourWeights
 
 ROWS_MIN = 64  # first size of the vector matrix
 
@@ -173,6 +174,3 @@ def with_room(vectors: npt.NDArray[np.floating]) -> Vector:
     wider = np.empty((used + max(ROWS_MIN, used // 8), dimension), dtype=np.float32)
     wider[:used] = vectors
     return wider
-
-
-__all__ = ["Contents", "Corpus", "with_room"]

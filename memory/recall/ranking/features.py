@@ -23,7 +23,8 @@ from memory.recall.ranking.lexical import fold, is_gram, terms, unspaced_share
 from memory.recall.ranking.rows import HALF_LIFE_CLASSES, Floats
 from memory.recall.ranking.temporal import DAY, TimeQuestion, time_question
 from memory.recall.ranking.wanted import wanted_kinds
-from memory.recall.ranking.weights import DEFAULT_RANKING, HalfLives, RankingSettings, Unspaced
+from memory.recall.ranking.weights import DEFAULT_RANKING
+from memory.settings import HalfLives, RankingSettings, Unspaced
 
 COSINE_UNRELATED = 0.0  # of two texts that have nothing in common, with the packaged model (`bench/centre.py`)
 UNRELATED_MEMORIES = 3  # number of memories at which their own median cosine counts as much as that constant

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from memory.model import MemoryStatus, Vector
 from memory.recall.ranking.encoded_memories import Memories
 from memory.recall.ranking.rows import STATUSES, Floats, Ints, Names, Places, Ragged, Rows
-from memory.recall.ranking.weights import NeighbourWeights
+from memory.settings import NeighbourWeights
 
 LINK_SECONDS = 1_800.0  # memories of one session further apart than this are not neighbours: the topic changed
 # Without a session id, only memories said almost together belong to one conversation.

@@ -27,8 +27,9 @@ from memory.recall.ranking.lexical import terms
 from memory.recall.ranking.relevance import bar_for
 from memory.recall.ranking.rows import HALF_LIFE_CLASSES, NOT_COUNTED, Floats, Places
 from memory.recall.ranking.superseded_in_notes import review_notes
-from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS, TOPICAL, Bar, RankingSettings, Weights
+from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS, TOPICAL
 from memory.recall.ranking.wording import wording
+from memory.settings import RankingSettings, Weights
 
 CANDIDATES_MAX = 200  # memories that become candidates with all parts of their score; REST may ask for as many
 COST_EXPONENT = 0.5  # when a budget is filled, a memory four times as long must be twice as likely to be relevant
@@ -361,21 +362,3 @@ def _best(score: npt.NDArray[np.floating], limit: int) -> npt.NDArray[np.intp]:
     rows = rows[np.isfinite(score[rows])]
     best: npt.NDArray[np.intp] = rows[np.argsort(-score[rows], kind="stable")][:limit]
     return best
-
-
-__all__ = [
-    "CANDIDATES_MAX",
-    "Bar",
-    "Budget",
-    "Corpus",
-    "Ranked",
-    "Scored",
-    "TextFeatures",
-    "Weights",
-    "open_rows",
-    "rank",
-    "rank_found",
-    "read_ahead",
-    "rows_with_claim",
-    "select",
-]

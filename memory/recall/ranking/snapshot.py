@@ -22,7 +22,7 @@ from memory.recall.ranking.corpus import Contents, Corpus, with_room
 from memory.recall.ranking.encoded_memories import Memories
 from memory.recall.ranking.layout import LayoutArrays, numbered
 from memory.recall.ranking.rows import FACTS, Ints, Names, Numbering, Ragged, Rows
-from memory.recall.ranking.weights import NeighbourWeights
+from memory.settings import NeighbourWeights
 
 MAGIC = b"memproxy snapshot"
 FORMAT = 1  # version of the blob's format; the stamp covers how its contents are made
@@ -159,6 +159,3 @@ def _contents(stored: _Stored) -> Contents:
 
 def _named(names: Sequence[str], numbers: Ints) -> list[str]:
     return [names[number] for number in numbers.tolist()]
-
-
-__all__ = ["Snapshot", "UnusableSnapshot", "decode", "encode"]

@@ -65,6 +65,3 @@ def fitted(inputs: npt.NDArray[np.float64], targets: npt.NDArray[np.float64], *,
     penalised = centred.T @ centred + ridge * np.eye(inputs.shape[1])
     weights = np.linalg.solve(penalised, centred.T @ (targets - targets.mean(axis=0)))
     return np.vstack([weights, targets.mean(axis=0) - middle @ weights]).astype(np.float32)
-
-
-__all__ = ["SHIPPED", "Direction", "WantedKinds", "fitted", "wanted_kinds"]

@@ -5,7 +5,7 @@ The ranking uses those values unchanged, so that each default is defined in one 
 
 from __future__ import annotations
 
-from memory.settings import Bar, HalfLives, NeighbourWeights, RankingSettings, Unspaced, Weights
+from memory.settings import RankingSettings, Weights
 
 PARTS: dict[str, tuple[str, ...]] = {
     "dense": ("dense",),
@@ -39,16 +39,3 @@ TOPICAL = (
 
 NAMES = Weights.__struct_fields__
 DEFAULT_RANKING = RankingSettings()
-
-__all__ = [
-    "DEFAULT_RANKING",
-    "NAMES",
-    "PARTS",
-    "TOPICAL",
-    "Bar",
-    "HalfLives",
-    "NeighbourWeights",
-    "RankingSettings",
-    "Unspaced",
-    "Weights",
-]

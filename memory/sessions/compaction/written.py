@@ -150,6 +150,3 @@ def _item(entry: GroundedSentence, spoken: Sequence[SpokenSentence], repeats: Se
         kind = StateItemKind.ANSWER
     scores = [item.score for item in repeats] or [NAMED if specifics_of(entry.text).weight else 0.0]
     return StateItem(kind, entry.text, max(scores))
-
-
-__all__ = ["TASK", "SpokenSentence", "entry_faults", "spoken_sentences", "written_segment"]

@@ -76,6 +76,3 @@ def _written(turn: Turn) -> str:
 
 def _line(text: str) -> str:
     return on_one_line(shortened(text, MESSAGE_CHARACTERS_MAX))
-
-
-__all__ = ["ANSWER_TOKENS", "SCHEMA", "VERSION", "asked", "checked"]

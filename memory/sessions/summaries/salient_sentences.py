@@ -144,13 +144,3 @@ def _by_turns(statements: Sequence[_Statement]) -> list[_Statement]:
         of_turns.setdefault(statement.turn, []).append(statement)
     ranked = [(rank, one) for of_turn in of_turns.values() for rank, one in enumerate(of_turn[:OF_TURN_MAX])]
     return [one for _, one in sorted(ranked, key=lambda each: (each[0], -each[1].worth, -each[1].turn))]
-
-
-__all__ = [
-    "SummaryText",
-    "has_substance",
-    "of_one_scope",
-    "salient_text",
-    "user_messages",
-    "wanted_turns",
-]

@@ -186,6 +186,3 @@ def _summary(
         made_at=made_at,
         series=session.series,
     )
-
-
-__all__ = ["KeptSummaries", "Summarizer", "SummarizerParts", "SummaryLimits", "SummaryWriter"]

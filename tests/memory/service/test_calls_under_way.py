@@ -24,7 +24,8 @@ from memory.errors import Conflict, NotFound, Unavailable
 from memory.learn.retention import RetentionRules
 from memory.learn.upkeep import Upkeep
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Message, Scope
-from memory.model.projects import MemoryVisibility, ProjectRole
+from memory.model.memories import MemoryVisibility
+from memory.model.projects import ProjectRole
 from memory.model.recorded import MessageFilter, Party, PartyType
 from memory.ports import MemoryBank, MemoryFilter, MemoryStore
 from memory.runtime.metrics import Metrics

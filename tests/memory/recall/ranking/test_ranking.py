@@ -10,7 +10,8 @@ import pytest
 from memory.model import Candidate, MemoryStatus, Query, Question, Record, Scope, Selection, Vector
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.ranking import Budget, Ranked, rank, rank_found, select
-from memory.recall.ranking.weights import PARTS, Bar, RankingSettings, Weights
+from memory.recall.ranking.weights import PARTS
+from memory.settings import Bar, RankingSettings, Weights
 
 NOW = 1_765_800_000.0  # 15 December 2025, noon UTC
 DIMENSION = 8
