@@ -34,7 +34,7 @@ from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import insert_notes, read_chat_request
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
-from memory.ports import Embedder, MemoryBank, RequestStores, ResponseChains, ServerKnowledge
+from memory.ports import Embedder, MemoryBank, ResponseChains, ServerKnowledge
 from memory.processes.composition import new_id, open_embedder, signal_training
 from memory.recall.pipeline import RecallOutcome, RecallPipeline
 from memory.recall.retrieval import Retrieval
@@ -49,6 +49,7 @@ from memory.settings import Settings
 from memory.settings.loader import from_process
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
+from absent_stores import request_stores  # isort: skip
 from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, count, known_memories, rendered, thirty_exchanges  # isort: skip
 from prefix_responses import ResponsesConversation  # isort: skip
 
@@ -166,7 +167,7 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         await profiles.set_own(USER, "", pinned=own, now=NOW)
         turn_log = SqlTurnLog(database, clock=clock)
         states = SqlChatStates(database, notes, turn_log.chains, clock)
-        stores = RequestStores(notes, receipts, usage_counts, profiles, chat_states=states)
+        stores = request_stores(notes, receipts, usage_counts, profiles, chat_states=states)
         search = SearchParts(
             embedder=embedder,
             classifier=training.current,

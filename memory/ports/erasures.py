@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 FILES = "files"  # the place that is on this machine
@@ -160,37 +160,9 @@ class PlaceScan(Protocol):
         ...
 
 
-class NoErasures:
-    """`Erasures` where none are recorded."""
-
-    async def begun(self, user_id: str, request: ErasureRequest, *, part: str = "") -> None:
-        return None
-
-    async def get(self, user_id: str, erasure_id: str, *, part: str = "") -> ErasureRecord | None:
-        return None
-
-    async def last_scan(self, user_id: str, *, part: str | None = None) -> ScanReport | None:
-        return None
-
-    async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
-        return ()
-
-    async def pending(self) -> Sequence[ErasureRequest]:
-        return ()
-
-    async def rewritten(self, erasures: Sequence[ErasureRequest], *, at: float) -> None:
-        return None
-
-    async def scanned(self, erasure_id: str, report: ScanReport) -> None:
-        return None
-
-    async def expire(self, *, before: float) -> None:
-        return None
-
-
 @dataclass(frozen=True, slots=True)
 class ErasureProof:
     """`places`: where is looked; without any, there is no proof."""
 
-    record: Erasures = field(default_factory=NoErasures)
+    record: Erasures
     places: tuple[PlaceScan, ...] = ()

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from absent_stores import request_stores
 from hashing_embedder import HashingEmbedder
 from memory_rows import DIMENSION
 from token_counts import counted_tokens
@@ -28,7 +29,7 @@ from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Sco
 from memory.model.derived import hanging_on
 from memory.model.raw_words import answer_rows_of, embedded_text
 from memory.model.withdrawn import withdrawn_of
-from memory.ports import MemoryBank, MemoryFilter, MemoryStore, RequestStores
+from memory.ports import MemoryBank, MemoryFilter, MemoryStore
 from memory.service.erasure import Erasure
 from memory.service.imported_ids import imported_id, with_turns
 from memory.service.opt_outs import OptOutService
@@ -94,7 +95,7 @@ async def bank(store: MemoryStore, tmp_path: Path) -> AsyncIterator[System]:
     async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
         ledger = SqlUserLedger(database, clock=lambda: NOW)
         memories = MemoryBank(store, ledger, HashingEmbedder(dimension=DIMENSION))
-        stores = RequestStores(
+        stores = request_stores(
             SqlNoteBook(database),
             SqlReceipts(database, clock=lambda: NOW, redact=str),
             SqlUsageCounts(database),

@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+from absent_stores import request_stores
 from api_parts import SECRET, claims
 from hashing_embedder import HashingEmbedder
 from prometheus_client import CollectorRegistry
@@ -37,7 +38,7 @@ from memory.chat.completions import read_chat_request
 from memory.model import Scope
 from memory.model.projects import Tenancy
 from memory.model.token_claims import ClaimNames
-from memory.ports import MemoryBank, RequestStores, ServerKnowledge
+from memory.ports import MemoryBank, ServerKnowledge
 from memory.recall import project_access
 from memory.recall.pipeline import RecallPipeline
 from memory.recall.project_access import ReadableChatStates, ReadableProjects, SharedNotes
@@ -136,7 +137,7 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
         ):
             chains = SqlResponseChains(database)
             states = SqlChatStates(database, notes, chains, clock)
-            stores = RequestStores(notes, receipts, usage_counts, projects=projects)
+            stores = request_stores(notes, receipts, usage_counts, projects=projects)
 
             def recall(readable: ReadableProjects) -> RecallPipeline:
                 retrieval = ProjectRetrieval(corpora=corpora, store=store, projects=readable)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
+from absent_stores import request_stores
 from postgres_server import ROLE, postgres_server
 
 from memory.adapters.retention import DEFAULT_NOTE_LIMITS, DEFAULT_RECEIPT_LIMITS, NoteLimits, ReceiptLimits
@@ -102,7 +103,7 @@ class Process:
 
     @property
     def stores(self) -> RequestStores:
-        return RequestStores(
+        return request_stores(
             self.notes,
             self.receipts,
             self.usage_counts,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from absent_stores import request_stores
 from learning_parts import Bench
 from note_lookup import notes_of
 from turn_logs import START, Process
@@ -20,7 +21,7 @@ from memory.model.raw_words import (
     embedded_text,
     raw_row_ids,
 )
-from memory.ports import MemoryBank, MemoryFilter, RequestStores
+from memory.ports import MemoryBank, MemoryFilter
 from memory.service.erasure import Erasure
 from memory.service.requests import ListedContent
 
@@ -48,7 +49,7 @@ async def noted(bench: Bench, process: Process) -> None:
 
 
 def erasure(bench: Bench, process: Process) -> Erasure:
-    stores = RequestStores(
+    stores = request_stores(
         process.notes, process.receipts, process.usage_counts, process.profiles, summaries=process.summaries
     )
     memories = MemoryBank(bench.store, process.ledger, bench.embedder)

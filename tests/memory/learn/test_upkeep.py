@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from absent_stores import request_stores
 from hashing_embedder import HashingEmbedder
 from learning_parts import Faults, Killed
 from note_lookup import notes_of
@@ -32,7 +33,7 @@ from memory.learn.retention import DAY, RetentionReason, RetentionRules
 from memory.learn.schedule import ScheduleTiming, UpkeepLoop
 from memory.learn.upkeep import ROWS_PER_WRITE, Upkeep, UpkeepTask
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Message, PastNote, Trust
-from memory.ports import Completion, MemoryBank, MemoryFilter, MemoryStore, RequestStores, StatementReader
+from memory.ports import Completion, MemoryBank, MemoryFilter, MemoryStore, StatementReader
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
 
@@ -59,7 +60,7 @@ class World:
         through = (faults or Faults()).around
         return Upkeep(
             memories=MemoryBank(through(self.store), through(self.ledger), EMBEDDER),
-            stores=RequestStores(
+            stores=request_stores(
                 through(self.notes), self.receipts, through(self.usage_counts), opt_outs=SqlOptOuts(self.database)
             ),
             telemetry=Telemetry(lambda: NOW, self.metrics),

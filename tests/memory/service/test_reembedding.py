@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 from hashing_embedder import HashingEmbedder
+from in_memory_copies import InMemoryReembedding, InMemorySnapshots
 from memory_rows import DIMENSION, memory, put
 
-from memory.adapters.in_memory import InMemoryReembedding, InMemorySnapshots, InMemoryStore
+from memory.adapters.in_memory import InMemoryStore
 from memory.errors import MemproxyError, Unavailable
 from memory.model import Memory, Vector, VectorOrigin
 from memory.ports import MemoryFilter, Outdated, ReembeddingStatus
