@@ -138,9 +138,6 @@ class NoErasures:
     async def get(self, user_id: str, erasure_id: str, *, part: str = "") -> ErasureRecord | None:
         return None
 
-    async def last_scan(self, user_id: str, *, part: str | None = None) -> ScanReport | None:
-        return None
-
     async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
         return ()
 

@@ -16,6 +16,11 @@ from memory.ports import ReembeddingStatus, StoredText
 _OTHERS: WeakKeyDictionary[InMemoryStore, dict[VectorOrigin, dict[str, Record]]] = WeakKeyDictionary()
 
 
+def others_of(store: InMemoryStore) -> dict[VectorOrigin, dict[str, Record]]:
+    """Its vectors that are not in use, by origin."""
+    return _OTHERS.setdefault(store, {})
+
+
 class InMemoryReembedding:
     """`memory.ports.Reembedding` of such a store."""
 
@@ -24,14 +29,14 @@ class InMemoryReembedding:
         self._wanted = wanted
 
     async def status(self) -> ReembeddingStatus:
-        store, begun = self._store, _OTHERS.setdefault(self._store, {}).get(self._wanted, {})
+        store, begun = self._store, others_of(self._store).get(self._wanted, {})
         return ReembeddingStatus(store._origin, len(store._records), len(begun))
 
     async def begin(self) -> None:
-        _OTHERS[self._store] = {self._wanted: _OTHERS.setdefault(self._store, {}).get(self._wanted, {})}
+        _OTHERS[self._store] = {self._wanted: others_of(self._store).get(self._wanted, {})}
 
     async def remaining(self) -> AsyncIterator[Sequence[StoredText]]:
-        begun = _OTHERS.setdefault(self._store, {}).get(self._wanted, {})
+        begun = others_of(self._store).get(self._wanted, {})
         for memory_id, record in sorted(self._store._records.items()):
             if memory_id not in begun or begun[memory_id].memory != record.memory:
                 row = row_codec.row_of(record)
@@ -41,7 +46,7 @@ class InMemoryReembedding:
     async def put(self, texts: Sequence[StoredText], vectors: Vector) -> None:
         assert vectors.shape == (len(texts), self._wanted.dimension), f"vectors {vectors.shape}"
         for text, vector in zip(texts, vectors, strict=True):
-            _OTHERS.setdefault(self._store, {})[self._wanted][text.id] = row_codec.record_of(
+            others_of(self._store)[self._wanted][text.id] = row_codec.record_of(
                 {**text.row, row_codec.VECTOR_FIELD: vector}
             )
 
@@ -49,7 +54,7 @@ class InMemoryReembedding:
         await self.put(texts, np.stack([self._store._records[text.id].vector for text in texts]))
 
     async def remove_deleted(self) -> bool:
-        begun = _OTHERS.setdefault(self._store, {})[self._wanted]
+        begun = others_of(self._store)[self._wanted]
         for memory_id in begun.keys() - self._store._records.keys():
             del begun[memory_id]
         return len(begun) == len(self._store._records)
@@ -57,9 +62,9 @@ class InMemoryReembedding:
     async def switch(self) -> None:
         store = self._store
         old = (store._origin, store._records)
-        store._records = _OTHERS.setdefault(store, {}).pop(self._wanted)
+        store._records = others_of(store).pop(self._wanted)
         store._origin, store._dimension = self._wanted, self._wanted.dimension
-        _OTHERS.setdefault(store, {})[old[0]] = old[1]
+        others_of(store)[old[0]] = old[1]
 
     async def clear(self) -> None:
         _OTHERS[self._store] = {}
