@@ -1,8 +1,8 @@
 """Fits the ranking's weights on long talks, each talk scored with weights fitted on the others.
 
 `python bench/tune_recall.py LOCOMO.json [--vectors CACHE.npz]`; a minute on one core, some of it the embedding. Prints
-the weights of every fold next to those of `memory/settings/ranking.py`, and what each talk scores with either. The bars
-are those of what was fitted on the others.
+the weights of every fold next to those of `memory/recall/ranking/weights.py`, and what each talk scores with either.
+The bars are those of what was fitted on the others.
 
 The fit: for each question a softmax over all turns of its talk, the evidence turns sharing the target, a small ridge,
 Newton steps to convergence. There is one weight per feature, and nothing else is fitted.
@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from report import Bar, Report, Sheet, bench_parser
@@ -31,7 +31,8 @@ from memory.model import Query, Question, Record, Scope, Vector
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import ranking_features
 from memory.recall.ranking.ranking import Budget, rank, select
-from memory.settings import EmbeddingSettings, RankingSettings, Weights
+from memory.recall.ranking.weights import RankingWeights, Weights
+from memory.settings import EmbeddingSettings
 from memory.settings.loader import from_process
 
 FITTED = (
@@ -80,7 +81,7 @@ class TalkEvidence:
                 self.corpus,
                 Question(Query(question.text), Scope(USER), self.talk.asked_at),
                 self.vectors[question.text],
-                ranking=RankingSettings(weights=weights),
+                ranking=RankingWeights(weights=weights),
             )
             best = [self.places[candidate.memory.id] for candidate in ranked.candidates]
             filled = select(ranked, Budget(int(BUDGET * CHARACTERS_PER_TOKEN), is_filled=True), tokens=characters)
@@ -106,7 +107,7 @@ def fitted(talks: list[TalkEvidence]) -> Weights:
                 curvature += ((kinds * odds[:, None]).T @ kinds - np.outer(expected, expected)) / count
         step = np.linalg.solve(curvature, gradient)
         weights += step * min(1.0, 2.0 / max(1e-9, float(np.abs(step).max())))
-    return msgspec.structs.replace(Weights(), **dict(zip(FITTED, weights.round(3).tolist(), strict=True)))
+    return replace(Weights(), **dict(zip(FITTED, weights.round(3).tolist(), strict=True)))
 
 
 def embedded(talks: list[Talk], cache: Path | None) -> dict[str, Vector]:

@@ -270,11 +270,11 @@ async def _recall(settings: Settings, file: Path, advance: _Advance) -> Result:
     from memory.evaluation.dataset import holds_talks, read_recall, read_talks
     from memory.evaluation.recall import evaluate_recall
     from memory.processes import composition
-    from memory.processes.from_settings import ranking_settings
+    from memory.processes.from_settings import ranking_weights
 
     _ = read_talks(file) if holds_talks(file) else read_recall(file)  # before the model takes seconds to load
     async with composition.open_embedder(settings) as embedder:
-        return await evaluate_recall(file, embedder, ranking=ranking_settings(settings), progress=advance)
+        return await evaluate_recall(file, embedder, ranking=ranking_weights(settings), progress=advance)
 
 
 async def _signals(settings: Settings, file: Path, advance: _Advance) -> Result:

@@ -44,8 +44,7 @@ from memory.recall.query import build_query
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import ranking_features
 from memory.recall.ranking.ranking import CANDIDATES_MAX, Budget, Ranked, rank, select
-from memory.recall.ranking.weights import DEFAULT_RANKING
-from memory.settings import RankingSettings
+from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
 
 OURS = "memproxy"
 BUDGETS = (100, 200, 400, 600, 800, 1_200, 1_600, 2_000)
@@ -63,7 +62,7 @@ async def evaluate_recall(
     path: Path,
     embedder: Embedder,
     *,
-    ranking: RankingSettings = DEFAULT_RANKING,
+    ranking: RankingWeights = DEFAULT_RANKING,
     progress: Progress = ignore_progress,
 ) -> dict[str, Any]:
     """Figures for a file of facts (JSON Lines) or of talks (LoCoMo's JSON). Raises `BadInput`, `Unavailable`."""
@@ -73,7 +72,7 @@ async def evaluate_recall(
 
 
 async def _evaluate_facts(
-    cases: Sequence[RecallCase], embedder: Embedder, ranking: RankingSettings, progress: Progress
+    cases: Sequence[RecallCase], embedder: Embedder, ranking: RankingWeights, progress: Progress
 ) -> dict[str, Any]:
     scored = []
     for done, case in enumerate(cases, start=1):
@@ -101,7 +100,7 @@ async def _evaluate_facts(
 
 
 async def _evaluate_talks(
-    talks: Sequence[Talk], embedder: Embedder, ranking: RankingSettings, progress: Progress
+    talks: Sequence[Talk], embedder: Embedder, ranking: RankingWeights, progress: Progress
 ) -> dict[str, Any]:
     total = sum(len(talk.questions) for talk in talks)
     scored: list[tuple[str, int, dict[str, dict[str, float]]]] = []
@@ -128,7 +127,7 @@ async def _evaluate_talks(
 
 
 def _orders(
-    corpus: Corpus, talk: Talk, question: TalkQuestion, vector: Vector, ranking: RankingSettings
+    corpus: Corpus, talk: Talk, question: TalkQuestion, vector: Vector, ranking: RankingWeights
 ) -> dict[str, Order]:
     """Every method on the same memories. The corpus keeps rows in order of time, as the talk does."""
     asked, layout = Question(Query(question.text), _SCOPE, talk.asked_at), corpus.prepare()
@@ -197,10 +196,10 @@ def _query(case: RecallCase) -> Query:
 
 
 def _corpus(
-    memories: Sequence[Memory], vectors: Mapping[str, Vector], dimension: int, ranking: RankingSettings
+    memories: Sequence[Memory], vectors: Mapping[str, Vector], dimension: int, ranking: RankingWeights
 ) -> Corpus:
     records = (Record(memory, vectors[memory.content]) for memory in memories)
-    return Corpus(records, dimension=dimension, neighbours=ranking.neighbours)
+    return Corpus(records, dimension=dimension)
 
 
 async def _embedded(texts: Sequence[str], embedder: Embedder, *, as_query: bool = False) -> dict[str, Vector]:

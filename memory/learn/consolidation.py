@@ -132,7 +132,7 @@ def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, Pai
     standing = [row for row in known if claim.said_at < stood_until(row)]
     made = next((row for row in standing if claim.leans and claim.evidence in row.evidence), None)  # at an earlier try
     has_to_correct = claim.leans and claim.act is Act.CORRECT and made is None
-    corrected = _corrected(claim, standing) if has_to_correct else None
+    corrected = _corrected(claim, standing, verdicts) if has_to_correct else None
     if has_to_correct and corrected is None:
         return  # it corrects nothing that is known, and says nothing alone
     stated = claim if corrected is None else _with_corrected(claim, corrected)
@@ -176,17 +176,24 @@ def _says_again(claim: Claim, row: Memory, verdict: PairVerdict | None) -> bool:
     return _folded(claim.values) <= _folded(row.values) and bool(claim.values) and not claim.is_explicit
 
 
-def _corrected(claim: Claim, known: Sequence[Memory]) -> Memory | None:
-    """The row that "No, Tuesday" corrects: one that it quotes, else the latest of its field, else the latest; first
-    those of its conversation. None if nothing can be meant.
+def _corrected(claim: Claim, known: Sequence[Memory], verdicts: Mapping[str, PairVerdict]) -> Memory | None:
+    """The row that "No, Tuesday" corrects: one that it quotes, else the one that a reader is surest of, else the latest
+    of its field, else the latest; first those of its conversation. None if nothing can be meant.
     """
     before = [row for row in known if row.said_at <= claim.said_at and row.status is MemoryStatus.ACTIVE]
     quoted = [row for row in before if row.content in claim.text]
+    judged = [row for row in before if _is_replaced(verdicts.get(row.id))]
+    if judged and not quoted:
+        return max(judged, key=lambda row: (verdicts[row.id].confidence, row.said_at))
     here = [row for row in before if claim.scope.session_id and row.session_id == claim.scope.session_id]
     of_field = [row for row in before if _is_of_field(claim.attribute, claim.relation.value, row)]
     of_attribute = [row for row in here if row.attribute == claim.attribute != NO_ATTRIBUTE]
     meant = quoted or of_attribute or here or (of_field if len(of_field) == 1 else [])
     return max(meant, key=lambda row: row.said_at, default=None)
+
+
+def _is_replaced(verdict: PairVerdict | None) -> bool:
+    return verdict is not None and verdict.relation is PairRelation.REPLACES and verdict.confidence >= REPLACES_MIN
 
 
 def _with_corrected(claim: Claim, row: Memory) -> Claim:
@@ -238,7 +245,7 @@ def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) ->
     has_happened = tense is _Tense.PAST and newer.expires_at is not None and newer.expires_at > older.said_at
     if tense is not _Tense.PRESENT and tense is not was and not has_happened:
         return ""  # a future state, or a past one of before, says nothing about the present one
-    if relation is PairRelation.REPLACES and sure >= REPLACES_MIN:
+    if _is_replaced(verdict):
         return next((one for one in (older.attribute, newer.attribute) if one != NO_ATTRIBUTE), STATEMENT)
     if relation is PairRelation.REPLACES and newer.category == "correction" and is_one_field:
         return newer.attribute

@@ -40,6 +40,8 @@ class _Statement:
     said_at: float
     until: float = inf
     place: int = -1
+    session_id: str = ""
+    corrects: bool = False
     breath: str = ""  # the turn, whose statements all hold together; "" for a correction
     is_news: bool = True  # it does more than repeat another statement
     sentence: str = ""  # of which it is a part
@@ -77,7 +79,7 @@ def pairs_to_ask(
     found: dict[Pair, StatementPair] = {}
     for newer, row in zip(late, _likeness(late, known, vectors), strict=True):
         near = [one for one, like in enumerate(row) if _is_near(newer, known[one], like)]
-        rank = [(_is_in_question(newer, known[one]), row[one], known[one].moment, one) for one in near]
+        rank = [(*_questions(newer, known[one]), row[one], known[one].moment, one) for one in near]
         for older in [known[one] for *_, one in sorted(rank, reverse=True)[:PAIRS_OF_ONE_MAX]]:
             later, other = (newer, older) if newer.place > older.place else (older, newer)
             if later.place >= 0:  # of two claims, the later one is compared with the row of the other
@@ -97,6 +99,7 @@ def _of_memory(memory: Memory) -> _Statement:
         memory.attribute,
         memory.said_at,
         stood_until(memory),
+        session_id=memory.session_id,
         sentence=memory.evidence[0].quote if memory.evidence else "",
         sentence_id=memory.sentence_id,
     )
@@ -119,6 +122,8 @@ def _of_claims(claims: Sequence[Claim], known: set[tuple[str, str]], ids: Ids) -
             claim.attribute,
             claim.said_at,
             place=place,
+            session_id=claim.scope.session_id,
+            corrects=claim.category == "correction",
             breath="" if claim.category == "correction" else claim.evidence.turn_id,
             is_news=(claim.scope.project_id, key) not in known,
             sentence=claim.evidence.quote,
@@ -146,14 +151,17 @@ def _is_near(newer: _Statement, older: _Statement, likeness: float) -> bool:
         return False
     if newer.breath and older.place >= 0 and newer.breath == older.breath:
         return False
-    is_asked = likeness >= NEAR_MIN or _is_in_question(newer, older)
+    is_asked = likeness >= NEAR_MIN or any(_questions(newer, older))
     return is_asked and newer.key != older.key
 
 
-def _is_in_question(newer: _Statement, older: _Statement) -> bool:
-    """Whether their fields alone would let one supersede the other unless a reader objects."""
+def _questions(newer: _Statement, older: _Statement) -> tuple[bool, bool]:
+    """Whether their fields alone would let one supersede the other unless a reader objects; and whether `newer`
+    corrects something that its session said: "No, Tuesday" resembles nothing.
+    """
     is_one_field = (newer.subject, newer.attribute) == (older.subject, older.attribute)
-    return is_one_field and is_single_valued(newer.attribute)
+    is_here = newer.corrects and bool(newer.session_id) and newer.session_id == older.session_id
+    return is_one_field and is_single_valued(newer.attribute), is_here
 
 
 def renumbered(

@@ -58,7 +58,7 @@ from memory.processes.from_settings import (
     embedding_limits,
     embedding_server,
     milvus_address,
-    ranking_settings,
+    ranking_weights,
     recall_settings,
     recording,
     tenancy,
@@ -136,7 +136,7 @@ class Parts:
         return self.state.stores(self.erasure.proof)
 
     def recall(self) -> RecallPipeline:
-        readable, ranking = ReadableProjects(self.state.projects), ranking_settings(self.settings)
+        readable, ranking = ReadableProjects(self.state.projects), ranking_weights(self.settings)
         search = SearchParts(
             embedder=self.embedder,
             classifier=self.training.current,

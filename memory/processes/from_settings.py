@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-
-import msgspec
 
 from memory.adapters.milvus.connection import MilvusAccess, MilvusAddress
 from memory.adapters.models.embedding_model import Card, usual_name
@@ -29,12 +28,13 @@ from memory.model.token_claims import ClaimNames
 from memory.model.web_pages import TrustedPages
 from memory.ports import LearnDue
 from memory.recall.notes.profile_notes import ProfileUse
+from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
 from memory.recall.trace import RecallSettings
 from memory.runtime.offload import pause
 from memory.secrets.redaction import SecretPolicy, recordable
 from memory.secrets.secret_classes import SecretClass
 from memory.sessions.compaction.cuts import CompactionLimits
-from memory.settings import EmbeddingSettings, ExternalModel, RankingSettings, ServiceTokenSettings, Settings
+from memory.settings import EmbeddingSettings, ExternalModel, ServiceTokenSettings, Settings
 
 IDLE_SECONDS_WITH_A_MODEL = 30.0
 MODEL_NAME_CHARACTERS = 200  # in `made_by`
@@ -60,12 +60,11 @@ def _service_token(token: ServiceTokenSettings) -> ServiceToken:
     return ServiceToken(token.name, bytes.fromhex(token.sha256), frozenset(token.scopes), users)
 
 
-def ranking_settings(settings: Settings) -> RankingSettings:
+def ranking_weights(settings: Settings) -> RankingWeights:
     """What kinds of facts a question wants is known with the packaged embedding model only."""
-    ranking = settings.memory.ranking
     if settings.memory.embedding.model == EmbeddingSettings().model:
-        return ranking
-    return msgspec.structs.replace(ranking, weights=msgspec.structs.replace(ranking.weights, wanted=0.0))
+        return DEFAULT_RANKING
+    return replace(DEFAULT_RANKING, weights=replace(DEFAULT_RANKING.weights, wanted=0.0))
 
 
 def recall_settings(settings: Settings) -> RecallSettings:
@@ -79,9 +78,6 @@ def recall_settings(settings: Settings) -> RecallSettings:
         retrieval_limit=memory.default_retrieval_limit,
         similarity_threshold=memory.default_similarity_threshold,
         placement=Placement(memory.placement),
-        near_tokens=memory.ranking.bar.near_tokens,
-        several_tokens=memory.ranking.bar.several_tokens,
-        rewritten_weight=memory.ranking.rewritten,
         profile=ProfileUse(memory.profile.goes_along) if memory.profile.enabled else None,
         compacts=memory.compaction.enabled,
         compacted_tokens=memory.compaction.target_tokens,

@@ -35,7 +35,7 @@ async def opened_sets(
     sets = WorkingSets(
         store=store,
         ledger=state.ledger,
-        shape=CorpusShape(settings.memory.milvus.dimension, settings.memory.ranking.neighbours, tokens),
+        shape=CorpusShape(settings.memory.milvus.dimension, tokens),
         limits=replace(working_set_limits(settings), preallocates=process.is_hurried),
         snapshots=snapshots,
     )
@@ -55,11 +55,9 @@ def without_snapshots(memory: MemorySettings) -> MemorySettings:
 def _snapshots(process: Process, state: KeptState, *, origin: VectorOrigin, tokens: Tokens) -> SnapshotCodec | None:
     if state.snapshots is None:
         return None
-    neighbours = process.settings.memory.ranking.neighbours
     return SnapshotCodec(
         state.snapshots,
-        stamp=stamp_of(origin=origin, neighbours=neighbours, tokens=tokens),
-        neighbours=neighbours,
+        stamp=stamp_of(origin=origin, tokens=tokens),
         metrics=process.telemetry.metrics,
         tokens=tokens,
     )

@@ -18,9 +18,8 @@ from memory.recall.project_access import ReadableProjects
 from memory.recall.ranking.features import TextFeatures
 from memory.recall.ranking.merging import merged, only
 from memory.recall.ranking.ranking import Ranked
-from memory.recall.ranking.weights import DEFAULT_RANKING
+from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
 from memory.recall.retrieval import Corpora, Prefetch, Retrieval
-from memory.settings import RankingSettings
 
 
 class ProjectRetrieval(Retrieval):
@@ -32,7 +31,7 @@ class ProjectRetrieval(Retrieval):
         corpora: Corpora,
         store: MemoryStore,
         projects: ReadableProjects,
-        ranking: RankingSettings = DEFAULT_RANKING,
+        ranking: RankingWeights = DEFAULT_RANKING,
     ) -> None:
         super().__init__(corpora=corpora, store=store, ranking=ranking)
         self._projects = projects

@@ -23,9 +23,8 @@ from memory.recall.overview import EXAMINED_MAX, overview, overview_of
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import TextFeatures
 from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, rank, rank_found, read_ahead, rows_with_claim
-from memory.recall.ranking.weights import DEFAULT_RANKING
+from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
 from memory.service.profile_layout import by_importance
-from memory.settings import RankingSettings
 
 EXAMINED_MEMORIES_MAX = 20_000  # one by one: of an earlier time, or by their claims where no set is loaded; the newest
 COMPARISONS_MAX = 3  # of all claims of a set that is changed meanwhile; then the store is asked
@@ -77,7 +76,7 @@ class Corpora(Protocol):
 class Retrieval:
     """Finds candidates for a query in the working set or in the store."""
 
-    def __init__(self, *, corpora: Corpora, store: MemoryStore, ranking: RankingSettings = DEFAULT_RANKING) -> None:
+    def __init__(self, *, corpora: Corpora, store: MemoryStore, ranking: RankingWeights = DEFAULT_RANKING) -> None:
         self._corpora = corpora
         self._store = store
         self._ranking = ranking
@@ -178,7 +177,7 @@ class Retrieval:
 
     async def _ranked_among(self, records: Iterable[Record], asked: Question, vector: Vector) -> Ranked:
         def ranked() -> Ranked:
-            corpus = Corpus(records, dimension=int(np.shape(vector)[0]), neighbours=self._ranking.neighbours)
+            corpus = Corpus(records, dimension=int(np.shape(vector)[0]))
             if asked.whole is not None and asked.claim.is_any:
                 return overview(corpus, asked, limit=CANDIDATES_MAX, examined=EXAMINED_MEMORIES_MAX)
             return rank(corpus, asked, vector, ranking=self._ranking)

@@ -36,6 +36,7 @@ from memory.recall.query import build_query
 from memory.recall.query_rewriter import NoRewrite, Rewriter
 from memory.recall.ranking.fusion import fused
 from memory.recall.ranking.ranking import Budget, Ranked, select
+from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.recall.retrieval import Retrieval
 from memory.recall.rewrite_prompt import Rewritten
 from memory.recall.signals import search_decision
@@ -262,7 +263,7 @@ class SearchFlow:
         return NO_KIND if classifier is None else classifier.scores(query.text, vector)
 
     def _fused(self, plain: Ranked, rewritten: Ranked) -> Ranked:
-        return plain if plain.is_overview else fused(plain, rewritten, weight=self._settings.rewritten_weight)
+        return plain if plain.is_overview else fused(plain, rewritten, weight=DEFAULT_RANKING.rewritten)
 
     def _selected(
         self,
@@ -273,11 +274,11 @@ class SearchFlow:
         in_notes: frozenset[str] = frozenset(),
         fill: bool = False,
     ) -> Selection:
-        threshold = options.similarity_threshold
+        threshold, bar = options.similarity_threshold, DEFAULT_RANKING.bar
         budget = Budget(
             tokens=room,
             memories=options.retrieval_limit or self._settings.retrieval_limit,
-            near_tokens=self._settings.several_tokens if ranked.asks_several else self._settings.near_tokens,
+            near_tokens=bar.several_tokens if ranked.asks_several else bar.near_tokens,
             is_filled=fill,
         )
         return select(

@@ -28,7 +28,6 @@ from memory.recall.notes.past_notes import CarriedNotes
 from memory.recall.notes.past_talk_notes import PastTalk
 from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.ranking.ranking import Ranked
-from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.recall.signals.question_kinds import KindScores
 from memory.recall.signals.search_decision import Decision
 from memory.runtime.metrics import Metrics
@@ -47,11 +46,8 @@ class RecallSettings:
     retrieval_limit: int | None = None
     similarity_threshold: float | None = None
     placement: Placement = Placement.BEFORE_LAST_USER
-    near_tokens: int = DEFAULT_RANKING.bar.near_tokens  # tokens up to which near-relevant memories fill a short note
-    several_tokens: int = DEFAULT_RANKING.bar.several_tokens  # the same for a question that asks for several memories
     compacts: bool = False  # long histories, where a request does not say otherwise
     compacted_tokens: int = 1_000  # aimed at for a compacted prompt: a new note takes what state and turns leave
-    rewritten_weight: float = DEFAULT_RANKING.rewritten  # against 1 for the plain question
     profile: ProfileUse | None = ProfileUse.WITH_MEMORIES  # None: no profile goes along
     is_shadow: bool = False  # recall runs fully, and no note goes along
     holdout: HoldoutRule = NO_HOLDOUT

@@ -13,7 +13,6 @@ from memory.settings.identity import IdentitySettings, JwtSettings, ServiceToken
 from memory.settings.learning import LearnSettings
 from memory.settings.models import ExternalModel, ModelEndpoint
 from memory.settings.profiles import ProfileSettings
-from memory.settings.ranking import Bar, HalfLives, NeighbourWeights, RankingSettings, Unspaced, Weights
 from memory.settings.recall import UpstreamSignal
 from memory.settings.retention import CategoryRetention, RetentionSettings
 from memory.settings.secrets import SecretSettings
@@ -23,14 +22,12 @@ from memory.settings.tree import MemorySettings, Settings, every_setting
 
 __all__ = [
     "ENVIRONMENT_PREFIX",
-    "Bar",
     "CategoryRetention",
     "CompactionSettings",
     "DatabaseSettings",
     "EmbeddingSettings",
     "ExternalModel",
     "ExtractionSettings",
-    "HalfLives",
     "HoldoutSettings",
     "IdentitySettings",
     "JwtSettings",
@@ -39,11 +36,9 @@ __all__ = [
     "MemorySettings",
     "MilvusSettings",
     "ModelEndpoint",
-    "NeighbourWeights",
     "NoteSettings",
     "OffRoute",
     "ProfileSettings",
-    "RankingSettings",
     "ReceiptSettings",
     "RetentionSettings",
     "SecretSettings",
@@ -53,9 +48,7 @@ __all__ = [
     "ShadowSettings",
     "SnapshotSettings",
     "TurnLogSettings",
-    "Unspaced",
     "UpstreamSignal",
-    "Weights",
     "WorkingSetSettings",
     "every_setting",
     "is_section",

@@ -19,7 +19,7 @@ GLOBAL_KEYS = ("router", "services", "stores", "integrations", "model_catalog")
 STORE_KEYS = ("response_cache", "memory", "vector_store")
 ROUTERS = "this is the router's"
 _SERVER = "memories are on Milvus: memory.milvus or milvus_uri"
-_RANKING = "memory.ranking, which weighs meaning and words together"
+_RANKING = "nothing to set: meaning and words are always weighed together"
 INSTEAD = {  # keys of its memory section without a counterpart, with what there is
     "backend": _SERVER,
     "disabled_models": "memory_config: {enabled: false} in the requests, or memory.off_routes",

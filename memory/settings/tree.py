@@ -18,7 +18,6 @@ from memory.settings.identity import IdentitySettings, JwtSettings, ServiceToken
 from memory.settings.learning import LearnSettings
 from memory.settings.models import ExternalModel
 from memory.settings.profiles import ProfileSettings
-from memory.settings.ranking import RankingSettings
 from memory.settings.recall import UpstreamSignal
 from memory.settings.retention import RetentionSettings
 from memory.settings.secrets import SecretSettings
@@ -127,7 +126,6 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     extraction: ExtractionSettings = ExtractionSettings()
     life: RetentionSettings = RetentionSettings()
     turn_log: TurnLogSettings = TurnLogSettings()
-    ranking: RankingSettings = RankingSettings()
     working_set: WorkingSetSettings = WorkingSetSettings()
     snapshots: SnapshotSettings = SnapshotSettings()
     receipts: ReceiptSettings = ReceiptSettings()

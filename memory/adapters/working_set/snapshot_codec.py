@@ -26,7 +26,6 @@ from memory.recall.ranking import corpus, encoded_memories, layout, lexical, row
 from memory.recall.ranking.corpus import Contents
 from memory.recall.ranking.snapshot import Snapshot, UnusableSnapshot, decode, encode
 from memory.runtime.metrics import Metrics
-from memory.settings import NeighbourWeights
 
 # The modules that determine the content of a snapshot: if their source changes, snapshots are outdated.
 READING: tuple[ModuleType, ...] = (
@@ -46,13 +45,13 @@ COUNTED = "kayak antidisestablishmentarianism $10,000 2026-01-31 Straßenbahnhal
 log = structlog.get_logger(__name__)
 
 
-def stamp_of(*, origin: VectorOrigin, neighbours: NeighbourWeights, tokens: Tokens | None = None) -> bytes:
-    """A hash of everything that a snapshot depends on besides its memories: the code, the embedding model, the
-    ranking's neighbour weights, and how `tokens` counts, measured with a few words.
+def stamp_of(*, origin: VectorOrigin, tokens: Tokens | None = None) -> bytes:
+    """A hash of everything that a snapshot depends on besides its memories: the code, the embedding model,
+    and how `tokens` counts, measured with a few words.
     """
     digest = hashlib.sha256(_code())
     counted = None if tokens is None else [tokens(word) for word in COUNTED.split()]
-    digest.update(repr((origin, neighbours.next, neighbours.next_but_one, counted)).encode())
+    digest.update(repr((origin, counted)).encode())
     return digest.digest()
 
 
@@ -72,14 +71,12 @@ class SnapshotCodec:
         snapshots: Snapshots,
         *,
         stamp: bytes,
-        neighbours: NeighbourWeights,
         metrics: Metrics,
         tokens: Tokens | None = None,
     ) -> None:
-        """`neighbours` and `tokens`: those of the corpora that are stored."""
+        """`tokens`: that of the corpora that are stored."""
         self._snapshots = snapshots
         self._stamp = stamp
-        self._neighbours = neighbours
         self._tokens = tokens
         self._metrics = metrics
         self._is_well = True
@@ -94,9 +91,7 @@ class SnapshotCodec:
         if blob is None:
             self._count("missing")
             return None
-        decoding = partial(
-            decode, blob, user_id=user_id, stamp=self._stamp, neighbours=self._neighbours, tokens=self._tokens
-        )
+        decoding = partial(decode, blob, user_id=user_id, stamp=self._stamp, tokens=self._tokens)
         try:
             found = await asyncio.get_running_loop().run_in_executor(threads, decoding)
         except UnusableSnapshot as refused:

@@ -34,10 +34,9 @@ from memory.errors import Unavailable
 from memory.model import Record
 from memory.ports import MemoryStore, Revision, Tokens, UserLedger
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.recall.retrieval import Prefetch
 from memory.runtime.gc_freeze import SPARE_BYTES, freeze_live_objects, keep_freed_memory, preallocate
-from memory.settings import NeighbourWeights, WorkingSetSettings
+from memory.settings import WorkingSetSettings
 
 # Loaded memories, after which they are frozen: collecting them takes some milliseconds until then.
 FREEZE_EVERY_MEMORIES = 1_000
@@ -66,12 +65,11 @@ class WorkingSetLimits:
 
 @dataclass(frozen=True, slots=True)
 class CorpusShape:
-    """What layouts of corpora depend on: the `dimension` of vectors, and the ranking's `neighbours`. `tokens` counts
+    """What corpora depend on: the `dimension` of vectors. `tokens` counts
     each memory's line once for all notes.
     """
 
     dimension: int
-    neighbours: NeighbourWeights = DEFAULT_RANKING.neighbours
     tokens: Tokens | None = None
 
 
@@ -302,7 +300,7 @@ class WorkingSets:
     async def _loaded(self, user_id: str, started: Revision, records: Sequence[Record]) -> None:
         """Create a set from the loaded records, after fetching what changed meanwhile."""
         shape = self._shape
-        corpus = Corpus(dimension=shape.dimension, neighbours=shape.neighbours, tokens=shape.tokens)
+        corpus = Corpus(dimension=shape.dimension, tokens=shape.tokens)
         one = self._made(user_id, corpus, last_even(started))
         await one.change(records=records)
         await one.catch_up()

@@ -64,8 +64,14 @@ class TrainedReader:
         return await asyncio.to_thread(self._frames, turns)
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
-        shares = await asyncio.to_thread(self._encoder.relate, [(pair.older, pair.newer) for pair in pairs])
-        return [_verdict(dict(zip(PAIR_RELATIONS, map(float, row), strict=True))) for row in shares]
+        asked = list(map(_compared, pairs))
+        distinct = list(dict.fromkeys(asked))
+        shares = await asyncio.to_thread(self._encoder.relate, distinct)
+        verdicts = {
+            texts: _verdict(dict(zip(PAIR_RELATIONS, map(float, row), strict=True)))
+            for texts, row in zip(distinct, shares, strict=True)
+        }
+        return [verdicts[texts] for texts in asked]
 
     def _read(self, turns: Sequence[Turn], context: Sequence[Turn]) -> list[Claim]:
         found: list[Claim] = []
@@ -130,6 +136,11 @@ def _as_typed(text: str) -> str:
     author's.
     """
     return PLACEHOLDER.sub(lambda found: STAND_IN.ljust(len(found[0])), text.replace("\n", " "))
+
+
+def _compared(pair: StatementPair) -> tuple[str, str]:
+    """A fact, and the whole sentence that was said later: "the monitor stays" says nothing without the rest of it."""
+    return pair.older, pair.newer_context.sentence or pair.newer
 
 
 def _verdict(shares: Mapping[str, float]) -> PairVerdict:

@@ -17,8 +17,6 @@ from memory.model import Memory, Record, Vector
 from memory.ports import Tokens
 from memory.recall.ranking.layout import Layout, LayoutArrays, lay_out
 from memory.recall.ranking.rows import EncodedMemory, Floats, Names, Places, Rows, read_off
-from memory.recall.ranking.weights import DEFAULT_RANKING
-from memory.settings import NeighbourWeights
 
 ROWS_MIN = 64  # first size of the vector matrix
 
@@ -41,10 +39,9 @@ class Corpus:
         records: Iterable[Record] = (),
         *,
         dimension: int = 384,
-        neighbours: NeighbourWeights = DEFAULT_RANKING.neighbours,
         tokens: Tokens | None = None,
     ) -> None:
-        """`neighbours`: weights of the neighbouring turns in a memory's window, on which the layout depends. `tokens`:
+        """`tokens`:
         counts the line of each memory once; without it, whoever renders a note counts.
         """
         self._vectors: Vector = np.zeros((ROWS_MIN, dimension), dtype=np.float32)
@@ -56,18 +53,17 @@ class Corpus:
         self._added: dict[str, EncodedMemory] = {}
         self._free: list[int] = []
         self._used = 0
-        self._neighbours = neighbours
         self._tokens = tokens
         for record in records:
             self.add(record)
 
     @classmethod
-    def of(cls, contents: Contents, *, neighbours: NeighbourWeights, tokens: Tokens | None = None) -> Corpus:
-        """The corpus with these contents. `neighbours` must be those that it was made with."""
-        corpus = cls(dimension=contents.vectors.shape[1], neighbours=neighbours, tokens=tokens)
+    def of(cls, contents: Contents, *, tokens: Tokens | None = None) -> Corpus:
+        """The corpus with these contents."""
+        corpus = cls(dimension=contents.vectors.shape[1], tokens=tokens)
         corpus._rows, corpus._names, corpus._vectors = contents.rows, contents.names, contents.vectors
         corpus._used = len(contents.rows)
-        corpus._layout = lay_out(contents.rows, contents.names, contents.vectors, neighbours, laid=contents.laid)
+        corpus._layout = lay_out(contents.rows, contents.names, contents.vectors, laid=contents.laid)
         corpus._places = dict(corpus._layout.places)
         return corpus
 
@@ -146,7 +142,7 @@ class Corpus:
             rows = self._rows.changed(self._gone, list(self._added.values()))
             self._rows, self._names = rows.tidied(self._names)
             self._gone, self._added = [], {}
-            self._layout = lay_out(self._rows, self._names, self._vectors, self._neighbours)
+            self._layout = lay_out(self._rows, self._names, self._vectors)
             self._places = dict(self._layout.places)
         return self._layout
 

@@ -23,8 +23,7 @@ from memory.recall.ranking.lexical import fold, is_gram, terms, unspaced_share
 from memory.recall.ranking.rows import HALF_LIFE_CLASSES, Floats
 from memory.recall.ranking.temporal import DAY, TimeQuestion, time_question
 from memory.recall.ranking.wanted import wanted_kinds
-from memory.recall.ranking.weights import DEFAULT_RANKING
-from memory.settings import HalfLives, RankingSettings, Unspaced
+from memory.recall.ranking.weights import DEFAULT_RANKING, HalfLives, RankingWeights
 
 COSINE_UNRELATED = 0.0  # of two texts that have nothing in common, with the packaged model (`bench/centre.py`)
 UNRELATED_MEMORIES = 3  # number of memories at which their own median cosine counts as much as that constant
@@ -74,7 +73,7 @@ def ranking_features(
     asked: Question,
     vector: Vector | None,
     *,
-    ranking: RankingSettings = DEFAULT_RANKING,
+    ranking: RankingWeights = DEFAULT_RANKING,
 ) -> RankingFeatures:
     """The features of every row. Without a `vector` all cosines are 0.
 
@@ -84,13 +83,13 @@ def ranking_features(
     return add_vector_features(corpus, reading, vector)
 
 
-def text_features(corpus: Corpus, layout: Layout, asked: Question, *, ranking: RankingSettings) -> TextFeatures:
+def text_features(corpus: Corpus, layout: Layout, asked: Question, *, ranking: RankingWeights) -> TextFeatures:
     """The features that can be computed while the question is still being embedded."""
     query, now = asked.query, asked.now
     folded = fold(query.text)
     question = time_question(folded, now=now)
     named, words = _query_terms(corpus, query.text)
-    arrays = _lexical(corpus, layout, words, ranking.unspaced)
+    arrays = _lexical(corpus, layout, words, ranking.unspaced_character)
     arrays["speaker"] = _speaker(layout, named)
     arrays |= _temporal(layout, question, now)
     arrays |= {"question": layout.is_question, "first_person": layout.is_first_person}
@@ -160,10 +159,10 @@ def _unrelated(cosine: Floats) -> float:
     return max(COSINE_UNRELATED, (n * middle + UNRELATED_MEMORIES * COSINE_UNRELATED) / (n + UNRELATED_MEMORIES))
 
 
-def _lexical(corpus: Corpus, layout: Layout, words: Counter[str], unspaced: Unspaced) -> dict[str, Floats]:
+def _lexical(corpus: Corpus, layout: Layout, words: Counter[str], of_character: float) -> dict[str, Floats]:
     own, around = _zeros(layout), _zeros(layout)
     by_session = np.zeros(len(layout.session_starts), dtype=np.float32)
-    held = [(number, weight) for number, weight in _weighed(corpus, layout, words, unspaced) if number >= 0]
+    held = [(number, weight) for number, weight in _weighed(corpus, layout, words, of_character) if number >= 0]
     counted = np.zeros((len(held) if layout.has_neighbours else 0, layout.size), dtype=np.float32)
     for place, (number, weight) in enumerate(held):
         start, end = layout.laid.posting_starts[number], layout.laid.posting_starts[number + 1]
@@ -185,7 +184,7 @@ def _lexical(corpus: Corpus, layout: Layout, words: Counter[str], unspaced: Unsp
     }
 
 
-def _weighed(corpus: Corpus, layout: Layout, words: Counter[str], unspaced: Unspaced) -> list[tuple[int, float]]:
+def _weighed(corpus: Corpus, layout: Layout, words: Counter[str], of_character: float) -> list[tuple[int, float]]:
     """Each term's number (-1: in no memory) and weight; of a long question only the rarest, in their order."""
     found = []
     total = layout.size + BACKGROUND_MEMORIES
@@ -196,7 +195,7 @@ def _weighed(corpus: Corpus, layout: Layout, words: Counter[str], unspaced: Unsp
             held = int(layout.laid.posting_starts[number + 1] - layout.laid.posting_starts[number])
         weight = float(np.log1p((total - held + 0.5) / (held + 0.5)))
         if len(word) == 1 and is_gram(word):
-            weight *= unspaced.character
+            weight *= of_character
         found.append((number if held else -1, weight))
     if len(found) <= QUERY_TERMS_MAX:
         return found

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from memory.model import MemoryStatus, Vector
 from memory.recall.ranking.encoded_memories import Memories
 from memory.recall.ranking.rows import STATUSES, Floats, Ints, Names, Places, Ragged, Rows
-from memory.settings import NeighbourWeights
 
 LINK_SECONDS = 1_800.0  # memories of one session further apart than this are not neighbours: the topic changed
 # Without a session id, only memories said almost together belong to one conversation.
@@ -26,6 +25,7 @@ SUCCESSIONS_MAX = 32  # from a superseded memory to the one that holds now; long
 BM25_SATURATION = 1.0  # k1: short memories rarely repeat a word, so repetition counts for little
 BM25_LENGTH = 0.5  # b: longer memories tend to say more, rather than to be vaguer
 WINDOW_REACH = 2  # neighbours on either side
+WINDOW_WEIGHTS = (1.0, 0.5)  # of the next and the next but one, where the memory itself weighs 1
 ROWS_IN_A_BLOCK = 128  # block size whose vectors fit into a core's cache while they are summed
 ACTIVE, SUPERSEDED = STATUSES.index(MemoryStatus.ACTIVE), STATUSES.index(MemoryStatus.SUPERSEDED)
 
@@ -85,16 +85,14 @@ class Layout:
         return len(self.memories)
 
 
-def lay_out(
-    rows: Rows, names: Names, vectors: Vector, neighbours: NeighbourWeights, *, laid: LayoutArrays | None = None
-) -> Layout:
-    """`vectors` by slot. `laid`: the arrays of an earlier layout of the same rows and neighbours, to be reused."""
+def lay_out(rows: Rows, names: Names, vectors: Vector, *, laid: LayoutArrays | None = None) -> Layout:
+    """`vectors` by slot. `laid`: the arrays of an earlier layout of the same rows, to be reused."""
     facts = rows.facts
     said_at, slots = _column(facts, "said_at", np.float64), _column(facts, "slot", np.int32)
     projects, project_numbers = numbered(rows.projects)
     agents, agent_numbers = numbered(rows.agents)
     is_linked, starts_session = _talks(numbered(rows.sessions)[0], projects, said_at)
-    link = _links(is_linked, neighbours)
+    link = _links(is_linked)
     session = np.cumsum(starts_session, dtype=np.int32) - 1
     lengths = rows.tokens.sizes.astype(np.float32)
     places = dict(zip(rows.ids, range(len(rows)), strict=True))
@@ -190,11 +188,11 @@ def _successions(rows: Rows, places: dict[str, int]) -> tuple[Ints, Ints]:
     return pairs[:, 0], pairs[:, 1]
 
 
-def _links(is_linked: npt.NDArray[np.bool_], neighbours: NeighbourWeights) -> tuple[Floats, Floats]:
+def _links(is_linked: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
     two = is_linked.copy()
     two[1:] &= is_linked[:-1]
     two[:1] = False
-    near, far = np.float32(neighbours.next), np.float32(neighbours.next_but_one)
+    near, far = map(np.float32, WINDOW_WEIGHTS)
     return is_linked.astype(np.float32) * near, two.astype(np.float32) * far
 
 

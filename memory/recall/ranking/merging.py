@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from memory.model import Candidate, Memory
 from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked
-from memory.settings import Bar
+from memory.recall.ranking.weights import Bar
 
 RELEVANCE_MIN = 1e-12  # relevance is a logistic function of the score by topic: beyond it nothing can be told apart
 

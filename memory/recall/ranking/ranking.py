@@ -27,9 +27,8 @@ from memory.recall.ranking.lexical import terms
 from memory.recall.ranking.relevance import bar_for
 from memory.recall.ranking.rows import HALF_LIFE_CLASSES, NOT_COUNTED, Floats, Places
 from memory.recall.ranking.superseded_in_notes import review_notes
-from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS, TOPICAL
+from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS, TOPICAL, RankingWeights, Weights
 from memory.recall.ranking.wording import wording
-from memory.settings import RankingSettings, Weights
 
 CANDIDATES_MAX = 200  # memories that become candidates with all parts of their score; REST may ask for as many
 COST_EXPONENT = 0.5  # when a budget is filled, a memory four times as long must be twice as likely to be relevant
@@ -115,7 +114,7 @@ def rank(
     asked: Question,
     query_vector: Vector | None,
     *,
-    ranking: RankingSettings = DEFAULT_RANKING,
+    ranking: RankingWeights = DEFAULT_RANKING,
     limit: int = CANDIDATES_MAX,
     reading: TextFeatures | None = None,
 ) -> Ranked:
@@ -174,7 +173,7 @@ def read_ahead(
     corpus: Corpus,
     asked: Question,
     *,
-    ranking: RankingSettings = DEFAULT_RANKING,
+    ranking: RankingWeights = DEFAULT_RANKING,
     claimed: npt.NDArray[np.bool_] | None = None,
 ) -> TextFeatures | None:
     """The features that `rank` derives from the question's words, before there is a vector. None without memories.
@@ -193,7 +192,7 @@ def rows_with_claim(layout: Layout, claim: ClaimFilter) -> npt.NDArray[np.bool_]
     return np.fromiter(admitted, dtype=np.bool_, count=layout.size)
 
 
-def rank_found(found: Sequence[Candidate], asked: Question, *, ranking: RankingSettings = DEFAULT_RANKING) -> Ranked:
+def rank_found(found: Sequence[Candidate], asked: Question, *, ranking: RankingWeights = DEFAULT_RANKING) -> Ranked:
     """Score the results of a vector search by the cosine in `parts["dense"]`, for users whose corpus is not loaded.
 
     Neighbouring turns count only if the search returned them as well. The search was limited to the wanted types
@@ -202,7 +201,7 @@ def rank_found(found: Sequence[Candidate], asked: Question, *, ranking: RankingS
     cosines = (np.array([candidate.parts.get("dense", candidate.score)], dtype=np.float32) for candidate in found)
     records = (Record(candidate.memory, cosine) for candidate, cosine in zip(found, cosines, strict=True))
     # A one-dimensional "vector" per memory: its cosine with the question, multiplied by one.
-    corpus = Corpus(records, dimension=1, neighbours=ranking.neighbours)
+    corpus = Corpus(records, dimension=1)
     here = replace(asked, memory_types=(), in_notes=())
     return rank(corpus, here, np.ones(1, dtype=np.float32), ranking=ranking)
 

@@ -11,7 +11,7 @@ import re
 from math import log2
 
 from memory.recall.ranking.lexical import fold
-from memory.settings import Bar
+from memory.recall.ranking.weights import Bar
 
 CROWD_MAX = 16  # as many memories as the fit has seen
 

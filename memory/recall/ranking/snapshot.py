@@ -22,7 +22,6 @@ from memory.recall.ranking.corpus import Contents, Corpus, with_room
 from memory.recall.ranking.encoded_memories import Memories
 from memory.recall.ranking.layout import LayoutArrays, numbered
 from memory.recall.ranking.rows import FACTS, Ints, Names, Numbering, Ragged, Rows
-from memory.settings import NeighbourWeights
 
 MAGIC = b"memproxy snapshot"
 FORMAT = 1  # version of the blob's format; the stamp covers how its contents are made
@@ -99,9 +98,7 @@ def encode(contents: Contents, *, revision: int, user_id: str, stamp: bytes) -> 
     return b"".join((MAGIC, bytes([FORMAT]), zlib.crc32(body).to_bytes(4, "little"), body))
 
 
-def decode(
-    blob: bytes, *, user_id: str, stamp: bytes, neighbours: NeighbourWeights, tokens: Tokens | None = None
-) -> Snapshot:
+def decode(blob: bytes, *, user_id: str, stamp: bytes, tokens: Tokens | None = None) -> Snapshot:
     """Raises `UnusableSnapshot`. About 1 ms for 500 memories, 10 ms for 5,000."""
     if not blob.startswith(MAGIC):
         raise UnusableSnapshot("torn" if MAGIC.startswith(blob) else "foreign")
@@ -118,7 +115,7 @@ def decode(
         raise UnusableSnapshot("foreign")
     if stored.stamp != stamp:
         raise UnusableSnapshot("outdated")
-    return Snapshot(stored.revision, Corpus.of(_contents(stored), neighbours=neighbours, tokens=tokens))
+    return Snapshot(stored.revision, Corpus.of(_contents(stored), tokens=tokens))
 
 
 def _arrays_of(contents: Contents, sizes: Ints, columns: Sequence[Ints]) -> tuple[npt.NDArray[Any], ...]:

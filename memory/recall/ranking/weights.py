@@ -1,11 +1,106 @@
-"""Groups the ranking features. The weights are settings, with their reasons: `memory/settings/ranking.py`.
+"""The weights of the ranking and the relevance cut, with their reasons; constants, since nobody knows better ones.
 
-The ranking uses those values unchanged, so that each default is defined in one place. Nothing here reads configuration.
+`bench/tune_recall.py` fits those with a range: a softmax over all memories of a conversation, in which a weight says by
+how much one unit of its feature raises the log odds that a memory is the one asked for. The ranges are those of five
+fits, each on four of five parts of the conversations and evaluated on the fifth; the values are rounded, because the
+third digit is noise. Weights that transcripts cannot determine are set by reasoning.
 """
 
 from __future__ import annotations
 
-from memory.settings import RankingSettings, Weights
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """One weight per feature of `memory.recall.ranking.features`, by its name."""
+
+    # The memory itself
+    dense: float = 0.5  # per step of cosine (0.06); fitted 0.26 to 0.34, more by reason: of single facts it says more
+    lexical: float = 0.2  # fitted 0.08 to 0.10, small because `window_lexical` holds the same words
+    # Of the kind of facts that the question wants, 1 for one that is just that; fitted 1.29 to 1.77 on transcripts,
+    # whose turns are of few kinds; single facts are ordered better by more. It is not a topic: it says nothing of
+    # relevance.
+    wanted: float = 8.0
+    speaker: float = 2.2  # the question names the speaker; fitted 2.00 to 2.35
+    # Its neighbours; for a memory without neighbours this repeats its own features
+    window_dense: float = 0.45  # fitted 0.35 to 0.42: a turn is often understood only with its neighbours
+    window_lexical: float = 1.0  # fitted 0.92 to 1.09
+    session_dense: float = 0.25  # of the best turn of its session; fitted 0.29 to 0.39
+    session_lexical: float = 0.6  # of its session as a whole; fitted 0.50 to 0.54
+    answer: float = 0.3  # follows a question that resembles the one asked, per step of cosine; fitted 0.20 to 0.26
+    # Time
+    time: float = 3.8  # said in the time that the question names, or within days after; fitted 3.47 to 3.85
+    when: float = 1.7  # names a time, and the question asks for one; fitted 1.53 to 1.73
+    dated: float = 0.5  # names a time at all; fitted 0.47 to 0.68: questions are more often about events
+    # Form
+    question: float = -0.5  # ends with a question mark, so it states little; fitted -0.51 to -0.79
+    first_person: float = 0.6  # speaks of oneself; fitted 0.40 to 0.60
+    manner: float = 1.0  # says how answers should be, where something is to be written: enough without a shared topic
+    # Independent of the question: enough to order equals, never enough to outweigh better evidence
+    recency: float = 0.3  # of something said just now; halves per half-life
+    importance: float = 0.4  # from -0.2 (importance 0) to +0.2 (importance 1) as it is
+    confidence: float = 0.5  # confidence 0.5 loses a quarter of a clear step
+    scope: float = 0.3  # of the asking project or agent, relative to general ones
+    correction: float = 0.3  # corrections by the user come first
+    expiry: float = 0.7  # subtracted for an expired memory: affects its rank only
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The topical evidence, in the unit of the weights, at which a memory is as likely relevant as not.
+
+    Fitted by logistic regression on questions with and without an answer among the memories
+    (`bench/calibrate_recall.py`). Further features (the lead over the next memory, the share of words found, the
+    features apart) did not help.
+    """
+
+    # Of a user's only memory. Where answers and questions without one weigh the same, 2.11 is fitted; lower, since a
+    # missing memory costs two and a half times one too many.
+    even: float = 1.3
+    doubling: float = 0.39  # added each time the number of memories doubles, up to 16; fitted
+    slope: float = 1.0  # log odds of relevance per unit of evidence; fitted. It does not affect the decision.
+    # Added to the bar
+    personal: float = -0.5  # the question says "my" or "we"
+    task: float = -1.2  # it says "write" or "plan": preferences help there
+    general: float = 1.4  # it says "what is the" or "why do": general knowledge
+    courtesy: float = 5.0  # it is only thanks or a greeting
+    each: float = 0.8  # below it a memory is left out even if others are relevant
+    margin: float = 4.0  # distance from the best memory beyond which one is left out: odds of 1 to 50
+    # For memories that only fill a short note, after those that pass: like `each` and `margin`, and tokens of the note
+    near_each: float = -1.0
+    near_margin: float = 8.0
+    near_tokens: int = 400
+    # Likewise for a question that counts, compares, orders or lists: it names what several memories have in common
+    several_each: float = -2.0
+    several_margin: float = 12.0
+    several_tokens: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class HalfLives:
+    """The number of days after which half of `Weights.recency` is left, by memory type."""
+
+    episodic_days: float = 60.0  # events: after two months they are asked for by topic
+    semantic_days: float = 365.0  # valid for about a year or much longer
+    procedural_days: float = 365.0
+    reflective_days: float = 180.0  # half of a fact's, since they are inferred
+
+
+@dataclass(frozen=True, slots=True)
+class RankingWeights:
+    """`unspaced_character`: of one shared character in scripts without spaces, where a pair of them weighs 1.
+
+    `rewritten`: of a rewritten question, where the plain one weighs 1; of 16 follow-ups the plain one found 7, the
+    rewritten one 16 (15 first), both together 16 first.
+    """
+
+    weights: Weights = Weights()
+    bar: Bar = Bar()
+    half_lives: HalfLives = HalfLives()
+    unspaced_character: float = 0.5
+    rewritten: float = 2.0
+
 
 PARTS: dict[str, tuple[str, ...]] = {
     "dense": ("dense",),
@@ -37,5 +132,5 @@ TOPICAL = (
 )
 """The features that say whether a memory relates to the question; the others only order those that do."""
 
-NAMES = Weights.__struct_fields__
-DEFAULT_RANKING = RankingSettings()
+NAMES = tuple(field.name for field in fields(Weights))
+DEFAULT_RANKING = RankingWeights()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 from hashing_embedder import HashingEmbedder
@@ -41,12 +40,10 @@ from memory.processes.kept_state import Process
 from memory.processes.working_set_parts import opened_sets
 from memory.recall.ranking.ranking import CANDIDATES_MAX
 from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS
-from memory.settings import Settings, every_setting, loader
+from memory.settings import Settings, loader
 
 DAY, MIB = 86_400.0, 1 << 20
-KAYAK = "Where is my kayak stored?"
 NOWHERE = "http://127.0.0.1:9"  # nothing answers there, and nothing has to
-TURNS = ("How is the old kiln doing?", "It cracked on Monday", "We bought another one")
 
 
 def settings_of(text: str, folder: Path) -> Settings:
@@ -93,7 +90,6 @@ class Desk:
 
     async def found(
         self,
-        text: str,
         question: str,
         *memories: Memory,
         is_loaded: bool = True,
@@ -103,9 +99,9 @@ class Desk:
         embedder, store = HashingEmbedder(dimension=384), InMemoryStore()
         vectors = np.asarray(await embedder.embed([memory.content for memory in memories], is_urgent=False))
         await store.apply("u", [Change(ChangeKind.CREATE, memory) for memory in memories], vectors)
-        limits = "" if is_loaded else "\n  working_set: {user_memories_max: 1}"
+        file = "{}" if is_loaded else "memory: {working_set: {user_memories_max: 1}}"
         async with (
-            parts_of(f"memory:\n  ranking: {text}{limits}", self.folder, self.monkeypatch) as parts,
+            parts_of(file, self.folder, self.monkeypatch) as parts,
             AsyncExitStack() as stack,
         ):
             corpora, _ = await opened_sets(
@@ -134,55 +130,8 @@ async def test_a_claim_is_found_behind_more_memories_than_a_search_of_the_store_
     nearer = [remembered(f"What is there? There is number {number}") for number in range(CANDIDATES_MAX + 50)]
     cat = remembered("My cat Tom eats fish", subject="pet", name="Tom")
     options = RequestOptions(token_budget=500, claim=ClaimFilter(subject="pet"))
-    found = await desk.found("{}", "What is there?", *nearer, cat, is_loaded=False, options=options)
+    found = await desk.found("What is there?", *nearer, cat, is_loaded=False, options=options)
     assert contents(found) == [cat.content]
-
-
-@pytest.mark.parametrize("is_loaded", [True, False])
-@pytest.mark.parametrize(
-    ("text", "first"),
-    [
-        ("{}", "Devon"),  # importance decides between equals that are two months apart
-        ("{weights: {recency: 5}}", "Kent"),
-        ("{half_lives: {semantic_days: 1}}", "Kent"),
-        ("{half_lives: {episodic_days: 1}}", "Devon"),  # of another type than theirs
-    ],
-)
-async def test_a_changed_weight_or_half_life_changes_the_order_of_a_search(
-    desk: Desk, text: str, first: str, is_loaded: bool
-) -> None:
-    old = remembered("My kayak is stored in Devon", days_ago=60, importance=0.9)
-    new = remembered("My kayak is stored in Kent", days_ago=0, importance=0.4)
-    found = await desk.found(text, KAYAK, old, new, is_loaded=is_loaded)
-    assert len(found) == 2
-    assert found[0].memory.content.endswith(first)
-
-
-async def test_a_higher_bar_lets_less_pass(desk: Desk) -> None:
-    kayak = remembered("My kayak is stored in Devon")
-    assert contents(await desk.found("{}", KAYAK, kayak)) == [kayak.content]
-    assert contents(await desk.found("{bar: {even: 20}}", KAYAK, kayak)) == []
-
-
-async def test_turns_around_a_memory_count_as_the_settings_say(desk: Desk) -> None:
-    talk = [
-        remembered(content, minute=minute, session_id="s", memory_type="episodic")
-        for minute, content in enumerate(TURNS)
-    ]
-    question = "how is the old kiln doing?"
-    assert TURNS[1] in contents(await desk.found("{}", question, *talk))  # which has no word of the question
-    alone = await desk.found("{neighbours: {next: 0, next_but_one: 0}, bar: {near_tokens: 0}}", question, *talk)
-    assert contents(alone) == [TURNS[0]]
-    far = await desk.found("{neighbours: {next: 0, next_but_one: 5}, bar: {near_tokens: 0}}", question, *talk)
-    assert set(contents(far)) == {TURNS[0], TURNS[2]}
-
-
-async def test_scripts_without_spaces_count_as_the_settings_say(desk: Desk) -> None:
-    tea = remembered("我喜欢喝绿茶")
-    [usual] = await desk.found("{}", "我喝什么茶?", tea)
-    [words] = await desk.found("{unspaced: {character: 1}}", "我喝什么茶?", tea)
-    assert words.parts["lexical"] > usual.parts["lexical"]
-    assert words.parts["dense"] == pytest.approx(usual.parts["dense"])
 
 
 # What parts are handed
@@ -204,7 +153,6 @@ async def test_scripts_without_spaces_count_as_the_settings_say(desk: Desk) -> N
             "working_set: {user_memories_max: 7, total_mib: 3, patience_ms: 40, search_patience_seconds: 2}",
             WorkingSetLimits(7, 3 * MIB, 0.04, 2.0),
         ),
-        (lambda given: from_settings.recall_settings(given).rewritten_weight, "ranking: {rewritten: 0.5}", 0.5),
         (from_settings.learn_due, "learn: {}", LearnDue(10, 30.0, 10, 4_000)),
         (from_settings.learn_due, "extraction_batch_size: 3", LearnDue(3, 30.0, 3, 4_000)),
         (from_settings.learn_due, "learn: {buffer_tokens: 100}", LearnDue(10, 30.0, 10, 100)),
@@ -247,15 +195,6 @@ async def test_what_is_kept_keeps_to_the_bounds_of_the_settings(
 @pytest.mark.parametrize(
     ("section", "text", "named"),
     [
-        ("ranking", "{weights: {dense: 1.0e+9}}", "memory.ranking.weights.dense"),
-        ("ranking", "{weights: {dense: .nan}}", "memory.ranking.weights.dense"),
-        ("ranking", "{weights: {question: -.inf}}", "memory.ranking.weights.question"),
-        ("ranking", "{weights: {recency: often}}", "memory.ranking.weights.recency"),
-        ("ranking", "{bar: {slope: 0}}", "memory.ranking.bar.slope"),
-        ("ranking", "{half_lives: {semantic_days: 0}}", "memory.ranking.half_lives.semantic_days"),
-        ("ranking", "{neighbours: {next: -1}}", "memory.ranking.neighbours.next"),
-        ("ranking", "{unspaced: {character: 1.5}}", "memory.ranking.unspaced.character"),
-        ("ranking", "{weights: {densee: 1}}", "did you mean memory.ranking.weights.dense"),
         ("receipts", "{keep_days: 0}", "memory.receipts.keep_days"),
         ("receipts", "{user_receipts_max: 0}", "memory.receipts.user_receipts_max"),
         ("notes", "{user_mib: 0.5}", "memory.notes.user_mib"),
@@ -269,46 +208,17 @@ def test_a_value_that_cannot_be_is_refused_by_its_name(tmp_path: Path, section: 
 
 def test_a_part_does_not_start_with_one(tmp_path: Path) -> None:
     file = tmp_path / "memproxy.yaml"
-    file.write_text("memory: {ranking: {weights: {lexical: much}}}")
+    file.write_text("memory: {working_set: {patience_ms: much}}")
     command = [sys.executable, "-m", "extproc", "filter", "--socket", str(tmp_path / "f.sock"), "--config", str(file)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert "memory.ranking.weights.lexical" in done.stderr
-    assert "a number from -20 to 20, got 'much'" in done.stderr
+    assert "memory.working_set.patience_ms" in done.stderr
+    assert "got 'much'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_weight_may_come_from_the_environment() -> None:
-    settings = loader.load(None, {}, {"MEMPROXY_MEMORY_RANKING_WEIGHTS_DENSE": "0.7"})
-    assert settings.memory.ranking.weights.dense == 0.7
-    usual = DEFAULT_RANKING.weights
-    assert msgspec.structs.replace(settings.memory.ranking.weights, dense=usual.dense) == usual
-
-
-def test_without_a_word_the_ranking_is_what_its_fit_left() -> None:
-    assert loader.load(None, {}, {}).memory.ranking == DEFAULT_RANKING
-
-
-def meanings() -> Mapping[str, tuple[float, str]]:
-    """Default and description of each weight."""
-    prefix = "memory.ranking.weights."
-    found = {doc.path.removeprefix(prefix): doc for doc in every_setting() if doc.path.startswith(prefix)}
-    return {name: (float(str(doc.default)), doc.meaning) for name, doc in found.items()}
-
-
-def test_each_default_is_the_rounded_result_of_the_fits_that_its_reason_names() -> None:
-    fitted = {}
-    for name, (default, meaning) in meanings().items():
-        range_found = re.search(r"fitted (-?[\d.]+) to (-?[\d.]+\d)", meaning)
-        if range_found:
-            low, high = sorted(map(float, range_found.groups()))
-            fitted[name] = low - 0.1 <= default <= high + 0.1
-    assert len(fitted) == 14
-    assert [name for name, is_near in fitted.items() if not is_near] == ["dense", "wanted"]  # their reasons say why
-
-
 def test_every_weight_is_shown_in_one_part_of_a_receipt() -> None:
-    assert sorted(name for kinds in PARTS.values() for name in kinds) == sorted(NAMES) == sorted(meanings())
+    assert sorted(name for kinds in PARTS.values() for name in kinds) == sorted(NAMES)
 
 
 @pytest.mark.parametrize(("file", "is_known"), [("{}", True), ("memory: {embedding: {model: another}}", False)])
@@ -317,5 +227,5 @@ def test_what_a_question_wants_counts_with_the_model_that_it_was_trained_on(
 ) -> None:
     (tmp_path / "memproxy.yaml").write_text(file)
     settings = loader.load(tmp_path / "memproxy.yaml", {}, {})
-    assert bool(from_settings.ranking_settings(settings).weights.wanted) is is_known
-    assert from_settings.ranking_settings(settings).weights.dense == settings.memory.ranking.weights.dense
+    assert bool(from_settings.ranking_weights(settings).weights.wanted) is is_known
+    assert from_settings.ranking_weights(settings).weights.dense == DEFAULT_RANKING.weights.dense

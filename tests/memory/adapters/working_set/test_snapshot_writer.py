@@ -28,10 +28,8 @@ from memory.adapters.working_set.working_sets import CorpusShape, WorkingSetLimi
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, VectorOrigin
 from memory.ports import Snapshots, UserLedger
-from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.runtime.metrics import Metrics
 
-NEIGHBOURS = DEFAULT_RANKING.neighbours
 QUICK = SnapshotTiming(soon=0.02, late=0.05, flush=HANG_SECONDS, rest_per_second=0.0)
 NEVER = SnapshotTiming(soon=1000.0, late=1000.0, flush=HANG_SECONDS)
 
@@ -88,8 +86,8 @@ async def process(
     """Chats wait for sets as if time were nothing. `bounds`: further limits of theirs."""
     limits = WorkingSetLimits(patience=HANG_SECONDS, search_patience=HANG_SECONDS, **bounds)
     metrics = Metrics(CollectorRegistry())
-    stamp = stamp_of(origin=VectorOrigin(model, DIMENSION), neighbours=NEIGHBOURS)
-    codec = SnapshotCodec(snapshots, stamp=stamp, neighbours=NEIGHBOURS, metrics=metrics)
+    stamp = stamp_of(origin=VectorOrigin(model, DIMENSION))
+    codec = SnapshotCodec(snapshots, stamp=stamp, metrics=metrics)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
         ledger = SqlUserLedger(database, clock=lambda: 0.0)
@@ -320,8 +318,8 @@ async def test_what_a_process_left_when_it_died_is_taken_away(tmp_path: Path) ->
 
 
 def test_another_model_or_ranking_has_another_stamp() -> None:
-    one = stamp_of(origin=VectorOrigin("a", 8), neighbours=NEIGHBOURS)
-    assert one == stamp_of(origin=VectorOrigin("a", 8), neighbours=NEIGHBOURS)
-    assert one != stamp_of(origin=VectorOrigin("b", 8), neighbours=NEIGHBOURS)
-    assert one != stamp_of(origin=VectorOrigin("a", 8), neighbours=NEIGHBOURS, tokens=len)
-    assert one != stamp_of(origin=VectorOrigin("a", 9), neighbours=NEIGHBOURS)
+    one = stamp_of(origin=VectorOrigin("a", 8))
+    assert one == stamp_of(origin=VectorOrigin("a", 8))
+    assert one != stamp_of(origin=VectorOrigin("b", 8))
+    assert one != stamp_of(origin=VectorOrigin("a", 8), tokens=len)
+    assert one != stamp_of(origin=VectorOrigin("a", 9))

@@ -10,8 +10,7 @@ import pytest
 from memory.model import Candidate, MemoryStatus, Query, Question, Record, Scope, Selection, Vector
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.ranking import Budget, Ranked, rank, rank_found, select
-from memory.recall.ranking.weights import PARTS
-from memory.settings import Bar, RankingSettings, Weights
+from memory.recall.ranking.weights import PARTS, Bar, RankingWeights, Weights
 
 NOW = 1_765_800_000.0  # 15 December 2025, noon UTC
 DIMENSION = 8
@@ -326,8 +325,8 @@ def test_weights_are_settings(remember: Remember) -> None:
     records = [remember("oolong", vector=leaning(0.2)), remember("a barge", vector=leaning(0.9))]
     assert contents(ranked(records, "oolong"))[0] == "a barge"
     words = Weights(dense=0.0, window_dense=0.0, session_dense=0.0)
-    assert contents(ranked(records, "oolong", ranking=RankingSettings(weights=words)))[0] == "oolong"
-    assert not any(ranked(records, "oolong", ranking=RankingSettings(bar=Bar(even=99))).is_relevant)
+    assert contents(ranked(records, "oolong", ranking=RankingWeights(weights=words)))[0] == "oolong"
+    assert not any(ranked(records, "oolong", ranking=RankingWeights(bar=Bar(even=99))).is_relevant)
 
 
 def test_a_question_that_counts_lets_more_of_what_is_near_fill_its_note(remember: Remember) -> None:

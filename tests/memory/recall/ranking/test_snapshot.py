@@ -16,12 +16,10 @@ from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.encoded_memories import decoded, encoded
 from memory.recall.ranking.ranking import Ranked, rank
 from memory.recall.ranking.snapshot import FORMAT, MAGIC, UnusableSnapshot, decode, encode
-from memory.recall.ranking.weights import DEFAULT_RANKING
 
 NOW = 1_765_800_000.0
 DIMENSION = 16
 STAMP = b"this code, this model"
-NEIGHBOURS = DEFAULT_RANKING.neighbours
 TEXTS = (
     "Alice: I adopted a cat on Monday",
     "Bob: what is it called?",
@@ -78,7 +76,7 @@ def corpus_of(found: list[Memory]) -> Corpus:
 
 
 def through_a_snapshot(corpus: Corpus) -> Corpus:
-    return decode(blob_of(corpus), user_id="u", stamp=STAMP, neighbours=NEIGHBOURS).corpus
+    return decode(blob_of(corpus), user_id="u", stamp=STAMP).corpus
 
 
 def blob_of(corpus: Corpus, *, revision: int = 4) -> bytes:
@@ -148,7 +146,7 @@ def test_a_memory_comes_back_equal_whatever_its_metadata(metadata: dict[str, Any
 
 def test_an_empty_corpus_has_a_snapshot_too_and_it_knows_its_revision() -> None:
     blob = blob_of(Corpus(dimension=DIMENSION), revision=18)
-    snapshot = decode(blob, user_id="u", stamp=STAMP, neighbours=NEIGHBOURS)
+    snapshot = decode(blob, user_id="u", stamp=STAMP)
     assert snapshot.revision == 18
     again = snapshot.corpus
     assert len(again) == 0
@@ -178,7 +176,7 @@ OTHER = MAGIC + bytes([FORMAT]) + zlib.crc32(b"\x93\x01\x02\x03").to_bytes(4, "l
 )
 def test_what_is_not_exactly_ours_is_refused(blob: bytes, user_id: str, stamp: bytes, why: str) -> None:
     with pytest.raises(UnusableSnapshot) as refused:
-        decode(blob, user_id=user_id, stamp=stamp, neighbours=NEIGHBOURS)
+        decode(blob, user_id=user_id, stamp=stamp)
     assert refused.value.why == why
 
 
@@ -187,4 +185,4 @@ def test_no_damage_gets_through(place: int, damage: bytes) -> None:
     damaged = BLOB[:place] + damage + BLOB[place + len(damage) :]
     if damaged != BLOB:
         with pytest.raises(UnusableSnapshot):
-            decode(damaged, user_id="u", stamp=STAMP, neighbours=NEIGHBOURS)
+            decode(damaged, user_id="u", stamp=STAMP)
