@@ -93,11 +93,6 @@ class TurnRecorder:
         await self._group.__aexit__(kind, error, trace)
         await self._beats.end()
 
-    @property
-    def has_pending(self) -> bool:
-        """Whether anything that was observed is still to be written."""
-        return not self._pending.is_empty
-
     def leave(self) -> None:
         """From now on, interrupted streams were interrupted by us: their turns stay open, and become `unknown`.
 

@@ -48,7 +48,6 @@ from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
 
 OURS = "memproxy"
 BUDGETS = (100, 200, 400, 600, 800, 1_200, 1_600, 2_000)
-BUDGET = 800  # the budget that is compared
 TOKEN_BUDGET = 800  # of a chat's note
 EMBED_TEXTS = 64  # per call of the embedder
 _SCOPE = Scope(USER)

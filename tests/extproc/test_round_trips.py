@@ -151,7 +151,7 @@ class Product:
     async def chat(self, messages: Sequence[Mapping[str, str]], user: str) -> Mapping[str, str]:
         """Returns once the turn has ended."""
         left = await chat(self.filter_, messages, user)
-        while self.recorder.has_pending:
+        while not self.recorder._pending.is_empty:
             await asyncio.sleep(0.001)
         return left
 
