@@ -120,15 +120,15 @@ async def test_turns_and_messages_of_an_erased_user_are_refused(parts: Parts, mo
 
 
 async def test_pinned_lines_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    life = parts.ledger.life
+    epoch = parts.ledger.erase_epoch
 
     async def erased_after(user_id: str) -> int:
-        monkeypatch.setattr(parts.ledger, "life", life)
-        number = await life(user_id)
+        monkeypatch.setattr(parts.ledger, "erase_epoch", epoch)
+        number = await epoch(user_id)
         await parts.library.erase_everything(user_id)
         return number
 
-    monkeypatch.setattr(parts.ledger, "life", erased_after)
+    monkeypatch.setattr(parts.ledger, "erase_epoch", erased_after)
     with pytest.raises(Conflict):
         await parts.library.profiles.set_own("ann", pinned=["Answer in German"])
     assert await parts.library.profiles.own("ann") == []
