@@ -92,13 +92,13 @@ class Reading:
 
 
 async def read_orders(reading: Reading) -> list[Order]:
-    users = [user for user in corpus.orders() if user.is_kept_out]
+    users = [user for user in corpus.users(corpus.ORDERS_FOLDER) if user.is_kept_out]
     found: list[Order] = []
     for number, user in enumerate(track(users, description="reading")):
         facts = [await reading.fact(text) for text in user.facts]
         found += [
-            await reading.order(user.language, text, facts, sorted(means), number % FOLDS)
-            for text, means in user.orders
+            await reading.order(user.language, said.text, facts, sorted(said.ends), number % FOLDS)
+            for said in user.later
         ]
     return found
 

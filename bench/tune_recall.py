@@ -36,7 +36,7 @@ from memory.settings import EmbeddingSettings
 from memory.settings.loader import from_process
 
 FITTED = (
-    "dense", "lexical", "wanted", "speaker", "window_dense", "window_lexical", "session_dense",
+    "dense", "lexical", "needed", "speaker", "window_dense", "window_lexical", "session_dense",
     "session_lexical", "answer", "time", "when", "dated", "question", "first_person",
 )  # fmt: skip
 RIDGE = 1e-3  # keeps a kind that hardly varies from running away

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TypeVar
 
-from texts import Leaning, Marked, OrdersOfUser, Pair, Span
+from texts import FactsOfUser, Leaning, Marked, Pair, Span
 
 from memory.adapters.models.packaged_encoder import Archive
 from memory.adapters.models.sentence_pieces import SentencePieces
@@ -99,10 +99,10 @@ class Texts:
             made.append(_example_of_act(window, "state", leans=int(one.leans)))
         return made
 
-    def orders(self, users: Iterable[OrdersOfUser]) -> list[Example]:
+    def orders(self, users: Iterable[FactsOfUser]) -> list[Example]:
         """Each order of one sentence, of which only the act is known."""
         made: list[Example] = []
-        texts = ([unit.text for unit in units_of(order)] for user in users for order, _ in user.orders)
+        texts = ([unit.text for unit in units_of(order.text)] for user in users for order in user.later)
         for text in texts:
             if len(text) == 1:
                 (window,) = windows_of(text, "", encode=self._encode, special=self._special)

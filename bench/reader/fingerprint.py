@@ -9,7 +9,9 @@ FOLDER = Path(__file__).parent / "texts"
 LANGUAGES_FOLDER = Path(__file__).parent / "languages"  # texts in nine more languages, and more in Chinese
 CARDS_FOLDER = Path(__file__).parent / "cards"  # short facts, each with what replaces it and what does not
 ORDERS_FOLDER = Path(__file__).parent / "orders"  # users' facts, and orders to forget with the facts that they mean
-READING_FOLDERS = (FOLDER, LANGUAGES_FOLDER, CARDS_FOLDER, ORDERS_FOLDER)  # what the encoder is trained on
+CHANGES_FOLDER = Path(__file__).parent / "changes"  # users' facts, and news with the facts that they end or repeat
+# What the encoder is trained on
+READING_FOLDERS = (FOLDER, LANGUAGES_FOLDER, CARDS_FOLDER, ORDERS_FOLDER, CHANGES_FOLDER)
 FRAMES_FILE = Path(__file__).parent / "frames.toml"  # what only the frame head learns from, after the encoder
 PAIRS_FOLDER = Path(__file__).parent / "pairs"  # what only the pair head learns from, after the encoder
 

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
-from fingerprint import CARDS_FOLDER, FOLDER, LANGUAGES_FOLDER, ORDERS_FOLDER
+from fingerprint import CARDS_FOLDER, CHANGES_FOLDER, FOLDER, LANGUAGES_FOLDER, ORDERS_FOLDER
 
 from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, CATEGORY_NAMES, PAIR_RELATIONS, RELATION_NAMES
 
@@ -22,7 +23,7 @@ MARK = re.compile(r"⟦([^|⟧]*)\||⟧|\[([vns]):|\]")
 SEPARATOR = re.compile(r"^===[ \t]*$", re.MULTILINE)
 OLDER = "old"  # begins a line of a card
 KEPT_OUT_EVERY = 5
-OTHERS_MAX = 4  # facts that an order does not mean, of each order that the encoder is trained on
+OTHERS_MAX = 4  # facts that are not meant, of each thing said later that the encoder is trained on
 TOKEN_KINDS = {"v": 1, "n": 2, "s": 3}
 
 
@@ -146,12 +147,8 @@ def all_pairs() -> Iterator[Pair]:
     for card in cards():
         olders = cycle(card.olders)
         yield from (Pair(relation, card.language, next(olders), newer) for relation, newer in card.newers)
-    for user in taught_orders():
+    for user in (*taught_users(ORDERS_FOLDER), *taught_users(CHANGES_FOLDER)):
         yield from user.pairs(OTHERS_MAX)
-
-
-def taught_orders() -> Iterator[OrdersOfUser]:
-    return (user for user in orders() if not user.is_kept_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,38 +179,67 @@ def cards(folder: Path = CARDS_FOLDER) -> Iterator[Card]:
 
 
 @dataclass(frozen=True, slots=True)
-class OrdersOfUser:
-    """Facts of one user, and orders to forget, each with the indexes of the facts that it means.
+class Later:
+    """What a user says later, with the indexes of their facts that it ends and of those that it says once more.
 
-    `is_kept_out`: nothing is trained on every fifth user, so that what weighs the evidence can be fitted on them.
+    `leans`: of a correction, whether it says nothing alone; None if nobody said.
+    """
+
+    text: str
+    ends: frozenset[int]
+    repeats: frozenset[int]
+    leans: bool | None
+
+    def relation(self, place: int) -> str:
+        return "replaces" if place in self.ends else "same" if place in self.repeats else "unrelated"
+
+
+@dataclass(frozen=True, slots=True)
+class FactsOfUser:
+    """Facts of one user, and what they say later: orders to forget, or news.
+
+    `is_kept_out`: nothing is trained on every fifth user, so that there are some to fit and to measure on.
     """
 
     language: str
     facts: tuple[str, ...]
-    orders: tuple[tuple[str, frozenset[int]], ...]
+    later: tuple[Later, ...]
     is_kept_out: bool
 
     def pairs(self, others_max: int | None = None) -> Iterator[Pair]:
-        """A fact that an order means is over with it ("replaces"); of the others, the first `others_max` behind one
-        that moves on with each order.
-        """
-        for number, (order, means) in enumerate(self.orders):
-            others = [place for place in range(len(self.facts)) if place not in means]
+        """Each fact that is meant, and of the others the first `others_max` behind one that moves on each time."""
+        for number, said in enumerate(self.later):
+            meant = sorted(said.ends | said.repeats)
+            others = [place for place in range(len(self.facts)) if place not in meant]
             turned = [*others[number:], *others[:number]][:others_max]
-            for place in (*sorted(means), *turned):
-                relation = "replaces" if place in means else "unrelated"
-                yield Pair(relation, self.language, self.facts[place], order)
+            yield from (
+                Pair(said.relation(place), self.language, self.facts[place], said.text) for place in (*meant, *turned)
+            )
 
 
-def orders(folder: Path = ORDERS_FOLDER) -> Iterator[OrdersOfUser]:
-    """Raises `ValueError`."""
-    lines = (line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text(encoding="utf-8").splitlines())
-    for number, line in enumerate(lines):
-        read = json.loads(line)
-        said = tuple((order["text"], frozenset(order["means"])) for order in read["orders"])
-        if any(place not in range(len(read["facts"])) for _, means in said for place in means):
-            raise ValueError(f"orders, line {number + 1}: an order means a fact that is not there")
-        yield OrdersOfUser(read["lang"], tuple(read["facts"]), said, number % KEPT_OUT_EVERY == 0)
+def users(folder: Path) -> list[FactsOfUser]:
+    """Of `ORDERS_FOLDER` or `CHANGES_FOLDER`. Raises `ValueError`."""
+    return [
+        _user(json.loads(line), is_kept_out=number % KEPT_OUT_EVERY == 0)
+        for number, line in enumerate(
+            line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text(encoding="utf-8").splitlines()
+        )
+    ]
+
+
+def taught_users(folder: Path) -> list[FactsOfUser]:
+    return [user for user in users(folder) if not user.is_kept_out]
+
+
+def _user(read: dict[str, Any], *, is_kept_out: bool) -> FactsOfUser:
+    facts = tuple(read["facts"])
+    later = tuple(
+        Later(one["text"], frozenset(one["ends"]), frozenset(one.get("repeats", ())), one.get("leans"))
+        for one in read["later"]
+    )
+    if any(place not in range(len(facts)) for one in later for place in one.ends | one.repeats):
+        raise ValueError(f"a fact that is not there: {facts[0]:.60}")
+    return FactsOfUser(read["lang"], facts, later, is_kept_out)
 
 
 def _labelled(line: str) -> tuple[str, str, str]:
@@ -247,12 +273,14 @@ def main() -> None:
     except ValueError as error:
         sys.exit(str(error))
     acts = Counter(span.act for marked in read for span in marked.spans)
-    users, languages = list(orders()), Counter(pair.language for pair in related)
+    languages = Counter(pair.language for pair in related)
     print(f"{len(read)} messages, {sum(bool(m.spans) for m in read)} with a span; {dict(acts.most_common())}")
     print(f"{len(leaning)} clauses, {sum(one.leans for one in leaning)} of which lean on what was said before")
     print(f"{len(related)} pairs: {dict(languages)}, {dict(Counter(pair.relation for pair in related))}")
-    ordered = sum(len(user.orders) for user in users)
-    print(f"{len(list(cards()))} cards; {len(users)} users with {ordered} orders to forget")
+    for name, folder in (("orders to forget", ORDERS_FOLDER), ("changes", CHANGES_FOLDER)):
+        told = users(folder)
+        print(f"{len(told)} users with {sum(len(user.later) for user in told)} {name}")
+    print(f"{len(list(cards()))} cards")
 
 
 if __name__ == "__main__":

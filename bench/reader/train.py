@@ -22,7 +22,7 @@ import numpy as np
 import texts as corpus
 import torch
 from examples import Example, PairExample, Texts, batches, standing_together
-from fingerprint import READING_FOLDERS, fingerprint
+from fingerprint import ORDERS_FOLDER, READING_FOLDERS, fingerprint
 from model import SCALE, LowRank, Reader
 from rich.progress import track
 from scoring import scored
@@ -56,7 +56,7 @@ def train(settings: Settings) -> None:
     rng.shuffle(leanings)
     held_leanings = int(len(leanings) * settings.holdout)
     seen = [*reading.examples(messages[held:]), *reading.leanings(leanings[held_leanings:])]
-    seen += reading.orders(corpus.taught_orders())
+    seen += reading.orders(corpus.taught_users(ORDERS_FOLDER))
     seen_pairs = reading.pairs(written)
     kept = [*reading.examples(messages[:held]), *reading.leanings(leanings[:held_leanings])]
     kept_pairs = reading.pairs(pairs[:held_pairs])

@@ -1,15 +1,17 @@
 """Train what tells a change from two facts that both stand, on top of the encoder as it ships.
 
     python bench/reader/train_pairs.py              # after train.py, or after a change of pairs/: five minutes
-    python bench/reader/train_pairs.py --holdout 0.2  # without a fifth of pairs/ and cards/, and scored on it
+    python bench/reader/train_pairs.py --holdout 0.2  # without a fifth of pairs/ and cards/, and scored on it as well
 
 The encoder stays as it is, so nothing changes in how messages are read: its hidden states are computed once for every
 pair, in 8 bits, as production sees them, and two small layers are trained on them. Seeded.
 
-Learnt from four kinds of pairs: those in texts/, of the cards, and of facts with orders to forget them, which the
-encoder was trained on as well; those in pairs/, written in the manner of long chats; and statements of different
-messages that are near each other, which both stand. The last kind is what most pairs of real chats are, and what nobody
-writes.
+Scored on the users of changes/ on whom nothing is trained.
+
+Learnt from four kinds of pairs: those in texts/, of the cards, and of users' facts with what they say later (news, or
+orders to forget), which the encoder was trained on as well; those in pairs/, written in the manner of long chats; and
+statements of different messages that are near each other, which both stand. The last kind is what most pairs of real
+chats are, and what nobody writes.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import numpy as np
 import texts as corpus
 import torch
 from examples import standing_together, stated_facts
-from fingerprint import PAIRS_FOLDER, fingerprint
+from fingerprint import CHANGES_FOLDER, ORDERS_FOLDER, PAIRS_FOLDER, fingerprint
 from heads import WEIGHTS, Floats, encoder_of, save
 from rich.progress import track
 from texts import Pair
@@ -42,6 +44,7 @@ NEAREST_MAX = 40
 IDENTICAL_EVERY = 16  # facts that say the same as themselves, which nobody writes either
 STANDING_WEIGHT = 0.3  # of a pair that nobody wrote, beside a written one
 CHAT_WEIGHT = 2.0  # of a pair in pairs/
+CHANGE_WEIGHT = 1.0  # of a fact and what the same user says later
 ORDER_WEIGHT = 0.5  # of a fact and an order to forget, most of which do not belong together
 CARD_WEIGHT = 0.5  # of a pair of a card, whose wordings are alike
 WIDTH, DROPOUT, DROPOUT_INPUT = 128, 0.3, 0.09
@@ -129,7 +132,8 @@ def main() -> None:
     facts = list(corpus.cards())
     held_facts = frozenset(rng.sample(range(len(facts)), int(len(facts) * given.holdout)))
     seen = [(pair, 1.0) for pair in corpus.written_pairs()]
-    seen += [(pair, ORDER_WEIGHT) for user in corpus.taught_orders() for pair in user.pairs()]
+    for weight, folder in ((ORDER_WEIGHT, ORDERS_FOLDER), (CHANGE_WEIGHT, CHANGES_FOLDER)):
+        seen += [(pair, weight) for user in corpus.taught_users(folder) for pair in user.pairs()]
     seen += [(pair, CARD_WEIGHT) for n, card in enumerate(facts) if n not in held_facts for pair in card.pairs]
     seen += [(pair, STANDING_WEIGHT) for pair in standing]
     stated = stated_facts(corpus.all_messages())[::IDENTICAL_EVERY]
@@ -148,13 +152,14 @@ def main() -> None:
         [weight for _, weight in seen],
         seed=given.seed,
     )
-    if held:
-        of_chats = [pair for pair in chats if pair.older in held]
-        of_cards = [pair for n in sorted(held_facts) for pair in facts[n].pairs]
-        for name, kept_out in (("pairs/", of_chats), ("cards/", of_cards)):
+    of_changes = [pair for user in corpus.users(CHANGES_FOLDER) if user.is_kept_out for pair in user.pairs()]
+    of_chats = [pair for pair in chats if pair.older in held]
+    of_cards = [pair for n in sorted(held_facts) for pair in facts[n].pairs]
+    for name, kept_out in (("changes/", of_changes), ("pairs/", of_chats), ("cards/", of_cards)):
+        if kept_out:
             labels = [PAIR_RELATIONS.index(pair.relation) for pair in kept_out]
             print(name, *scored(net, inputs_of(kept_out), labels), sep="\n")
-    else:
+    if not held:
         layers = {"sides": net[1], "pair": net[4]}
         arrays = {name: (one.weight.detach().numpy(), one.bias.detach().numpy()) for name, one in layers.items()}
         save(arrays, given.weights, pairs=fingerprint(PAIRS_FOLDER), pairs_seed=given.seed)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from memory.adapters.milvus.connection import MilvusAccess, MilvusAddress
 from memory.adapters.models.embedding_model import Card, usual_name
@@ -28,6 +30,7 @@ from memory.model.token_claims import ClaimNames
 from memory.model.web_pages import TrustedPages
 from memory.ports import LearnDue
 from memory.recall.notes.profile_notes import ProfileUse
+from memory.recall.ranking import needed
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
 from memory.recall.trace import RecallSettings
 from memory.runtime.offload import pause
@@ -61,10 +64,17 @@ def _service_token(token: ServiceTokenSettings) -> ServiceToken:
 
 
 def ranking_weights(settings: Settings) -> RankingWeights:
-    """What kinds of facts a question wants is known with the packaged embedding model only."""
-    if settings.memory.embedding.model == EmbeddingSettings().model:
-        return DEFAULT_RANKING
-    return replace(DEFAULT_RANKING, weights=replace(DEFAULT_RANKING.weights, wanted=0.0))
+    file = needs_file(settings)
+    if file is None:
+        return replace(DEFAULT_RANKING, needs=needed.packaged())
+    return replace(DEFAULT_RANKING, needs=needed.read(file) if file.exists() else None)
+
+
+def needs_file(settings: Settings) -> Path | None:
+    """Where `bench/train_needed.py` leaves what it trains for another embedding model; None for the packaged one."""
+    model = settings.memory.embedding.model
+    name = re.sub(r"[^\w.-]+", "-", model)
+    return None if model == EmbeddingSettings().model else settings.models_path / f"needed-{name}.npz"
 
 
 def recall_settings(settings: Settings) -> RecallSettings:

@@ -278,7 +278,7 @@ class SearchFlow:
         budget = Budget(
             tokens=room,
             memories=options.retrieval_limit or self._settings.retrieval_limit,
-            near_tokens=bar.several_tokens if ranked.asks_several else bar.near_tokens,
+            near_tokens=bar.several_tokens,
             is_filled=fill,
         )
         return select(

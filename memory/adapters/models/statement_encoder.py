@@ -88,7 +88,7 @@ class OnnxStatementEncoder:
         windows = windows_of(texts, before, encode=self._encode, special=self._special)
         found: dict[int, Judgement] = {}
         for window in windows:
-            found |= self._judged(window, texts, self._hidden(window))
+            found |= self._judged(window, texts, self.hidden(window))
         return [found[index] for index in range(len(texts))]
 
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
@@ -100,21 +100,21 @@ class OnnxStatementEncoder:
         """What each unit of a message is judged by, shape `(len(texts), 2 * width)`. Training sees it as well."""
         found: dict[int, Floats] = {}
         for window in windows_of(texts, before, encode=self._encode, special=self._special):
-            hidden = self._hidden(window)
+            hidden = self.hidden(window)
             judged = (placed for placed in window.units if not placed.is_context)
-            found |= {placed.index: _pooled(hidden, placed.first, placed.stop) for placed in judged}
+            found |= {placed.index: pooled_of(hidden, placed.first, placed.stop) for placed in judged}
         return np.stack([found[index] for index in range(len(texts))])
 
     def sides(self, older: str, newer: str) -> Floats:
         """What a pair is judged by: `sides_of` its hidden states, shape `(5 * width,)`. Training sees it as well."""
         window = pair_window(older, newer, encode=self._encode, special=self._special)
-        return sides_of(self._hidden(window), window.segments)
+        return sides_of(self.hidden(window), window.segments)
 
     def _related(self, older: str, newer: str) -> Floats:
         sides = self._heads["sides"].raw(self.sides(older, newer))
         return self._heads["pair"](np.maximum(sides, 0.0))
 
-    def _hidden(self, window: TokenWindow) -> Floats:
+    def hidden(self, window: TokenWindow) -> Floats:
         """Shape `(tokens, width)`."""
         ids = np.array([window.ids], dtype=np.int64)
         segments = np.array([window.segments], dtype=np.int64)
@@ -133,7 +133,7 @@ class OnnxStatementEncoder:
             is_cut = not placed.offsets or placed.offsets[-1][1] < len(text.rstrip())  # its end was not read
             clauses = [] if is_cut else _clauses(marks[placed.first : placed.stop], placed.offsets, text)
             spans = [(0, placed.stop - placed.first), *clauses]
-            pooled = np.stack([_pooled(hidden, placed.first + first, placed.first + stop) for first, stop in spans])
+            pooled = np.stack([pooled_of(hidden, placed.first + first, placed.first + stop) for first, stop in spans])
             labels = self._labels(pooled)
             found[placed.index] = Judgement(
                 **labels[0],
@@ -173,7 +173,7 @@ def sides_of(hidden: Floats, segments: Sequence[int]) -> Floats:
     return np.concatenate([older, newer, np.abs(older - newer), older * newer, hidden[0]])
 
 
-def _pooled(hidden: Floats, first: int, stop: int) -> Floats:
+def pooled_of(hidden: Floats, first: int, stop: int) -> Floats:
     """The mean of these tokens and the first of the window, shape `(2 * width,)`."""
     return np.concatenate([_mean(hidden[first:stop]), hidden[0]])
 

@@ -24,6 +24,7 @@ REPLACES_SHARE_MIN = 0.6  # `memproxy eval history` shows its cost in real chats
 CONFIDENCE_AT_LEAST = 0.8  # of a verdict at its threshold; equals the minimum of consolidation
 STAND_IN = "42"  # replaces a secret in the encoder's input
 UNRELATED_AT_MOST = 0.7  # below what keeps two values apart: "unrelated" is also predicted for changes in other words
+GOES_ON = (",", "，", "、", "،")
 FRAME_UNITS_MAX = 8  # of a message: frames are set at its beginning, or at its end
 RECENT_MESSAGES_MAX = 4_096  # some 200 bytes each
 
@@ -121,7 +122,11 @@ def _key(message: str, previous: Turn | None) -> bytes:
 
 
 def _frames_of(units: Sequence[Unit], judgements: Sequence[Judgement]) -> MessageFrames:
-    own = [(unit, judged.frames) for unit, judged in zip(units, judgements, strict=True) if unit.is_own]
+    own = [
+        (unit, judged.frames)
+        for unit, judged in zip(units, judgements, strict=True)
+        if unit.is_own and not unit.text.endswith(GOES_ON)  # "Hi," opens what the same author says
+    ]
     considered = own if len(own) <= FRAME_UNITS_MAX else [*own[: FRAME_UNITS_MAX - 2], *own[-2:]]
     return tuple(
         (kind, unit.start, unit.end)

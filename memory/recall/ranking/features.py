@@ -19,10 +19,10 @@ import numpy.typing as npt
 from memory.model import Question, Scope, Vector
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.layout import BM25_SATURATION, Layout, windowed
-from memory.recall.ranking.lexical import fold, is_gram, terms, unspaced_share
+from memory.recall.ranking.lexical import fold, is_gram, terms
+from memory.recall.ranking.needed import Direction, Needs
 from memory.recall.ranking.rows import HALF_LIFE_CLASSES, Floats
 from memory.recall.ranking.temporal import DAY, TimeQuestion, time_question
-from memory.recall.ranking.wanted import wanted_kinds
 from memory.recall.ranking.weights import DEFAULT_RANKING, HalfLives, RankingWeights
 
 COSINE_UNRELATED = 0.0  # of two texts that have nothing in common, with the packaged model (`bench/centre.py`)
@@ -34,7 +34,7 @@ BACKGROUND_MEMORIES = (
 )
 QUERY_TERMS_MAX = 64  # of a longer question, the rarest
 AFTERWARDS_DAYS = 5.0  # people usually talk about a day within this time after it
-INHERITED = ("dense", "lexical", "wanted", "window_dense", "window_lexical", "session_dense", "session_lexical")
+INHERITED = ("dense", "lexical", "needed", "window_dense", "window_lexical", "session_dense", "session_lexical")
 # Requests to write or explain something; the user's preferences on style are useful for any of them.
 _WRITES = re.compile(
     r"\b(?:explain|describe|compare|summari[sz]e|summary|outline|write|draft|compose|edit|rewrite|proofread|critique|review"
@@ -53,18 +53,20 @@ class TextFeatures:
     layout: Layout
     arrays: Mapping[str, Floats]
     question: TimeQuestion
-    unspaced_share: float
     claimed: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RankingFeatures:
-    """All features by name, in a fixed order, and properties of the question."""
+    """All features by name, in a fixed order, and properties of the question.
+
+    `topic`: the share of the topical evidence in the odds that a memory is needed; None if nobody can tell them.
+    """
 
     arrays: dict[str, Floats]
     cosine: Floats
     question: TimeQuestion
-    is_unspaced: bool
+    topic: float | None
 
 
 def ranking_features(
@@ -80,7 +82,7 @@ def ranking_features(
     Of `ranking`, only half-lives and the treatment of scripts without spaces matter here, not the weights.
     """
     reading = text_features(corpus, layout, asked, ranking=ranking)
-    return add_vector_features(corpus, reading, vector)
+    return add_vector_features(corpus, reading, vector, needs=ranking.needs)
 
 
 def text_features(corpus: Corpus, layout: Layout, asked: Question, *, ranking: RankingWeights) -> TextFeatures:
@@ -95,17 +97,21 @@ def text_features(corpus: Corpus, layout: Layout, asked: Question, *, ranking: R
     arrays |= {"question": layout.is_question, "first_person": layout.is_first_person}
     arrays |= _of_the_memory(layout, asked.scope, now, ranking.half_lives)
     arrays["manner"] = layout.is_manner * np.float32(bool(_WRITES.search(folded)))
-    return TextFeatures(layout, arrays, question, unspaced_share(query.text))
+    return TextFeatures(layout, arrays, question)
 
 
-def add_vector_features(corpus: Corpus, reading: TextFeatures, vector: Vector | None) -> RankingFeatures:
+def add_vector_features(
+    corpus: Corpus, reading: TextFeatures, vector: Vector | None, *, needs: Needs | None
+) -> RankingFeatures:
     """All features, for the layout of `reading`."""
     layout = reading.layout
     cosine = corpus.similarities(vector, layout) if vector is not None else np.zeros(layout.size, dtype=np.float32)
-    arrays = {**reading.arrays, **_dense(layout, cosine), "wanted": _wanted(corpus, layout, vector)}
+    direction = None if vector is None or needs is None else needs.direction(vector)
+    arrays = {**reading.arrays, **_dense(layout, cosine), "needed": _needed(corpus, layout, direction)}
     arrays["answer"] = _answer(layout, arrays["dense"])
     _inherit_from_superseded(arrays, layout)
-    return RankingFeatures(arrays, cosine, reading.question, reading.unspaced_share > 0.5)
+    topic = None if direction is None or needs is None else needs.topic
+    return RankingFeatures(arrays, cosine, reading.question, topic)
 
 
 def _inherit_from_superseded(arrays: dict[str, Floats], layout: Layout) -> None:
@@ -203,9 +209,7 @@ def _weighed(corpus: Corpus, layout: Layout, words: Counter[str], of_character: 
     return [item for item in found if item[1] >= floor][:QUERY_TERMS_MAX]
 
 
-def _wanted(corpus: Corpus, layout: Layout, vector: Vector | None) -> Floats:
-    """How much each memory is of the kinds of facts that the question wants, 1 for one that is just that."""
-    direction = None if vector is None else wanted_kinds().direction(vector)
+def _needed(corpus: Corpus, layout: Layout, direction: Direction | None) -> Floats:
     if direction is None:
         return _zeros(layout)
     found: Floats = corpus.similarities(direction.vector, layout) + np.float32(direction.offset)

@@ -15,7 +15,7 @@ from memory.model import Candidate, Memory
 from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked
 from memory.recall.ranking.weights import Bar
 
-RELEVANCE_MIN = 1e-12  # relevance is a logistic function of the score by topic: beyond it nothing can be told apart
+RELEVANCE_MIN = 1e-12  # relevance is a logistic function of the odds: beyond it nothing can be told apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ def merged(own: Ranked, shared: Ranked, *, bar: Bar, limit: int = CANDIDATES_MAX
         return own
     if not own.candidates:
         return shared
-    topics = [_topic(value, bar) for ranked in (own, shared) for value in ranked.relevance]
-    best = max(topics)
+    odds = [_odds(value) for ranked in (own, shared) for value in ranked.relevance]
+    best = max(odds)
     rows = heapq.merge(
         *(_within_margin(ranked, best, bar) for ranked in (own, shared)), key=lambda row: -row.candidate.score
     )
@@ -57,13 +57,13 @@ def merged(own: Ranked, shared: Ranked, *, bar: Bar, limit: int = CANDIDATES_MAX
 
 def _within_margin(ranked: Ranked, best: float, bar: Bar) -> Iterator[_Row]:
     """The rows, relevant only as far as the best of both sets leaves them. What passed in spite of its topic stays."""
-    own_best = max(_topic(value, bar) for value in ranked.relevance)
-    near_margin = bar.several_margin if ranked.asks_several else bar.near_margin
+    own_best = max(_odds(value) for value in ranked.relevance)
     for row in _rows(ranked):
-        topic = _topic(row.relevance, bar)
-        passed_anyway = topic < own_best - bar.margin
-        is_relevant = row.is_relevant and (passed_anyway or topic >= best - bar.margin)
-        is_near = (row.is_near or row.is_relevant) and not is_relevant and topic >= best - near_margin
+        odds = _odds(row.relevance)
+        passed_anyway = odds < own_best - bar.margin
+        is_relevant = row.is_relevant and (passed_anyway or odds >= best - bar.margin)
+        may_fill = ranked.asks_several and not is_relevant and (row.is_near or row.is_relevant)
+        is_near = may_fill and odds >= best - bar.several_margin
         yield _Row(row.candidate, row.relevance, is_relevant, row.cosine, is_near)
 
 
@@ -72,10 +72,9 @@ def _cut(rows: Iterator[_Row], limit: int, corrections: Collection[str]) -> list
     return [row for place, row in enumerate(rows) if place < limit or row.candidate.memory.id in corrections]
 
 
-def _topic(relevance: float, bar: Bar) -> float:
-    """The score by topic, up to a constant that is the same for all memories and one question."""
+def _odds(relevance: float) -> float:
     share = min(max(relevance, RELEVANCE_MIN), 1.0 - RELEVANCE_MIN)
-    return math.log(share / (1.0 - share)) / bar.slope
+    return math.log(share / (1.0 - share))
 
 
 def _rows(ranked: Ranked) -> Iterator[_Row]:

@@ -21,15 +21,15 @@ from memory.language import wants_several
 from memory.model import Candidate, CandidateVerdict, Memory, Question, Record, Selection, Vector
 from memory.model.claim_filters import ClaimFilter
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.features import TextFeatures, add_vector_features, text_features
+from memory.recall.ranking.features import RankingFeatures, TextFeatures, add_vector_features, text_features
 from memory.recall.ranking.layout import Layout
 from memory.recall.ranking.lexical import terms
-from memory.recall.ranking.relevance import bar_for
 from memory.recall.ranking.rows import HALF_LIFE_CLASSES, NOT_COUNTED, Floats, Places
 from memory.recall.ranking.superseded_in_notes import review_notes
-from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS, TOPICAL, RankingWeights, Weights
+from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS, TOPICAL, Bar, RankingWeights, Weights
 from memory.recall.ranking.wording import wording
 
+CROWD_MAX = 16  # memories from which their number says no more
 CANDIDATES_MAX = 200  # memories that become candidates with all parts of their score; REST may ask for as many
 COST_EXPONENT = 0.5  # when a budget is filled, a memory four times as long must be twice as likely to be relevant
 SAME_SUBJECT_SHARE = 0.5  # of the terms of the shorter of two memories
@@ -129,7 +129,7 @@ def rank(
         return Ranked()
     if reading is None or reading.layout is not layout:
         reading = text_features(corpus, layout, asked, ranking=ranking)
-    evidence = add_vector_features(corpus, reading, query_vector)
+    evidence = add_vector_features(corpus, reading, query_vector, needs=ranking.needs)
     asks_about_past = evidence.question.asks_about_past
     is_open = open_rows(layout, asked, asks_about_past=asks_about_past, claimed=reading.claimed)
     weighed = np.stack([evidence.arrays[name] for name in NAMES])
@@ -144,29 +144,36 @@ def rank(
     if len(corrections):
         rows = np.concatenate([rows, corrections[~np.isin(corrections, rows)]])
     weighed = weighed[:, rows]
-    topic = weighed[_PLACES_OF_TOPICAL].sum(axis=0)
-    best_topic = topic[:best_count].max()
     bar = ranking.bar
-    even = bar_for(text, bar, is_unspaced=evidence.is_unspaced, memories=layout.size, kind=asked.kind)
-    passes = (topic >= bar.each) & (topic >= best_topic - bar.margin) & (best_topic >= even)
+    odds = _odds(weighed[_PLACES_OF_TOPICAL].sum(axis=0), evidence, rows, memories=layout.size, bar=bar)
+    best_odds = odds[:best_count].max()
+    passes = (odds >= bar.each) & (odds >= best_odds - bar.margin) & (best_odds >= bar.best)
     passes |= evidence.arrays["manner"][rows] > 0
     asks_several = wants_several(text)
-    near_each = bar.several_each if asks_several else bar.near_each
-    near_margin = bar.several_margin if asks_several else bar.near_margin
-    near = (topic >= near_each) & (topic >= best_topic - near_margin) & (best_topic >= even)
-    # The logistic function, in a form that does not overflow.
-    relevance = 0.5 * (1.0 + np.tanh(0.5 * bar.slope * (topic - even)))
+    near = (odds >= bar.several_each) & (odds >= best_odds - bar.several_margin) & (best_odds >= bar.best)
+    relevance = 0.5 * (1.0 + np.tanh(0.5 * odds))  # the logistic function, in a form that does not overflow
     parts = np.add.reduceat(weighed[_PLACES_BY_PART], _STARTS_OF_PARTS, axis=0).T
     return Ranked(
         candidates=Scored(layout, rows, score[rows], parts),
         relevance=tuple(relevance.tolist()),
         is_relevant=tuple(passes.tolist()),
         cosines=tuple(evidence.cosine[rows].tolist()),
-        is_near=tuple((near & ~passes).tolist()),
+        is_near=tuple((near & ~passes).tolist()) if asks_several else (),
         asks_several=asks_several,
         corrections=tuple(layout.ids[row] for row in corrections),
         in_notes=before.still_valid,
     )
+
+
+def _odds(topic: Floats, evidence: RankingFeatures, rows: Places, *, memories: int, bar: Bar) -> Floats:
+    """The log odds of each of these rows that the question needs it. The more memories, the likelier that one of them
+    resembles any question.
+    """
+    doublings = math.log2(max(1, min(memories, CROWD_MAX)))
+    if evidence.topic is None:
+        return bar.topic * topic - np.float32(bar.unjudged + bar.doubling * doublings)
+    odds: Floats = evidence.topic * topic + evidence.arrays["needed"][rows]
+    return odds - np.float32(bar.doubling * (doublings - math.log2(bar.memories)))
 
 
 def read_ahead(

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from memory.recall.ranking.needed import Needs
+
 
 @dataclass(frozen=True, slots=True)
 class Weights:
@@ -18,10 +20,8 @@ class Weights:
     # The memory itself
     dense: float = 0.5  # per step of cosine (0.06); fitted 0.26 to 0.34, more by reason: of single facts it says more
     lexical: float = 0.2  # fitted 0.08 to 0.10, small because `window_lexical` holds the same words
-    # Of the kind of facts that the question wants, 1 for one that is just that; fitted 1.29 to 1.77 on transcripts,
-    # whose turns are of few kinds; single facts are ordered better by more. It is not a topic: it says nothing of
-    # relevance.
-    wanted: float = 8.0
+    # The log odds that the message needs it, as far as their embeddings tell (`memory.recall.ranking.needed`)
+    needed: float = 0.7
     speaker: float = 2.2  # the question names the speaker; fitted 2.00 to 2.35
     # Its neighbours; for a memory without neighbours this repeats its own features
     window_dense: float = 0.45  # fitted 0.35 to 0.42: a turn is often understood only with its neighbours
@@ -48,33 +48,21 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The topical evidence, in the unit of the weights, at which a memory is as likely relevant as not.
+    """The log odds that a message needs a memory from which it is told, beside which others."""
 
-    Fitted by logistic regression on questions with and without an answer among the memories
-    (`bench/calibrate_recall.py`). Further features (the lead over the next memory, the share of words found, the
-    features apart) did not help.
-    """
-
-    # Of a user's only memory. Where answers and questions without one weigh the same, 2.11 is fitted; lower, since a
-    # missing memory costs two and a half times one too many.
-    even: float = 1.3
-    doubling: float = 0.39  # added each time the number of memories doubles, up to 16; fitted
-    slope: float = 1.0  # log odds of relevance per unit of evidence; fitted. It does not affect the decision.
-    # Added to the bar
-    personal: float = -0.5  # the question says "my" or "we"
-    task: float = -1.2  # it says "write" or "plan": preferences help there
-    general: float = 1.4  # it says "what is the" or "why do": general knowledge
-    courtesy: float = 5.0  # it is only thanks or a greeting
-    each: float = 0.8  # below it a memory is left out even if others are relevant
-    margin: float = 4.0  # distance from the best memory beyond which one is left out: odds of 1 to 50
-    # For memories that only fill a short note, after those that pass: like `each` and `margin`, and tokens of the note
-    near_each: float = -1.0
-    near_margin: float = 8.0
-    near_tokens: int = 400
-    # Likewise for a question that counts, compares, orders or lists: it names what several memories have in common
-    several_each: float = -2.0
-    several_margin: float = 12.0
+    best: float = -2.0  # of the best one, below which there is no note: a missing memory costs more than one too many
+    each: float = -2.0  # below it a memory is left out even if others are relevant
+    margin: float = 2.0  # distance from the best memory beyond which one is left out
+    # Likewise for memories that fill a short note after those that pass, where a question counts, compares, orders or
+    # lists: it names what several memories have in common
+    several_each: float = -4.0
+    several_margin: float = 6.0
     several_tokens: int = 500
+    doubling: float = 0.2  # lost each time the number of memories doubles, up to 16: one resembles any question; fitted
+    memories: int = 12  # of the users on whom the odds were trained
+    # Where no `needs` are known: the share of the topical evidence in the odds, and what a user's only memory loses
+    topic: float = 0.5
+    unjudged: float = 2.65
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +77,14 @@ class HalfLives:
 
 @dataclass(frozen=True, slots=True)
 class RankingWeights:
-    """`unspaced_character`: of one shared character in scripts without spaces, where a pair of them weighs 1.
-
-    `rewritten`: of a rewritten question, where the plain one weighs 1; of 16 follow-ups the plain one found 7, the
-    rewritten one 16 (15 first), both together 16 first.
+    """`needs`: of the embedding model; None where nothing is trained for it. `unspaced_character`: of one shared
+    character in scripts without spaces, where a pair of them weighs 1. `rewritten`: of a rewritten question, where the
+    plain one weighs 1; of 16 follow-ups the plain one found 7, the rewritten one 16 (15 first), both together 16 first.
     """
 
     weights: Weights = Weights()
     bar: Bar = Bar()
+    needs: Needs | None = None
     half_lives: HalfLives = HalfLives()
     unspaced_character: float = 0.5
     rewritten: float = 2.0
@@ -105,7 +93,7 @@ class RankingWeights:
 PARTS: dict[str, tuple[str, ...]] = {
     "dense": ("dense",),
     "lexical": ("lexical",),
-    "wanted": ("wanted",),
+    "needed": ("needed",),
     "speaker": ("speaker",),
     "neighbours": ("window_dense", "window_lexical", "answer"),
     "session": ("session_dense", "session_lexical"),

@@ -235,6 +235,14 @@ def test_what_is_far_in_meaning_is_not_asked_about() -> None:
     assert pairs_to_ask([hobby], [other], vectors={hobby.text: VECTOR, other.content: FAR}, ids=ids) == {}
 
 
+def test_a_correction_is_asked_about_beside_all_that_its_session_said_however_far() -> None:
+    said = claim("No, Tuesday", category="correction")
+    here, elsewhere = (known("The call is on Monday", session_id=session_id) for session_id in ("s", "another"))
+    vectors = {said.text: VECTOR, here.content: FAR}
+    assert list(pairs_to_ask([said], [here], vectors=vectors, ids=ids)) == [(0, here.id)]
+    assert pairs_to_ask([said], [elsewhere], vectors=vectors, ids=ids) == {}
+
+
 def test_two_values_of_an_attribute_that_has_one_are_asked_about_before_all_else() -> None:
     near = [known(f"Oslo is town {n}", attribute="opinion") for n in range(PAIRS_OF_ONE_MAX)]
     vectors = {OSLO.text: VECTOR, LEEDS.content: FAR, **{row.content: VECTOR for row in near}}

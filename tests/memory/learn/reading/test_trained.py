@@ -28,7 +28,7 @@ from memory.learn.reading.judgements import Judgement
 from memory.learn.reading.labels import ACTS, PAIR_RELATIONS
 from memory.learn.reading.trained import TrainedReader
 from memory.model import Vector
-from memory.ports import PairRelation, StatementPair
+from memory.ports import FactContext, PairRelation, StatementPair
 
 PAIR = StatementPair("I live in Leeds.", "I live in York.")
 
@@ -41,6 +41,7 @@ class FixedEncoder:
     def __init__(self, **shares: float) -> None:
         self._shares = [shares.get(relation, 0.0) for relation in PAIR_RELATIONS]
         self.texts: list[str] = []
+        self.pairs: list[tuple[str, str]] = []
 
     def judge(self, texts: Sequence[str], before: str) -> list[Judgement]:
         self.texts += texts
@@ -48,6 +49,7 @@ class FixedEncoder:
         return [Judgement(acts, "none", 1.0, "user", "fact", ()) for _ in texts]
 
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
+        self.pairs += pairs
         return np.array([self._shares] * len(pairs), dtype=np.float32)
 
 
@@ -68,6 +70,14 @@ async def test_it_is_never_so_sure_of_no_relation_that_two_values_would_stand_ap
 async def test_a_change_loses_a_memory_and_has_to_be_sure(share: float, is_sure: bool) -> None:
     (verdict,) = await TrainedReader(FixedEncoder(replaces=share, same=1.0 - share)).relate([PAIR])
     assert (verdict.relation, verdict.confidence >= REPLACES_MIN) == (PairRelation.REPLACES, is_sure)
+
+
+async def test_a_fact_is_compared_with_the_whole_sentence_that_was_said_later() -> None:
+    encoder = FixedEncoder(unrelated=0.9)
+    said = FactContext("I swapped the keyboard, the monitor stays.")
+    parts = [StatementPair("a Kolb keyboard", clause, newer_context=said) for clause in ("I swapped it", "it stays")]
+    assert len(await TrainedReader(encoder).relate([*parts, PAIR])) == 3
+    assert encoder.pairs == [("a Kolb keyboard", said.sentence), (PAIR.older, PAIR.newer)]
 
 
 SPECIAL = SpecialTokens(start=1, end=2)

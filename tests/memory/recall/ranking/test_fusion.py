@@ -51,7 +51,7 @@ BAR = DEFAULT_RANKING.bar
 
 def relevance(topic: float) -> float:
     """As `rank` says it, for a score by topic above the even one."""
-    return 1.0 / (1.0 + math.exp(-BAR.slope * topic))
+    return 1.0 / (1.0 + math.exp(-topic))
 
 
 def ranked(*rows: tuple[str, float, float, bool], corrections: tuple[str, ...] = (), near: bool = False) -> Ranked:

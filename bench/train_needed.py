@@ -1,0 +1,259 @@
+"""Trains what tells how much a message needs each memory.
+
+    python bench/train_needed.py                 # writes the weights that are shipped; three minutes on one core
+    python bench/train_needed.py --config FILE   # for that file's embedding model, into the folder of prepared models
+
+Data: `bench/needed/*.jsonl`, users with some dozen facts, and messages with the indexes of the facts that an answer
+needs; those that it may use are left out. And `bench/needed/kinds/*.tsv`, questions with the attributes that they want
+(`attributes<TAB>language<TAB>message`), beside facts of these and of other attributes out of the reader's texts;
+nothing is scored on those. Logistic regression on a bilinear form over the embeddings of message and fact, what
+either says alone, and the topical evidence of the ranking. Prints, from five-fold cross-validation over users, how
+often a fact that is needed comes before one that is not, and at what recall and precision which odds cut.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from report import Bar, Report, Sheet, bench_parser
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor, nn
+
+from memory.evaluation.dataset import USER
+from memory.model import NO_ATTRIBUTE, Memory, Query, Question, Record, Scope
+from memory.ports import Embedder
+from memory.processes.composition import open_embedder
+from memory.processes.from_settings import needs_file
+from memory.recall.ranking.corpus import Corpus
+from memory.recall.ranking.features import ranking_features
+from memory.recall.ranking.needed import SHIPPED, Needs, write
+from memory.recall.ranking.weights import DEFAULT_RANKING, TOPICAL
+from memory.settings.loader import from_process
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "reader"))
+import texts as corpus  # noqa: E402 - the texts of the reader lie in a folder of their own
+
+TEXTS = HERE / "needed"
+NOW, DAY = 1.76e9, 86_400.0
+RANK, DECAY, RATE, EPOCHS, BATCH = 32, 3.0, 1e-2, 12, 1_024
+PAIR_SCALE, OWN_SCALE = 10.0, 5.0  # of the products of unit vectors: one learning rate suits all
+FOLDS, SEED = 5, 0
+STATING = ("state", "remember", "correct", "wish")
+FACT_CHARACTERS_MAX = 200
+FACTS_OF_KIND, WANTED_OF_KIND, OTHERS_OF_KIND = 60, 3, 9  # known of each attribute, and those beside one question
+RECALLS = (0.7, 0.8, 0.9)
+BARS = (Bar("in order", at_least=0.92),)
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Of each message with each fact of its user: both embeddings, the topical evidence, whether it is needed."""
+
+    user: npt.NDArray[np.int64]
+    message: npt.NDArray[np.int64]
+    question: Floats
+    fact: Floats
+    topic: Floats
+    is_needed: npt.NDArray[np.bool_]
+
+    def where(self, rows: npt.NDArray[np.bool_]) -> Pairs:
+        return Pairs(*(getattr(self, name)[rows] for name in Pairs.__slots__))
+
+    def beside(self, other: Pairs) -> Pairs:
+        return Pairs(*(np.concatenate([getattr(one, name) for one in (self, other)]) for name in Pairs.__slots__))
+
+
+class Known:
+    """Embeddings of facts, each computed once."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._found: dict[str, Floats] = {}
+
+    async def of(self, texts: Sequence[str]) -> list[Floats]:
+        new = [text for text in dict.fromkeys(texts) if text not in self._found]
+        if new:
+            self._found |= dict(zip(new, await self._embedder.embed(new, is_urgent=False), strict=True))
+        return [self._found[text] for text in texts]
+
+
+class Odds(nn.Module):
+    """The log odds that a fact is needed."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.of_question = nn.Parameter(torch.randn(dimension, RANK) * 0.05)
+        self.of_fact = nn.Parameter(torch.randn(dimension, RANK) * 0.05)
+        self.question, self.fact = nn.Parameter(torch.zeros(dimension)), nn.Parameter(torch.zeros(dimension))
+        self.constant, self.topic = nn.Parameter(torch.tensor(-2.0)), nn.Parameter(torch.tensor(0.5))
+
+    def forward(self, question: Tensor, fact: Tensor, topic: Tensor) -> Tensor:
+        both = ((question @ self.of_question) * (fact @ self.of_fact)).sum(1) * PAIR_SCALE
+        alone = (question @ self.question + fact @ self.fact) * OWN_SCALE
+        odds: Tensor = both + alone + self.constant + self.topic * topic
+        return odds
+
+    def needs(self) -> Needs:
+        of_question, of_fact, question, fact = (
+            one.detach().numpy() for one in (self.of_question, self.of_fact, self.question, self.fact)
+        )
+        return Needs(
+            of_question * PAIR_SCALE,
+            of_fact,
+            question * OWN_SCALE,
+            fact * OWN_SCALE,
+            float(self.constant),
+            float(self.topic),
+        )
+
+
+def users() -> list[dict[str, Any]]:
+    lines = (line for path in sorted(TEXTS.glob("*.jsonl")) for line in path.read_text(encoding="utf-8").splitlines())
+    return [json.loads(line) for line in lines]
+
+
+def of_kinds() -> list[dict[str, Any]]:
+    """Each question as that of a user with facts of the attributes that it wants, and of others."""
+    rng = random.Random(SEED)
+    facts: dict[str, dict[str, None]] = defaultdict(dict)
+    for message in corpus.all_messages():
+        for span in message.spans:
+            if span.act in STATING and span.attribute != NO_ATTRIBUTE:
+                facts[span.attribute][message.text[span.start : span.end].strip()[:FACT_CHARACTERS_MAX]] = None
+    some = {name: rng.sample(list(found), min(FACTS_OF_KIND, len(found))) for name, found in sorted(facts.items())}
+    lines = (line for path in sorted((TEXTS / "kinds").glob("*.tsv")) for line in path.read_text("utf-8").splitlines())
+    told: list[dict[str, Any]] = []
+    for attributes, language, text in (line.split("\t") for line in lines if line.strip()):
+        wanted = [fact for name in attributes.split() for fact in some.get(name, ())]
+        others = [fact for name, found in some.items() if name not in attributes.split() for fact in found]
+        needed = rng.sample(wanted, min(WANTED_OF_KIND, len(wanted)))
+        asks = [{"text": text, "needs": list(range(len(needed)))}]
+        told.append({"lang": language, "facts": needed + rng.sample(others, OTHERS_OF_KIND), "asks": asks})
+    return told
+
+
+async def pairs_of(told: Sequence[dict[str, Any]], embedder: Embedder) -> Pairs:
+    weights = np.array([getattr(DEFAULT_RANKING.weights, name) for name in TOPICAL], dtype=np.float32)
+    rows: list[tuple[int, int, Floats, Floats, float, bool]] = []
+    message, known = 0, Known(embedder)
+    for number, user in enumerate(track(told, description="embedding", console=Console(stderr=True))):
+        vectors = await known.of(user["facts"])
+        texts = [ask["text"] for ask in user["asks"]]
+        asked = await embedder.embed(texts, is_urgent=False, as_query=True)
+        corpus = Corpus(map(Record, map(_memory, range(len(vectors)), user["facts"]), vectors))
+        layout = corpus.prepare()
+        places = [int(memory.id) for memory in layout.memories]
+        for ask, vector in zip(user["asks"], asked, strict=True):
+            message += 1
+            found = ranking_features(corpus, layout, Question(Query(ask["text"]), Scope(USER), NOW), vector)
+            topic = weights @ np.stack([found.arrays[name] for name in TOPICAL])
+            rows += [
+                (number, message, vector, vectors[place], float(topic[row]), place in ask["needs"])
+                for row, place in enumerate(places)
+                if place not in ask.get("may", ())
+            ]
+    user_of, message_of, question, fact, topical, needed = zip(*rows, strict=True)
+    return Pairs(
+        np.array(user_of),
+        np.array(message_of),
+        np.stack(question),
+        np.stack(fact),
+        np.array(topical, dtype=np.float32),
+        np.array(needed),
+    )
+
+
+def _memory(place: int, text: str) -> Memory:
+    at = NOW - DAY * (place + 1)
+    return Memory(str(place), USER, text, created_at=at, updated_at=at, said_at=at, valid_from=at)
+
+
+def trained(pairs: Pairs) -> Odds:
+    torch.manual_seed(SEED)
+    model = Odds(pairs.question.shape[1])
+    drawn = [one for name, one in model.named_parameters() if name not in ("constant", "topic")]
+    groups = [{"params": drawn, "weight_decay": DECAY}, {"params": [model.constant, model.topic], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=RATE)
+    given = [torch.from_numpy(one) for one in (pairs.question, pairs.fact, pairs.topic)]
+    wanted = torch.from_numpy(pairs.is_needed.astype(np.float32))
+    for _ in range(EPOCHS):
+        for batch in torch.randperm(len(wanted)).split(BATCH):  # type: ignore[no-untyped-call]
+            optimizer.zero_grad()
+            odds = model(*(one[batch] for one in given))
+            nn.functional.binary_cross_entropy_with_logits(odds, wanted[batch]).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+    return model
+
+
+@torch.no_grad()
+def cross_validated(pairs: Pairs, more: Pairs) -> Floats:
+    """The odds of each pair by what was trained on the other folds' users, and on `more`."""
+    odds = np.zeros(len(pairs.user), dtype=np.float32)
+    fold = np.random.default_rng(SEED).permutation(pairs.user.max() + 1)[pairs.user] % FOLDS
+    for number in range(FOLDS):
+        with torch.enable_grad():
+            model = trained(pairs.where(fold != number).beside(more))
+        kept = pairs.where(fold == number)
+        odds[fold == number] = model(*map(torch.from_numpy, (kept.question, kept.fact, kept.topic))).numpy()
+    return odds
+
+
+def in_order(odds: Floats, is_needed: npt.NDArray[np.bool_]) -> float:
+    """In how many pairs of one that is needed and one that is not the former has higher odds."""
+    ranks = np.argsort(np.argsort(odds))[is_needed]
+    needed, other = int(is_needed.sum()), int((~is_needed).sum())
+    return float((ranks.sum() - needed * (needed - 1) / 2) / (needed * other))
+
+
+def cuts(odds: Floats, pairs: Pairs) -> Iterator[tuple[float, ...]]:
+    best = np.argsort(-odds)
+    found = np.cumsum(pairs.is_needed[best])
+    wants = set(pairs.message[pairs.is_needed].tolist())
+    empty = set(pairs.message.tolist()) - wants
+    for recall in RECALLS:
+        last = int(np.searchsorted(found, recall * found[-1]))
+        bar = odds[best[last]]
+        told = set(pairs.message[odds >= bar].tolist())
+        precision, quiet = found[last] / (last + 1), 1 - len(told & empty) / len(empty)
+        yield round(float(bar), 2), recall, round(precision, 3), round(quiet, 2)
+
+
+async def measure(config: Path | None) -> tuple[Pairs, Floats]:
+    """Writes the weights that all pairs give, and returns the odds that other users' pairs give."""
+    settings = from_process(config, {})
+    async with open_embedder(settings) as embedder:
+        pairs, more = await pairs_of(users(), embedder), await pairs_of(of_kinds(), embedder)
+    target = needs_file(settings) or Path(str(files("memory.recall.ranking") / SHIPPED))
+    write(trained(pairs.beside(more)).needs(), target)
+    return pairs, cross_validated(pairs, more)
+
+
+def main() -> int:
+    parser = bench_parser("train_needed", __doc__)
+    parser.add_argument("--config", type=Path)
+    given = parser.parse_args()
+    report = Report("train_needed", BARS, given.json)
+    pairs, odds = asyncio.run(measure(given.config))
+    figures = {"in order": in_order(odds, pairs.is_needed)}
+    columns = ("log odds", "recall", "precision", "quiet where nothing is needed")
+    sheet = Sheet(f"{len(odds)} pairs", columns, [*cuts(odds, pairs)])
+    return report.finish(figures, [sheet], figures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

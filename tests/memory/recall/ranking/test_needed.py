@@ -1,0 +1,85 @@
+"""How much a message needs each memory: what helps comes first and what does not stays away, in any language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+
+from memory.model import Query, Question, Record, Scope, Vector
+from memory.recall.ranking import needed
+from memory.recall.ranking.corpus import Corpus
+from memory.recall.ranking.ranking import Ranked, rank
+from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
+from tests.support.own_embedder import embedding_model
+
+Remember: TypeAlias = Callable[..., Record]
+WITH_NEEDS = replace(DEFAULT_RANKING, needs=needed.packaged())
+
+
+def embedded(text: str, *, is_question: bool = False) -> Vector:
+    model = embedding_model()
+    return model.vector((model.prefixes.query if is_question else model.prefixes.document) + text)
+
+
+def odds(question: str, fact: str) -> float:
+    direction = needed.packaged().direction(embedded(question, is_question=True))
+    assert direction is not None
+    return float(embedded(fact) @ direction.vector) + direction.offset
+
+
+def ranked(remember: Remember, question: str, facts: Sequence[str], ranking: RankingWeights = WITH_NEEDS) -> Ranked:
+    corpus = Corpus([Record(remember(fact).memory, embedded(fact)) for fact in facts])
+    asked = Question(Query(question), Scope("u"), 0.0)
+    return rank(corpus, asked, embedded(question, is_question=True), ranking=ranking)
+
+
+@pytest.mark.parametrize(
+    ("question", "helps", "other"),
+    [
+        ("What do I do for a living?", "I'm a beekeeper.", "I live above the harbour."),
+        ("Was bin ich von Beruf?", "Ich bin Imker.", "Ich wohne über dem Hafen."),
+        ("Che lavoro faccio?", "Sono apicoltore.", "Abito sopra il porto."),
+        ("Чем я зарабатываю?", "Я пасечник.", "Я живу над гаванью."),
+        ("我靠什么谋生？", "我是养蜂人。", "我住在港口边。"),
+        ("ماذا أعمل؟", "أنا مربي نحل.", "أسكن فوق الميناء."),
+        ("May I eat this walnut cake?", "Nuts make my throat swell.", "I have collected stamps since school."),
+    ],
+)
+def test_a_fact_that_helps_is_needed_more(question: str, helps: str, other: str) -> None:
+    assert odds(question, helps) > odds(question, other)
+
+
+@pytest.mark.parametrize(
+    ("personal", "general"),
+    [
+        ("What should I cook tonight?", "Who invented the tin opener?"),
+        ("Was soll ich heute kochen?", "Wer hat den Dosenöffner erfunden?"),
+        ("Que puis-je cuisiner ce soir ?", "Qui a inventé l'ouvre-boîte ?"),
+        ("今晚我该做什么菜？", "开罐器是谁发明的？"),
+    ],
+)
+def test_a_question_of_general_knowledge_needs_less(personal: str, general: str) -> None:
+    fact = "I am allergic to tinned fish."
+    assert odds(personal, fact) > odds(general, fact)
+
+
+def test_vectors_of_another_model_are_judged_by_their_topic_alone(remember: Remember) -> None:
+    assert needed.packaged().direction(np.ones(1, dtype=np.float32)) is None
+    facts, without = ["My kayak is stored in Devon."], DEFAULT_RANKING
+    found = ranked(remember, "Where is my kayak stored?", facts, without)
+    assert found.is_relevant == (True,)
+    assert found.candidates[0].parts["needed"] == 0.0
+    assert ranked(remember, "Who wrote the Iliad?", facts, without).is_relevant == (False,)
+
+
+def test_weights_are_read_as_they_were_written(tmp_path: Path) -> None:
+    shipped = needed.packaged()
+    needed.write(shipped, tmp_path / "needed.npz")
+    again = needed.read(tmp_path / "needed.npz")
+    assert np.array_equal(again.of_fact, shipped.of_fact)
+    assert (again.constant, again.topic) == (shipped.constant, shipped.topic)
