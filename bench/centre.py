@@ -36,7 +36,7 @@ DIRECTIONS = 5  # in which languages differ; more of them cost recall
 SEED = 3
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "zh")
 
-Floats = npt.NDArray[np.float32]
+Floats = npt.npt.NDArray[np.float32]
 
 
 def sampled() -> dict[str, list[str]]:
@@ -81,6 +81,13 @@ def between(questions: Floats, texts: Floats) -> float:
     return float(np.median(cosines[~np.eye(len(cosines), dtype=bool)]))
 
 
+def without(centre: Centre, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Unit vectors of what is left, shape `(texts, width)`."""
+    left = vectors - centre.mean
+    left = left - left @ centre.directions.T @ centre.directions
+    return np.asarray(left / np.linalg.norm(left, axis=-1, keepdims=True), dtype=np.float32)
+
+
 def main() -> None:
     chosen = sampled()
     archive = Archive()
@@ -92,7 +99,7 @@ def main() -> None:
         np.savez(file, mean=centre.mean, directions=centre.directions)
     table = Table("language", "unrelated, before", "after")
     for language, found in by_language.items():
-        after = centre.taken_out(found)
+        after = without(centre, found)
         halves = TEXTS_PER_LANGUAGE
         table.add_row(
             language,

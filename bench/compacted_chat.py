@@ -28,8 +28,8 @@ from memory.processes.kept_state import Process
 from memory.processes.reader_parts import ready_reader
 from memory.processes.working_set_parts import without_snapshots
 from memory.recall.pipeline import RecallOutcome, RecallPipeline
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.sessions.compaction.compactor import Compactor
 from memory.settings import Settings
 
@@ -66,7 +66,7 @@ async def long_chat_rig(settings: Settings, embedder: Embedder) -> AsyncIterator
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-"))
         memory = msgspec.structs.replace(without_snapshots(settings.memory), deadline_ms=DEADLINE_MS)
         here = msgspec.structs.replace(settings, data_dir=folder, memory=memory)
-        process = Process(here, Instruments(clock, Metrics(CollectorRegistry())))
+        process = Process(here, Telemetry(clock, Metrics(CollectorRegistry())))
         store = InMemoryStore(dimension=memory.milvus.dimension)
         parts = await open_parts_on(process, stack, store=store, embedder=embedder, origin=vector_origin(here))
         await parts.training.run()

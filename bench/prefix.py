@@ -34,13 +34,14 @@ from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import insert_notes, read_chat_request
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
-from memory.ports import Embedder, MemoryBank, RequestTraces, ResponseChains, ServerKnowledge
+from memory.ports import Embedder, MemoryBank, ResponseChains, ServerKnowledge
 from memory.processes.composition import new_id, open_embedder, signal_training
-from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
+from memory.recall.pipeline import RecallOutcome, RecallPipeline
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
-from memory.runtime.instruments import Instruments
+from memory.recall.trace import RecallSettings
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.secrets.redaction import recordable
 from memory.service.erasure import Erasure
 from memory.service.profile_layout import pinned_line
@@ -48,6 +49,7 @@ from memory.settings import Settings
 from memory.settings.loader import from_process
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
+from absent_stores import request_stores  # isort: skip
 from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, count, known_memories, rendered, thirty_exchanges  # isort: skip
 from prefix_responses import ResponsesConversation  # isort: skip
 
@@ -165,7 +167,7 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         await profiles.set_own(USER, "", pinned=own, now=NOW)
         turn_log = SqlTurnLog(database, clock=clock)
         states = SqlChatStates(database, notes, turn_log.chains, clock)
-        traces = RequestTraces(notes, receipts, usage_counts, profiles, chat_states=states)
+        stores = request_stores(notes, receipts, usage_counts, profiles, chat_states=states)
         search = SearchParts(
             embedder=embedder,
             classifier=training.current,
@@ -174,14 +176,14 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         )
         recall = RecallPipeline(
             search=search,
-            traces=traces,
+            stores=stores,
             server=ServerKnowledge(turn_log.chains),
-            instruments=Instruments(clock, metrics),
+            telemetry=Telemetry(clock, metrics),
             new_id=new_id,
             settings=PATIENT,
         )
         memories = MemoryBank(store, ledger, embedder)
-        erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=clock)
+        erasure = Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=clock)
         yield Product(recall, erasure, turn_log.chains)
 
 

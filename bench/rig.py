@@ -23,9 +23,10 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "support"))  # the product as tests start it
 
+from bare_envoy import render_bare  # noqa: E402
 from product import Product, command_line, descendants, running_product  # noqa: E402
 
-from extproc.supervisor.bootstrap import BootstrapValues, render_bare  # noqa: E402
+from extproc.supervisor.bootstrap import BootstrapValues  # noqa: E402
 
 Skipped = pytest.skip.Exception  # how test support says that a server is not installed
 START_SECONDS_MAX = 10.0

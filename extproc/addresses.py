@@ -81,6 +81,3 @@ def has_secret(metadata: Mapping[str, str | bytes], secret: str) -> bool:
     given = metadata.get(SECRET_METADATA, "")
     given = given.encode("utf-8", "replace") if isinstance(given, str) else given
     return not secret or hmac.compare_digest(given, secret.encode("utf-8", "replace"))
-
-
-__all__ = ["SECRET_METADATA", "HostAndPort", "checked_listener", "has_secret", "unix_target"]

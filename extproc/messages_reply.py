@@ -136,6 +136,3 @@ def _reply(blocks: Iterable[_Block], model: str, stop_reason: str, *, is_done: b
         is_done=is_done,
         reason="" if text else why,
     )
-
-
-__all__ = ["MESSAGES_REPLIES"]

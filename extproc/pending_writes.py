@@ -62,6 +62,3 @@ def _said(exchanges: Iterable[SentExchange]) -> Iterator[str]:
     for exchange in exchanges:
         yield from (message.content for message in exchange.said)
         yield exchange.answer
-
-
-__all__ = ["PENDING_BYTES_MAX", "PENDING_MAX", "PendingWrites", "text_bytes"]

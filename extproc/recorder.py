@@ -13,16 +13,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias, TypeVar
+from typing import Self, TypeAlias, TypeVar
 
 import structlog
 
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
 from extproc.observe import LengthRefusal, NoteOutcome, Observation
-from extproc.patient_writes import PatientWrites
 from extproc.pending_writes import PendingWrites, text_bytes
 from extproc.recording_beats import RecordingBeats
-from extproc.sent_again import RecordingPolicy, leave_out, placed, to_fill_in
+from extproc.resent_history import RecordingPolicy, leave_out, placed, to_fill_in
+from extproc.retrying_writes import RetryingWrites
 from extproc.tool_recording import without_secrets
 from extproc.turn_links import ContinueTurn, LinkExchange, continue_turn, earlier_link, keep_link, link_exchange
 from memory.errors import NotRecordable, Unavailable
@@ -32,6 +32,7 @@ from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.metrics import Metrics
 from memory.runtime.offload import run_each_offloaded, run_offloaded
+from memory.runtime.task_groups import ErrorBoundary
 from memory.runtime.tracing import SpanName
 
 log = structlog.get_logger(__name__)
@@ -50,12 +51,6 @@ class ModelLessons:
     windows: KnownWindows
 
 
-class Containment(Protocol):
-    """Awaits `work` and turns any error into None, after reporting it."""
-
-    async def __call__(self, work: Coroutine[None, None, T]) -> T | None: ...
-
-
 class TurnRecorder:
     """One per process. Open with `async with`; on exit it waits for pending writes."""
 
@@ -64,7 +59,7 @@ class TurnRecorder:
         turn_log: TurnRecording,
         metrics: Metrics,
         clock: Clock,
-        contained: Containment,
+        error_boundary: ErrorBoundary,
         policy: RecordingPolicy,
         lessons: ModelLessons,
     ) -> None:
@@ -72,10 +67,10 @@ class TurnRecorder:
         self._lessons = lessons
         self._turn_log = turn_log
         self._metrics = metrics
-        self._contained = contained
+        self._error_boundary = error_boundary
         self._group = asyncio.TaskGroup()
         self._pending = PendingWrites()
-        self._patience = PatientWrites(self._report_outage)
+        self._retrying = RetryingWrites(self._report_outage)
         self._probes: set[asyncio.Task[None]] = set()
         self._beats = RecordingBeats(turn_log.times, clock)
         self._beating: asyncio.Task[None] | None = None
@@ -94,14 +89,9 @@ class TurnRecorder:
     ) -> None:
         if self._beating is not None:
             self._beating.cancel()
-        self._patience.give_up()
+        self._retrying.give_up()
         await self._group.__aexit__(kind, error, trace)
         await self._beats.end()
-
-    @property
-    def has_pending(self) -> bool:
-        """Whether anything that was observed is still to be written."""
-        return not self._pending.is_empty
 
     def leave(self) -> None:
         """From now on, interrupted streams were interrupted by us: their turns stay open, and become `unknown`.
@@ -115,7 +105,7 @@ class TurnRecorder:
     def start(self, work: Coroutine[None, None, T], *, size: int = 0) -> asyncio.Task[T | None]:
         """Run `work` independently of the stream that requested it. `size`: bytes of texts that it keeps meanwhile."""
         self._pending.add(size)
-        task = self._group.create_task(self._contained(work))
+        task = self._group.create_task(self._error_boundary(work))
         task.add_done_callback(lambda _: self._pending.remove(size))
         return task
 
@@ -195,7 +185,7 @@ class TurnRecorder:
             texts = await run_each_offloaded(self._policy.redact, [message.content for message in turn.messages])
             messages = (replace(one, content=text) for one, text in zip(turn.messages, texts, strict=True))
             opening = replace(opening, turn=replace(turn, messages=tuple(messages)))
-            link = await self._patience.write(partial(self._place, opening))
+            link = await self._retrying.write(partial(self._place, opening))
         except Unavailable as error:
             self._lost(error)
             return None
@@ -227,10 +217,10 @@ class TurnRecorder:
             return True  # of a user who has opted out, or was erased
         answer = await self._redacted(closing.answer)
         try:
-            writes = [self._patience.write(partial(self._finish, closing, answer))]
+            writes = [self._retrying.write(partial(self._finish, closing, answer))]
             if closing.links is not None:  # queued first: the client may continue at once
                 keeping = partial(keep_link, self._turn_log.chains, closing.links, link, at=closing.answered_at)
-                writes.insert(0, self._patience.write(keeping))
+                writes.insert(0, self._retrying.write(keeping))
             await asyncio.gather(*writes)  # together: neither waits for the other's commit, nor is left out if it fails
         except Unavailable as error:
             self._lost(error)
@@ -244,7 +234,7 @@ class TurnRecorder:
         if continuing.is_over_cap:
             self._metrics.replies_over_cap.inc()
         try:
-            if await self._patience.write(partial(self._policy.is_opted_out, continuing.links.user_id)):
+            if await self._retrying.write(partial(self._policy.is_opted_out, continuing.links.user_id)):
                 return True
         except Unavailable as error:
             self._lost(error)
@@ -253,7 +243,7 @@ class TurnRecorder:
         answer = await self._redacted(continuing.answer) if is_answered else ""
         continuing = replace(continuing, tools=await without_secrets(continuing.tools, self._policy.redact))
         try:
-            is_known = await self._patience.write(partial(continue_turn, self._turn_log, continuing, answer))
+            is_known = await self._retrying.write(partial(continue_turn, self._turn_log, continuing, answer))
         except Unavailable as error:
             self._lost(error)
             return False
@@ -269,7 +259,7 @@ class TurnRecorder:
 
     async def _leave_out(self, exchange: LeaveOut) -> None:
         try:
-            await self._patience.write(partial(leave_out, self._turn_log.trees, exchange, self._policy))
+            await self._retrying.write(partial(leave_out, self._turn_log.trees, exchange, self._policy))
         except Unavailable as error:
             self._lost(error)
 

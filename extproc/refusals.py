@@ -78,6 +78,3 @@ def _stated(message: str) -> int | None:
 
 def _is_number(digits: str) -> bool:
     return digits.isascii() and digits.isdigit() and len(digits) <= DIGITS_MAX
-
-
-__all__ = ["context_tokens", "refuses_roles"]

@@ -213,6 +213,3 @@ def _after_space(text: str, position: int) -> int:
 
 def _parts(item: _Item) -> list[_Part]:
     return decoded(_PARTS, bytes(item.content)) or []
-
-
-__all__ = ["CLIENT_CALLS", "RESPONSES_REPLIES"]

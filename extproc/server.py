@@ -37,7 +37,7 @@ from extproc.inject import (
 )
 from extproc.observe import Observation
 from extproc.recorder import ModelLessons, ObservedStream, TurnRecorder
-from extproc.sent_again import RecordingPolicy
+from extproc.resent_history import RecordingPolicy
 from extproc.switches import USUAL_REQUESTS, RequestRules
 from extproc.uploads import Uploads
 from extproc.upstream_signals import SignalReader, signal_reader
@@ -51,7 +51,7 @@ from memory.processes.from_settings import claim_names, is_recording, recording
 from memory.recall.compacted import ChatRecall, CompactingRecall
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.traced import traced_recall
-from memory.runtime.instruments import Instruments
+from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import SpanName
 from memory.sessions.compaction.compactor import Compactor
 from memory.settings import OffRoute, Settings
@@ -90,7 +90,7 @@ class EdgeTrust:
     rejects_mismatches: bool = False  # envoy.yaml then permits the filter to answer
     requests: RequestRules = USUAL_REQUESTS
     secret: str = ""  # which calls must bring; "": none
-    places: int = 10_000  # how many chats Envoy lets in at a time
+    slots: int = 10_000  # how many chats Envoy lets in at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class DrainPace:
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class LifecycleEvents:
     """When recall works, and when to stop."""
 
     ready: asyncio.Event
@@ -118,18 +118,18 @@ class Filter:
         recall: ChatRecall,
         recorder: TurnRecorder,
         trust: EdgeTrust,
-        instruments: Instruments,
+        telemetry: Telemetry,
         new_id: Callable[[], str],
         is_recording: bool = True,
     ) -> None:
         """`new_id` generates turn ids; without `is_recording` nothing is recorded."""
-        self._uploads = Uploads(trust.places)
+        self._uploads = Uploads(trust.slots)
         self._is_recording = is_recording
         self._recall = recall
         self._recorder = recorder
         self._trust = trust
-        self._metrics = instruments.metrics
-        self._tracer = instruments.tracer
+        self._metrics = telemetry.metrics
+        self._tracer = telemetry.tracer
         self._new_id = new_id
         self._streams = 0
         self._is_settled = asyncio.Event()
@@ -149,9 +149,9 @@ class Filter:
         self._is_settled.clear()
         try:
             if metadata.get("x-role") == "observe":
-                await contained(self._observe(requests, parent))
+                await error_boundary(self._observe(requests, parent))
             else:
-                await contained(self._inject(requests, context, parent))
+                await error_boundary(self._inject(requests, context, parent))
         finally:
             self._streams -= 1
             if not self._streams:
@@ -254,7 +254,7 @@ class Filter:
             observed.end()  # the client may disconnect at any time: what was observed until then counts
 
 
-async def contained(work: Coroutine[Any, Any, T]) -> T | None:
+async def error_boundary(work: Coroutine[Any, Any, T]) -> T | None:
     """The error boundary of one stream and of its work in the recorder: an error ends only that.
 
     The stream then ends without an error status, because Envoy would count it against this process, so that one
@@ -273,7 +273,7 @@ async def serve(
     recorder: TurnRecorder,
     *,
     target: str,
-    signs: Signs,
+    lifecycle: LifecycleEvents,
     pace: DrainPace = DrainPace(),
 ) -> None:
     """Serve both roles at a gRPC target until told to stop, then drain: finish streams, write what was observed.
@@ -286,9 +286,9 @@ async def serve(
         server.add_generic_rpc_handlers((_handlers(filter_),))
         _bind(server, target)
         await server.start()
-        entering = tasks.create_task(_enter(health, signs.ready))
+        entering = tasks.create_task(_enter(health, lifecycle.ready))
         try:
-            await signs.until.wait()
+            await lifecycle.until.wait()
             await health.leave(seconds_max=pace.drain)
             with suppress(TimeoutError):
                 await asyncio.wait_for(filter_.settled(), pace.grace)
@@ -317,14 +317,14 @@ async def run(settings: Settings, until: asyncio.Event, *, target: str, secret: 
 
     `secret`: which calls must bring, if any.
     """
-    signs = Signs(ready=asyncio.Event(), until=until)
+    lifecycle = LifecycleEvents(ready=asyncio.Event(), until=until)
     async with composition.open_parts(settings, is_hurried=True, traced_as="filter") as parts:
         template_compatibility, compactor = parts.template_compatibility(), parts.compactor()
         filter_, recorder = filter_on(parts, template_compatibility, compactor, secret=secret)
         pace = DrainPace(grace=settings.drain_seconds)
-        serving = serve(filter_, recorder, target=target, signs=signs, pace=pace)
-        with_background = entrypoints.beside((parts.windows.run(), compactor.run(contained)), serving)
-        warming = entrypoints.WarmUp(decides=True, template_compatibility=template_compatibility, ready=signs.ready)
+        serving = serve(filter_, recorder, target=target, lifecycle=lifecycle, pace=pace)
+        with_background = entrypoints.run_alongside((parts.windows.run(), compactor.run(error_boundary)), serving)
+        warming = entrypoints.WarmUp(decides=True, template_compatibility=template_compatibility, ready=lifecycle.ready)
         await entrypoints.warming_up(parts, with_background, warming)
 
 
@@ -336,19 +336,19 @@ def filter_on(
     recorder = TurnRecorder(
         parts.state.turn_log,
         parts.metrics,
-        parts.instruments.clock,
-        contained,
+        parts.telemetry.clock,
+        error_boundary,
         RecordingPolicy(
-            recording(settings), settings.memory.turn_log.fill_in, parts.instruments.tracer, parts.state.opt_outs
+            recording(settings), settings.memory.turn_log.fill_in, parts.telemetry.tracer, parts.state.opt_outs
         ),
         ModelLessons(templates, parts.windows),
     )
-    traced = traced_recall(parts.recall(), parts.instruments)
+    traced = traced_recall(parts.recall(), parts.telemetry)
     filter_ = Filter(
         recall=CompactingRecall(traced, compactor.prepare) if records else traced,
         recorder=recorder,
         trust=replace(edge_trust(settings), secret=secret),
-        instruments=parts.instruments,
+        telemetry=parts.telemetry,
         new_id=composition.new_id,
         is_recording=records,
     )
@@ -366,7 +366,7 @@ def edge_trust(settings: Settings) -> EdgeTrust:
             Envelopes.parsed(settings.memory.envelopes),
             Zones(settings.memory.timezone),
         ),
-        places=settings.memory.filter_in_flight_max,
+        slots=settings.memory.filter_in_flight_max,
     )
 
 

@@ -1,8 +1,8 @@
-"""Chats whose body is still on its way: in a crowd, slow uploads give up their places.
+"""Chats whose body is still on its way: in a crowd, slow uploads give up their slots.
 
-Envoy lets only so many chats in at a time, and a chat takes its place with its first byte. Uploads that take long, or
-never end, would keep all places from chats that are here. Where most places are taken, a chat whose body takes longer
-than its length explains goes on without memory, as Envoy would have let it go on without a place.
+Envoy lets only so many chats in at a time, and a chat takes its slot with its first byte. Uploads that take long, or
+never end, would keep all slots from chats that are here. Where most slots are taken, a chat whose body takes longer
+than its length explains goes on without memory, as Envoy would have let it go on without a slot.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 PATIENCE_SECONDS = 1.0  # bodies of usual chats arrive with their headers
 BYTES_PER_SECOND_MIN = 1 << 20  # of a body whose length is known: pasted documents and pictures take longer
 MORE_SECONDS_MAX = 4.0  # for its length: a client may announce what it never sends
-CROWD_SHARE = 0.75  # of the places
+CROWD_SHARE = 0.75  # of the slots
 LOOK_SECONDS = 0.25  # as long as there is a crowd
 
 
@@ -40,16 +40,16 @@ class Upload:
 
 
 class Uploads:
-    """One per process. `places`: how many chats Envoy lets in at a time."""
+    """One per process. `slots`: how many chats Envoy lets in at a time."""
 
-    def __init__(self, places: int) -> None:
-        self._crowd = max(1, int(places * CROWD_SHARE))
+    def __init__(self, slots: int) -> None:
+        self._crowd = max(1, int(slots * CROWD_SHARE))
         self._streams: dict[Upload, None] = {}  # in the order in which they came
         self._looking: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
     async def stream(self) -> AsyncIterator[Upload]:
-        """The block ends, without an error, where the upload gives up its place."""
+        """The block ends, without an error, where the upload gives up its slot."""
         upload = Upload(asyncio.timeout(None))
         self._streams[upload] = None
         self._look()
@@ -75,6 +75,3 @@ class Uploads:
                     upload.arrived()
                     upload.limit.reschedule(loop.time())
         self._look()
-
-
-__all__ = ["Upload", "Uploads"]

@@ -83,6 +83,3 @@ def _as_text(value: object) -> str:
     if isinstance(value, list):
         return ",".join(one for one in value if isinstance(one, str))
     return value if isinstance(value, str) else ""
-
-
-__all__ = ["SignalReader", "signal_reader"]

@@ -19,12 +19,10 @@ import yaml
 
 from extproc.addresses import HostAndPort
 from extproc.identity import IDENTITY_HEADER, IdentityMode
-from extproc.supervisor.envoy_tracing import COLLECTOR_CLUSTER, EnvoyTracing, tracing_values, without_tracing
+from extproc.supervisor.envoy_tracing import EnvoyTracing, tracing_values, without_tracing
 from extproc.supervisor.filter_endpoints import filter_values
 from extproc.supervisor.remote_servers import Tree, address_of, remote_server
 from extproc.supervisor.token_verification import (
-    FILTER,
-    KEYS_CLUSTER,
     TokenVerification,
     token_values,
     without_unused,
@@ -34,8 +32,6 @@ from memory.errors import BadSetting
 from memory.model.web_pages import LOOPBACK_ORIGIN
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
-OUR_FILTERS = ("memory.observe", "memory.inject", FILTER)
-OUR_CLUSTERS = ("memory_observe", "memory_inject", "memory_api", KEYS_CLUSTER, COLLECTOR_CLUSTER)
 OBSERVED_PER_CONNECTION = 10  # a stream of an aborted exchange ends some seconds later than its connection
 EDITED_HEADERS = ("content-length",)
 REJECTION_HEADERS = ("content-type",)
@@ -124,30 +120,6 @@ def render(plan: BootstrapValues) -> bytes:
 def render_unchecked(plan: BootstrapValues) -> bytes:
     """The same for an Envoy that starts now and checks it itself: that saves the second. Raises `BadSetting`."""
     return json.dumps(_filled(_load(), plan)).encode()
-
-
-def render_bare(plan: BootstrapValues) -> bytes:
-    """The same listener and upstream without memory, for comparison in benchmarks."""
-    tree = _filled(_load(), plan)
-    resources = tree["static_resources"]
-    resources["clusters"] = [c for c in resources["clusters"] if c["name"] not in OUR_CLUSTERS]
-    for chain in resources["listeners"][0]["filter_chains"]:
-        manager = chain["filters"][0]["typed_config"]
-        manager["http_filters"] = [f for f in manager["http_filters"] if f["name"] not in OUR_FILTERS]
-        host = manager["route_config"]["virtual_hosts"][0]
-        host["routes"] = [_bare(route) for route in host["routes"] if route["route"]["cluster"] not in OUR_CLUSTERS]
-    return _typed(tree)
-
-
-def _bare(route: dict[str, Tree]) -> dict[str, Tree]:
-    """A route without the parts for our filters."""
-    ours = (
-        "typed_per_filter_config",
-        "response_headers_to_add",
-        "response_headers_to_remove",
-        "request_body_buffer_limit",
-    )
-    return {key: value for key, value in route.items() if key not in ours}
 
 
 def _check_listener(host: str, identity: IdentityMode) -> None:

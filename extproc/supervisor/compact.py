@@ -80,6 +80,3 @@ def _show(found: Compaction, *, is_dry: bool, as_json: bool) -> None:
         before, after = (f"{size / (1 << 20):.1f} MiB" for size in (found.sizes.before, found.sizes.after))
         done, most = ("would write", "at most ") if is_dry else ("wrote", "")
         echo(f"{done} turns.sqlite anew, from {before} to {most}{after}; erasures that waited for it: {found.erasures}")
-
-
-__all__ = ["compact"]

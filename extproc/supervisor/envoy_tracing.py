@@ -44,6 +44,3 @@ def without_tracing(tree: Tree) -> None:
     resources["clusters"] = [one for one in resources["clusters"] if one["name"] != COLLECTOR_CLUSTER]
     for chain in resources["listeners"][0]["filter_chains"]:
         del chain["filters"][0]["typed_config"]["tracing"]
-
-
-__all__ = ["COLLECTOR_CLUSTER", "EnvoyTracing", "tracing_values", "without_tracing"]

@@ -28,6 +28,3 @@ def filter_values(sockets: Sequence[Path], addresses: Sequence[HostAndPort]) -> 
         "filter_connect_timeout": f"{ADDRESS_CONNECT_SECONDS if addresses else SOCKET_CONNECT_SECONDS:g}s",
         "filter_secret": [secret] if addresses else [],
     }
-
-
-__all__ = ["filter_values"]

@@ -38,6 +38,3 @@ class ListenerWatch:
             return False
         self._repeated = 0
         return True
-
-
-__all__ = ["REFUSALS_MIN", "SILENT_LOOKS_MIN", "ListenerSign", "ListenerWatch"]

@@ -68,6 +68,3 @@ def _show(found: Migrated, *, is_dry: bool, as_json: bool) -> None:
             f"copied {found.copied} of {status.memories} memories into a new collection in {found.seconds:.0f} s; "
             f"the old one had {OUTDATED[status.outdated]}"
         )
-
-
-__all__ = ["migrate"]

@@ -42,6 +42,3 @@ def serve(data_dir: Path, address: str) -> None:
         server.stop(grace=CALLS_END_SECONDS).wait()
     finally:
         store.close()
-
-
-__all__ = ["serve"]

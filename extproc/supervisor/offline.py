@@ -135,6 +135,3 @@ async def _answers(uri: str, part: ChildProcess) -> None:
         raise CannotStart(
             f"milvus does not answer after {MILVUS_START_SECONDS_MAX:.0f} s. Its last lines:\n{said}"
         ) from None
-
-
-__all__ = ["OUTDATED", "assert_alone", "claimed", "progress_bar", "refuse_company", "running"]

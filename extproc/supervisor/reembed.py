@@ -86,6 +86,3 @@ def _show(found: Estimate | Outcome, *, as_json: bool) -> None:
             f"embedded {found.embedded} of {status.memories} memories again in {found.seconds:.0f} s: from "
             f"{status.origin} to {wanted}"
         )
-
-
-__all__ = ["reembed"]

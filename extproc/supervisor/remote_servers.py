@@ -89,6 +89,3 @@ def _system_roots() -> Path:
         if path.is_file():
             return path
     raise BadSetting("an https URL needs root certificates and this system has none: install ca-certificates")
-
-
-__all__ = ["RemoteServer", "Tree", "address_of", "remote_server"]

@@ -172,6 +172,3 @@ def restart_state(data_dir: Path) -> RestartState | None:
         return msgspec.json.decode((data_dir / STATE_FILE).read_bytes(), type=RestartState)
     except (OSError, msgspec.MsgspecError):
         return None
-
-
-__all__ = ["RESTART_SIGNAL", "RestartState", "RollingRestart", "request_restart", "restart_order", "restart_state"]

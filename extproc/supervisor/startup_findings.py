@@ -146,6 +146,3 @@ def _reason(errors: bytes) -> str:
     lines = [line for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
     last = lines[-1] if lines else "without a word"
     return (last.partition("': ")[2] or last)[:MESSAGE_CHARACTERS_MAX]
-
-
-__all__ = ["envoy_finding", "listener_of", "ports_finding", "startup_findings", "up_finding"]

@@ -93,6 +93,3 @@ def without_unused(tree: Tree, tokens: TokenVerification | None) -> Tree:
 
 def _per_route(requirement: str) -> Tree:
     return {"@type": _PER_ROUTE, "requirement_name": requirement}
-
-
-__all__ = ["FILTER", "KEYS_CLUSTER", "TokenVerification", "token_values", "without_unused"]

@@ -92,6 +92,3 @@ def _read(path: Path) -> EvaluationReport | None:
         return None
     is_whole = all(len(row) == len(table.columns) for table in report.tables for row in table.rows)
     return report if report.head.name == path.stem and is_whole else None
-
-
-__all__ = ["FolderOfReports"]

@@ -193,5 +193,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-__all__ = ["UNREAD_NAMED_MAX", "FolderScan", "Scanned", "forms_of", "scanned"]

@@ -53,6 +53,3 @@ async def body_of(response: aiohttp.ClientResponse, *, bytes_max: int) -> bytes 
         if len(body) > bytes_max:
             return None
     return bytes(body)
-
-
-__all__ = ["HttpProbe", "body_of", "http_probe"]

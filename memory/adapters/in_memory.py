@@ -1,4 +1,4 @@
-"""The memory store without a server: a dictionary and a dot product; reembedding and snapshots likewise. For tests.
+"""The memory store without a server: a dictionary and a dot product: for evaluations and tests.
 
 It keeps all promises of the port except durability. Rows pass through the same codec as in Milvus, so that it returns
 no more than Milvus does.
@@ -6,14 +6,14 @@ no more than Milvus does.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
 from memory.adapters import pages, row_codec
 from memory.model import Candidate, Change, Memory, Record, Vector, VectorOrigin, statement_key
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
-from memory.ports import MemoryFilter, Page, ReembeddingStatus, StoredText
+from memory.ports import MemoryFilter, Page
 
 
 class InMemoryStore:
@@ -23,7 +23,6 @@ class InMemoryStore:
         self._dimension = dimension
         self._origin = origin or VectorOrigin("", dimension)
         self._records: dict[str, Record] = {}
-        self._others: dict[VectorOrigin, dict[str, Record]] = {}  # vectors by origin that are not in use yet
 
     async def prepare(self) -> None:
         return
@@ -101,74 +100,3 @@ class InMemoryStore:
 
     def _newest(self, where: MemoryFilter) -> list[Record]:
         return sorted(self._matching(where), key=lambda record: pages.position(record.memory), reverse=True)
-
-
-class InMemoryReembedding:
-    """`memory.ports.Reembedding` of such a store."""
-
-    def __init__(self, store: InMemoryStore, wanted: VectorOrigin) -> None:
-        self._store = store
-        self._wanted = wanted
-
-    async def status(self) -> ReembeddingStatus:
-        store, begun = self._store, self._store._others.get(self._wanted, {})
-        return ReembeddingStatus(store._origin, len(store._records), len(begun))
-
-    async def begin(self) -> None:
-        self._store._others = {self._wanted: self._store._others.get(self._wanted, {})}
-
-    async def remaining(self) -> AsyncIterator[Sequence[StoredText]]:
-        begun = self._store._others.get(self._wanted, {})
-        for memory_id, record in sorted(self._store._records.items()):
-            if memory_id not in begun or begun[memory_id].memory != record.memory:
-                row = row_codec.row_of(record)
-                del row[row_codec.VECTOR_FIELD]
-                yield [StoredText(memory_id, row_codec.embedded_text_of(row), row)]
-
-    async def put(self, texts: Sequence[StoredText], vectors: Vector) -> None:
-        assert vectors.shape == (len(texts), self._wanted.dimension), f"vectors {vectors.shape}"
-        for text, vector in zip(texts, vectors, strict=True):
-            self._store._others[self._wanted][text.id] = row_codec.record_of(
-                {**text.row, row_codec.VECTOR_FIELD: vector}
-            )
-
-    async def copy(self, texts: Sequence[StoredText]) -> None:
-        await self.put(texts, np.stack([self._store._records[text.id].vector for text in texts]))
-
-    async def remove_deleted(self) -> bool:
-        begun = self._store._others[self._wanted]
-        for memory_id in begun.keys() - self._store._records.keys():
-            del begun[memory_id]
-        return len(begun) == len(self._store._records)
-
-    async def switch(self) -> None:
-        store = self._store
-        old = (store._origin, store._records)
-        store._records = store._others.pop(self._wanted)
-        store._origin, store._dimension = self._wanted, self._wanted.dimension
-        store._others[old[0]] = old[1]
-
-    async def clear(self) -> None:
-        self._store._others = {}
-
-
-class InMemorySnapshots:
-    """`memory.ports.Snapshots` in a dictionary."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, bytes] = {}
-
-    async def read(self, user_id: str) -> bytes | None:
-        return self.kept.get(user_id)
-
-    async def write(self, user_id: str, snapshot: bytes) -> None:
-        self.kept[user_id] = snapshot
-
-    async def erase(self, user_id: str) -> None:
-        self.kept.pop(user_id, None)
-
-    async def erase_all(self) -> None:
-        self.kept.clear()
-
-
-__all__ = ["InMemoryReembedding", "InMemorySnapshots", "InMemoryStore"]

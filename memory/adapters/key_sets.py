@@ -24,6 +24,3 @@ async def fetched_key_set(url: str, *, seconds: float) -> bytes:
             return content
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         raise Unavailable(PART, f"{type(error).__name__} at {url}") from None
-
-
-__all__ = ["KEY_SET_BYTES_MAX", "fetched_key_set"]

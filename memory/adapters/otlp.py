@@ -211,6 +211,3 @@ class _PatientExporter(SpanExporter):
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return True
-
-
-__all__ = ["OtlpTracer", "span_id_of"]

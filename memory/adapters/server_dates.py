@@ -20,6 +20,3 @@ async def date_of(url: str, *, seconds: float) -> float | None:
         raise Unavailable(PART, type(error).__name__) from None
     except (KeyError, ValueError):
         return None
-
-
-__all__ = ["date_of"]

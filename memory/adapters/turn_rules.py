@@ -23,11 +23,11 @@ TAUGHT = {TurnStatus.CLOSED, TurnStatus.UNKNOWN, TurnStatus.FILLED_IN}
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
-    """Who takes the lease, and until when."""
+class LeaseOwner:
+    """Who takes the lease, and until when. `process`: its name among the owners of the database."""
 
     token: str
-    owner: str
+    process: str
     until: float
 
 

@@ -133,6 +133,3 @@ def _fields_of(shape: type[msgspec.Struct]) -> list[str]:
 
 def _is_struct(annotation: object) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
-
-
-__all__ = ["BODY_BYTES_MAX", "JsonBody", "LenientJsonBody", "MessagesSchema", "decoded", "messages_of", "unknown_name"]

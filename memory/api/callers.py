@@ -107,6 +107,3 @@ def _known_with(token: ServiceToken | None, access: Access) -> ServiceToken:
     if access not in token.scopes:
         raise Forbidden(f"this service token has no scope {access}")
     return token
-
-
-__all__ = ["UNKNOWN", "USERS_ONLY", "CallerRules", "Callers"]

@@ -123,6 +123,3 @@ async def show_document_page(request: Request[Any, Any, Any]) -> Response[bytes]
     headers = {name.decode(): value.decode() for name, value in HEADERS}
     page = await asyncio.to_thread(_page, request.app, style)
     return Response(page, media_type=MediaType.HTML, headers=headers)
-
-
-__all__ = ["PATHS", "document_config", "encoded_document", "show_document", "show_document_page"]

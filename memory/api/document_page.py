@@ -100,6 +100,3 @@ def _prose(text: str) -> str:
     return "".join(
         f"<code>{escape(piece)}</code>" if number % 2 else escape(piece) for number, piece in enumerate(text.split("`"))
     )
-
-
-__all__ = ["document_page"]

@@ -71,14 +71,3 @@ def _tags(header: str, value: str) -> list[str]:
             f'{header} must be * or at most {TAGS_MAX} ETags in quotes, such as "0123abcd"; send one you got'
         )
     return tags
-
-
-__all__ = [
-    "ETAG_HEADER",
-    "NOT_MODIFIED",
-    "IfMatch",
-    "IfNoneMatch",
-    "expected_versions",
-    "shown",
-    "shown_unless_known",
-]

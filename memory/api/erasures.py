@@ -94,7 +94,7 @@ class ErasuresController(Controller):
         self, library: TheLibrary, caller: TheCaller, path_id: PathId, project_id: FromQuery[str | None] = None
     ) -> ErasureView:
         """How far an erasure is, and its proof. Looks for the user's id everywhere once files are rewritten; or, of a
-        project, which has to be named again, for rows that name it. Not at each call: the more often, the rarer.
+        project, which has to be named again, for rows that name it. Not at each call.
         """
         project = _named_project(caller, project_id)
         if project:
@@ -156,6 +156,3 @@ def erasure_view(status: ErasureStatus) -> ErasureView:
         time_text_or_none(status.record.rewritten_at),
         ScanView(time_text(scan.scanned_at), scan.files, scan.bytes, list(scan.found_in), places) if scan else None,
     )
-
-
-__all__ = ["ErasuresController", "EverythingController", "OperatorErasuresController", "erasure_view"]

@@ -21,6 +21,3 @@ def refuse_forged(method: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
     names = {name for name, _ in headers}
     if method not in WITHOUT_EFFECT and names & OF_BROWSERS and PAGE_HEADER not in names:
         raise Forbidden("a web page that changes memories must send the header x-memory-page")
-
-
-__all__ = ["PAGE_HEADER", "refuse_forged"]

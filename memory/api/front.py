@@ -13,7 +13,7 @@ from memory.api.callers import Callers
 from memory.api.forgery import refuse_forged
 from memory.api.identity import DEVELOPMENT, Forbidden
 from memory.api.refusals import CLIENT_GONE, ClientGone, refusal, send_refusal
-from memory.runtime.instruments import Instruments
+from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import UNMATCHED, ServedCall
 
 OURS = "/v1/"
@@ -27,12 +27,12 @@ class Front:
     traced. `callers`: know which pages may call; where an edge identifies users, it answers for those of REST.
     """
 
-    def __init__(self, app: AsgiApp, *, callers: Callers, passed: frozenset[str], instruments: Instruments) -> None:
+    def __init__(self, app: AsgiApp, *, callers: Callers, passed: frozenset[str], telemetry: Telemetry) -> None:
         self._app = app
         self._callers = callers
         self._passed = passed
-        self._metrics = instruments.metrics
-        self._tracer = instruments.tracer
+        self._metrics = telemetry.metrics
+        self._tracer = telemetry.tracer
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
         if scope["type"] != "http":
@@ -136,6 +136,3 @@ def _path(scope: AsgiScope) -> str:
 def _may_act(method: str, action: str) -> bool:
     """Whether the last segment is no part of the id: sessions are shown and deleted under their ids alone."""
     return action != "end" or method in ("POST", "OPTIONS")
-
-
-__all__ = ["Front"]

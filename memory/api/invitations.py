@@ -69,6 +69,3 @@ async def _refuse_foreign(library: Library, caller: Caller, key: str) -> None:
 def invitation_view(one: Invitation, tenancy: Tenancy) -> InvitationView:
     names = (one.project.key, one.project.project_id, one.role, tenancy.name_of(one.invited_by))
     return InvitationView(*names, time_text(one.invited_at))
-
-
-__all__ = ["InvitationsController"]

@@ -39,6 +39,3 @@ class OptOutController(Controller):
 
 def opt_out_view(since: float | None) -> OptOutView:
     return OptOutView(since is not None, time_text_or_none(since))
-
-
-__all__ = ["OptOutController", "OptOutView", "opt_out_view"]

@@ -13,6 +13,3 @@ async def name_methods(message: Message, scope: Scope) -> None:
         routes = [route for route in scope["litestar_app"].routes if isinstance(route, HTTPRoute)]
         methods = {name for route in routes if route.path_format == scope["path_template"] for name in route.methods}
         MutableScopeHeaders(message)["allow"] = ", ".join(sorted(methods))
-
-
-__all__ = ["name_methods"]

@@ -101,6 +101,3 @@ async def _answer(send: AsgiSend, status: int, headers: list[tuple[bytes, bytes]
     length = [] if status == 304 else [(b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": [*headers, *length]})
     await send({"type": "http.response.body", "body": body})
-
-
-__all__ = ["BASE", "FILES", "MODE", "POLICY", "PageFiles", "page_files"]

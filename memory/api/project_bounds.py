@@ -48,13 +48,3 @@ async def refuse_foreign_memory(library: Library, caller: Caller, memory_id: str
         raise NotFound("no such memory")
     if is_change and not memory.project_id:
         raise Forbidden("your token is for some projects only, and this memory belongs to none")
-
-
-__all__ = [
-    "bounded_project",
-    "is_visible",
-    "is_within",
-    "joined_projects",
-    "refuse_foreign_memory",
-    "refuse_without_bounds",
-]

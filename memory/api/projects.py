@@ -195,6 +195,3 @@ def member_view(member: ProjectMember | Invitation, tenancy: Tenancy) -> MemberV
 def invited_view(one: Invitation, tenancy: Tenancy) -> InvitedView:
     names = (tenancy.name_of(one.user_id), one.role, tenancy.name_of(one.invited_by))
     return InvitedView(*names, time_text(one.invited_at))
-
-
-__all__ = ["ProjectView", "ProjectsController", "Removed", "project_view"]

@@ -24,6 +24,3 @@ class ReceiptMessagesController(Controller):
         """The messages of the turn that has this receipt. 404 if the record does not hold it (any more)."""
         found = await library.conversations.of_receipt(caller.user_id, path_id)
         return ReceiptMessagesView(list(map(message_view, found)))
-
-
-__all__ = ["ReceiptMessagesController"]

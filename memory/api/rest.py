@@ -39,7 +39,7 @@ from memory.api.receipts import ReceiptsController
 from memory.api.refusals import HANDLERS
 from memory.api.transfers import TransfersController
 from memory.api.turns import TurnsController
-from memory.runtime.instruments import Instruments
+from memory.runtime.telemetry import Telemetry
 from memory.service.library import Library
 
 BASES = ("/v1/memory", "/v1")  # the proxy's port serves what is below the first
@@ -65,15 +65,15 @@ def create_app(
     *,
     identity_mode: str,
     edge_secret: str,
-    instruments: Instruments,
+    telemetry: Telemetry,
     routes: Sequence[ASGIRouteHandler] = (),
     rules: CallerRules = USERS_ONLY,
 ) -> AsgiApp:
     """The application. `edge_secret`: added by the proxy; "" trusts nobody outside development. `routes`: of others."""
-    callers = Callers(identity_mode=identity_mode, edge_secret=edge_secret, rules=rules, metrics=instruments.metrics)
+    callers = Callers(identity_mode=identity_mode, edge_secret=edge_secret, rules=rules, metrics=telemetry.metrics)
     passed = frozenset(path for route in routes for path in route.paths)
     app = PageFiles(cast(AsgiApp, framework_app(library, callers, routes)), identity_mode=identity_mode)
-    return Front(app, callers=callers, passed=passed, instruments=instruments)
+    return Front(app, callers=callers, passed=passed, telemetry=telemetry)
 
 
 def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRouteHandler] = ()) -> Litestar:
@@ -107,6 +107,3 @@ def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRoute
         plugins=[MessagesSchema()],
         request_max_body_size=BODY_BYTES_MAX,
     )
-
-
-__all__ = ["BODY_BYTES_MAX", "create_app", "framework_app"]

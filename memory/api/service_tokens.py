@@ -45,6 +45,3 @@ def matching_token(presented: bytes, tokens: Sequence[ServiceToken]) -> ServiceT
     digest = hashlib.sha256(presented).digest()
     found = [token for token in tokens if hmac.compare_digest(token.digest, digest)]
     return found[0] if found else None
-
-
-__all__ = ["AUTHORIZATION", "TOKEN_PREFIX", "Access", "ServiceToken", "matching_token", "presented_tokens"]

@@ -119,6 +119,3 @@ async def _lines(chunks: AsyncIterator[bytes], first_line: int) -> AsyncIterator
             raise BadInput(f"line {number} is too long: a line may have {LINE_BYTES_MAX} bytes", code="too_large")
     if rest:
         yield rest
-
-
-__all__ = ["IMPORT_BYTES_MAX", "JSON_LINES", "TransfersController"]

@@ -122,6 +122,3 @@ def _last_inside(text: str, names: Iterable[str]) -> str:
 
 def _task(text: str) -> str:
     return "" if CHAT in text else text
-
-
-__all__ = ["KNOWN", "Envelopes", "of_speaker"]

@@ -126,6 +126,3 @@ def _is_unseen(html: str) -> bool:
 
 def _is_said(text: str) -> bool:
     return len(text.split()) >= HIDDEN_WORDS_MIN or any(c.isalpha() and not c.isascii() for c in text)
-
-
-__all__ = ["hides_text", "shown"]

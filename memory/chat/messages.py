@@ -234,6 +234,3 @@ def _into_system(request: ChatRequest, addition: str) -> Splice:
     if text[system.value] == ord('"'):
         return Splice(inside, inside, following[1:-1])
     return Splice(inside, inside, b',{"type":"text","text":' + following + b"}")
-
-
-__all__ = ["MESSAGES", "PATH", "TOOL_CALL", "TOOL_RESULT"]

@@ -41,6 +41,3 @@ def _shown(character: str) -> str:
             return " "
         case _:
             return character
-
-
-__all__ = ["LINE_CHARACTERS_MAX", "on_one_line"]

@@ -239,6 +239,3 @@ def _merged(request: ChatRequest, places: Sequence[tuple[int, int]], addition: s
     if instructions is not None:  # null, or ""
         return Splice(instructions.value, instructions.end, quoted(addition))
     return Splice(said.start, said.start, b'"instructions":' + quoted(addition) + b",")
-
-
-__all__ = ["BESIDE", "PATH", "RESPONSES"]

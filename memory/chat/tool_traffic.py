@@ -124,6 +124,3 @@ def _text(raw: msgspec.Raw) -> str:
         return text_of(_CONTENT.decode(raw))[:CONTENT_CHARACTERS_MAX]
     except _UNREADABLE:
         return bytes(raw).decode(errors="replace")[:CONTENT_CHARACTERS_MAX]
-
-
-__all__ = ["CONTENT_CHARACTERS_MAX", "tool_messages"]

@@ -148,6 +148,3 @@ def _format_of(file: Path) -> str:
             return "jsonl"
         case _:
             raise BadParameter(f"{file.name} ends neither in .csv nor in .jsonl: say which with --format")
-
-
-__all__ = ["StoringOptions", "bootstrap", "store"]

@@ -16,6 +16,3 @@ def caller_headers(settings: Settings, user: str) -> list[tuple[bytes, bytes]]:
     elif settings.edge_secret:  # of an API that runs alone, and was given the same one
         headers.append((b"x-memory-edge-secret", settings.edge_secret.encode()))
     return headers
-
-
-__all__ = ["HOW_TO_IDENTIFY", "caller_headers"]

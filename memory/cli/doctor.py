@@ -64,6 +64,3 @@ async def _all(settings: Settings, further: FurtherChecks | None) -> list[Findin
     from memory.processes.doctor_checks import look
 
     return [*(await further(settings) if further else ()), *await look(settings)]
-
-
-__all__ = ["FurtherChecks", "doctor"]

@@ -127,6 +127,3 @@ def _scan(options: EraseOptions, text: str) -> None:
             echo(f"not searched: {reason}")
     if seen.found_in:
         raise Exit(FOUND_CODE)
-
-
-__all__ = ["erase"]

@@ -21,8 +21,8 @@ from typer import Argument, BadParameter, Option, echo
 from memory.cli.options import ConfigOption, command, group
 from memory.cli.output import print_json, print_table, progress_bar
 from memory.errors import BadInput
-from memory.settings import ExternalModel, ModelEndpoint
-from memory.settings.loader import Settings, from_process
+from memory.settings import ExternalModel, ModelEndpoint, Settings
+from memory.settings.loader import from_process
 
 Result: TypeAlias = dict[str, Any]
 _Advance: TypeAlias = Callable[[int, int], None]

@@ -62,6 +62,3 @@ def _checked(line: bytes, number: int, name: str) -> bytes:
     if len(line) > LINE_BYTES_MAX:
         raise BadInput(f"line {number} of {name} has more than {LINE_BYTES_MAX} bytes")
     return line if line.endswith(b"\n") else line + b"\n"
-
-
-__all__ = ["LineBatch", "header_of", "line_batches"]

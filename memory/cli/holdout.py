@@ -12,7 +12,8 @@ from typer import Option, echo
 
 from memory.cli.options import ConfigOption, JsonOption
 from memory.cli.output import print_json, print_table
-from memory.settings.loader import Settings, from_process
+from memory.settings import Settings
+from memory.settings.loader import from_process
 
 DAY = 86_400.0
 LABELS = {

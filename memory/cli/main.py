@@ -47,7 +47,8 @@ from memory.cli.token import token
 from memory.cli.transfer import export, import_
 from memory.cli.upkeep import upkeep
 from memory.errors import BadSetting
-from memory.settings.loader import Settings, from_process, unread_by_us
+from memory.settings import Settings
+from memory.settings.loader import from_process, unread_by_us
 
 if TYPE_CHECKING:
     from memory.model import Turn

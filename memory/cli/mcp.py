@@ -90,6 +90,3 @@ def _answer(response: httpx.Response, message: dict[str, Any]) -> bytes:
 
 def _error(message_id: object, code: int, words: str) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "id": message_id, "error": {"code": code, "message": words}})
-
-
-__all__ = ["mcp"]

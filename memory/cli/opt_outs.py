@@ -31,6 +31,3 @@ def _changed(method: str, options: ApiOptions) -> None:
         print_json(state)
     else:
         echo(f"opted out since {state['opted_out_since']}" if state["opted_out"] else "memory is on")
-
-
-__all__ = ["opt_in", "opt_out"]

@@ -12,7 +12,8 @@ from typer import echo
 
 from memory.cli.options import ConfigOption, JsonOption
 from memory.cli.output import print_json
-from memory.settings.loader import Settings, from_process
+from memory.settings import Settings
+from memory.settings.loader import from_process
 
 
 def prepare(*, config: ConfigOption = None, as_json: JsonOption = False) -> None:
@@ -46,6 +47,3 @@ def make_ready(settings: Settings) -> list[str]:
         with console.status(f"preparing the {name} (up to 30 s)"):
             step()
     return list(steps)
-
-
-__all__ = ["make_ready", "prepare"]

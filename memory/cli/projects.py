@@ -158,6 +158,3 @@ def _show_projects(found: list[dict[str, Any]], options: ApiOptions) -> None:
 
 def _show_count(answer: dict[str, Any], options: ApiOptions) -> None:
     print_json(answer) if options.as_json else echo(f"deleted: {answer['deleted']}")
-
-
-__all__ = ["projects"]

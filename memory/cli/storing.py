@@ -59,6 +59,3 @@ def _keys(client: httpx.Client, headers: Any) -> Iterator[str]:  # noqa: ANN401 
         page = answer_of(client.get("/v1/memory", params=asked, headers=headers))
         yield from (str(memory["metadata"][KEY]) for memory in page["memories"] if KEY in memory["metadata"])
         cursor = page["next_cursor"]
-
-
-__all__ = ["Stored", "store_rows"]

@@ -60,6 +60,3 @@ def token(
         return
     echo(f"token: {made}")
     echo(f"add to service_tokens: {json.dumps(entry, ensure_ascii=False)}")
-
-
-__all__ = ["token"]

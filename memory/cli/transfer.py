@@ -212,6 +212,3 @@ async def _router_memories(uri: str, collection: str, user: str, problems: RowPr
         if len(stored) > ROUTER_ROWS_MAX:
             raise BadInput(f"{collection} has more than {ROUTER_ROWS_MAX} memories: import user by user, with --user")
     return router_memory_rows(stored, problems)
-
-
-__all__ = ["export", "import_"]

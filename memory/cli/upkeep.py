@@ -16,7 +16,8 @@ from typer import Option, echo
 from memory.cli.options import ConfigOption, JsonOption, command, group
 from memory.cli.output import print_json, print_table, progress_bar
 from memory.errors import BadSetting
-from memory.settings.loader import Settings, from_process
+from memory.settings import Settings
+from memory.settings.loader import from_process
 
 if TYPE_CHECKING:
     from memory.learn.retention import RetentionStep

@@ -94,6 +94,3 @@ def _texts(memory: Memory) -> Sequence[str]:
 def _holds(text: str, secret: str) -> bool:
     """As it is, and once more without white space."""
     return secret in text or "".join(secret.split()) in "".join(text.split())
-
-
-__all__ = ["evaluate_adversarial", "read_adversarial", "score_adversarial"]

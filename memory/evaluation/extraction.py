@@ -182,14 +182,3 @@ def _figures(results: Sequence[Data]) -> dict[str, float | int | None]:
         "type_accuracy": share(total("type"), total("matched")),
         "category_accuracy": share(total("category"), total("matched")),
     }
-
-
-__all__ = [
-    "LearningRecord",
-    "MatcherRecord",
-    "evaluate_extraction",
-    "matches",
-    "read_extraction",
-    "read_learning",
-    "score_extraction",
-]

@@ -282,6 +282,3 @@ def _figures(results: Sequence[Data]) -> dict[str, float | int | None]:
         "memories_per_turn": share(memories, turns),
         "note_tokens": mean(result["note_tokens"] for result in results),
     }
-
-
-__all__ = ["EvidenceTurn", "History", "evaluate_history", "read_history", "score_history", "superseded_pairs"]

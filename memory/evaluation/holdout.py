@@ -104,6 +104,3 @@ def _values(name: str, sessions: Sequence[ComparedSession]) -> list[float]:
 def _shown(estimate: IntervalEstimate) -> dict[str, float | None]:
     named = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
     return {name: None if value is None else round(value, 4) for name, value in named.items()}
-
-
-__all__ = ["FIGURES", "ComparedSession", "compared_session", "holdout_report"]

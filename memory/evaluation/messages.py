@@ -218,13 +218,3 @@ def _figures(results: Sequence[Data]) -> dict[str, float | int | None]:
         "verbatim": share(sum(memory["is_verbatim"] for memory in memories), len(memories)),
         "memories_per_message": share(len(memories), len(results)),
     }
-
-
-__all__ = [
-    "LabelledFact",
-    "LabelledMessage",
-    "evaluate_messages",
-    "read_messages",
-    "score_message",
-    "words_of",
-]

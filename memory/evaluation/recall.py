@@ -48,7 +48,6 @@ from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
 
 OURS = "memproxy"
 BUDGETS = (100, 200, 400, 600, 800, 1_200, 1_600, 2_000)
-BUDGET = 800  # the budget that is compared
 TOKEN_BUDGET = 800  # of a chat's note
 EMBED_TEXTS = 64  # per call of the embedder
 _SCOPE = Scope(USER)
@@ -209,6 +208,3 @@ async def _embedded(texts: Sequence[str], embedder: Embedder, *, as_query: bool 
         batch = different[start : start + EMBED_TEXTS]
         found |= dict(zip(batch, await embedder.embed(batch, is_urgent=False, as_query=as_query), strict=True))
     return found
-
-
-__all__ = ["BUDGET", "BUDGETS", "OURS", "characters", "evaluate_recall"]

@@ -195,17 +195,3 @@ def exchanges_of(session: Data) -> Iterator[tuple[tuple[Message, ...], str]]:
         said = tuple(message for message in said if message.content.strip())
         if said:
             yield said, (messages[place]["content"] or "") if place < len(messages) else ""
-
-
-__all__ = [
-    "Data",
-    "LearningFailed",
-    "Learnt",
-    "RecallRunner",
-    "Sandbox",
-    "SettableClock",
-    "exchanges_of",
-    "impatient",
-    "scope_of",
-    "turn_id",
-]

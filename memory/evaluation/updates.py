@@ -110,6 +110,3 @@ def _counted(part: str, results: Sequence[Data]) -> tuple[int, int]:
     """For how many single facts it holds (of outdated ones: that they are gone), and how many there are."""
     each = [holds for result in results for holds in result["facts"][part]]
     return sum(each), len(each)
-
-
-__all__ = ["Search", "evaluate_updates", "read_updates", "score_update"]

@@ -94,6 +94,3 @@ def begins_word(word: str, text: str) -> bool:
             return True
         at = text.find(word, at + 1)
     return False
-
-
-__all__ = ["Wording", "begins_word", "folded", "has_code_of", "says_all", "says_any", "wording_of"]

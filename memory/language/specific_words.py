@@ -52,6 +52,3 @@ def _bare(word: str) -> str:
     for apostrophe in _APOSTROPHES:
         bare = bare.partition(apostrophe)[0] or bare
     return bare
-
-
-__all__ = ["plain_words", "specific_words"]

@@ -24,6 +24,3 @@ def cached_by_text(read: Callable[[str], T]) -> Callable[[str], T]:
         return cached(text) if len(text) <= TEXT_CHARACTERS_MAX else read(text)
 
     return recalled
-
-
-__all__ = ["TEXT_CHARACTERS_MAX", "cached_by_text"]

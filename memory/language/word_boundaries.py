@@ -55,6 +55,3 @@ def _folded(character: str) -> str:
 
 def _is_cased(character: str) -> bool:
     return character.isalpha() and character.lower() != character.upper()
-
-
-__all__ = ["as_typed", "whole_word_positions"]

@@ -17,7 +17,9 @@ from memory.chat import hidden_text
 from memory.language import content_words, language_of
 from memory.learn.reading.units import own_messages
 from memory.model import STORED_ACTS, Act, Claim, Role, Turn, statement_key
-from memory.secrets.redaction import PLACEHOLDER, REDACT_ALL, SecretClass, SecretPolicy, redact
+from memory.secrets.plain_text import PLACEHOLDER
+from memory.secrets.redaction import REDACT_ALL, SecretPolicy, redact
+from memory.secrets.secret_classes import SecretClass
 
 # Claims that leave a memory: nobody says more about themselves in one turn, but a loop or a flood does.
 CLAIMS_OF_TURN_MAX = 200

@@ -11,7 +11,7 @@ from memory.chat.hidden_text import hides_text
 from memory.learn.reading.units import own_messages
 from memory.model import Change, Memory, Role, Turn
 from memory.model.raw_words import ANSWERED, answer_rows_of, passages_of, rows_of
-from memory.secrets.redaction import PLACEHOLDER
+from memory.secrets.plain_text import PLACEHOLDER
 
 
 def raw_rows(

@@ -19,7 +19,7 @@ from memory.learn.embedded import embedded_by
 from memory.learn.readers import Readers
 from memory.model import Urgency
 from memory.ports import Embedder, FreshTurn, LearnDue, TurnTriage
-from memory.runtime.instruments import Instruments
+from memory.runtime.telemetry import Telemetry
 
 TURNS_PER_LOOK = 32  # about 10 ms each, in a thread
 
@@ -44,15 +44,15 @@ class TriggerScanner:
         embedder: Embedder,
         readers: Readers,
         due: LearnDue,
-        instruments: Instruments,
+        telemetry: Telemetry,
         settings: TriggerSettings,
     ) -> None:
         self._turn_log = turn_log
         self._embedded = embedded_by(embedder)
         self._readers = readers
         self._due = due
-        self._clock = instruments.clock
-        self._metrics = instruments.metrics
+        self._clock = telemetry.clock
+        self._metrics = telemetry.metrics
         self._settings = settings
 
     async def scan(self) -> None:

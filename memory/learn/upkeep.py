@@ -20,9 +20,9 @@ from memory.learn.embedded import embedded_by
 from memory.learn.reflection import Reflector, grounds_of, stale
 from memory.learn.retention import RetentionReason, RetentionRules, RetentionStep
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector
-from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RequestTraces, StatementReader, UsageCount
+from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RequestStores, StatementReader, UsageCount
 from memory.ports.paging import all_pages
-from memory.runtime.instruments import Instruments
+from memory.runtime.telemetry import Telemetry
 from memory.service import old_rows
 from memory.service.locked_writes import write_rows
 
@@ -53,8 +53,8 @@ class Upkeep:
         self,
         *,
         memories: MemoryBank,
-        traces: RequestTraces,
-        instruments: Instruments,
+        stores: RequestStores,
+        telemetry: Telemetry,
         rules: RetentionRules,
         reflecting: Reflector | None = None,
         reader: Callable[[], Awaitable[StatementReader]] | None = None,
@@ -63,11 +63,11 @@ class Upkeep:
         self._store = memories.store
         self._embedded = embedded_by(memories.embedder)
         self._ledger = memories.ledger
-        self._usage_counts = traces.usage_counts
-        self._notes = traces.notes
-        self._opt_outs = traces.opt_outs
-        self._clock = instruments.clock
-        self._metrics = instruments.metrics
+        self._usage_counts = stores.usage_counts
+        self._notes = stores.notes
+        self._opt_outs = stores.opt_outs
+        self._clock = telemetry.clock
+        self._metrics = telemetry.metrics
         self._rules = rules
         self._reflecting = reflecting
         self._reader = reader

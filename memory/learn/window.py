@@ -36,16 +36,16 @@ from memory.ports import (
     MemoryBank,
     MemoryFilter,
     PairVerdict,
-    RequestTraces,
+    RequestStores,
     WindowLeases,
 )
-from memory.runtime.instruments import Instruments
+from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import SpanName
 from memory.service.erasure import Erasure, narrowed, shared_evidence
 from memory.service.forgotten_wordings import forget_wordings, without_meant
 from memory.service.holdout_signs import HoldoutSigns
-from memory.service.left_out_turns import LeftOutTurns, Reach, turns_quoted
 from memory.service.raw_word_search import RawWordSearch
+from memory.service.summary_exclusions import Reach, SummaryExclusions, turns_quoted
 
 VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes continuously, fields alone decide
 
@@ -94,9 +94,9 @@ class WindowLearning:
         *,
         turn_log: LearningTurns,
         memories: MemoryBank,
-        traces: RequestTraces,
+        stores: RequestStores,
         readers: Readers,
-        instruments: Instruments,
+        telemetry: Telemetry,
         bounds: WindowBounds,
     ) -> None:
         """Local memories spare the store; plans use them only if nobody wrote since. The rate limit in `bounds`
@@ -107,28 +107,28 @@ class WindowLearning:
         self._store = memories.store
         self._raw_words = RawWordSearch(memories.store, turn_log)
         self._readers = readers
-        self._left_out = LeftOutTurns(traces.summaries)
-        self._opt_outs = traces.opt_outs
-        self._clock = instruments.clock
-        self._metrics = instruments.metrics
-        self._tracer = instruments.tracer
+        self._exclusions = SummaryExclusions(stores.summaries)
+        self._opt_outs = stores.opt_outs
+        self._clock = telemetry.clock
+        self._metrics = telemetry.metrics
+        self._tracer = telemetry.tracer
         self._embedded = embedded_by(memories.embedder)
         self._plan_writer = PlanWriter(
             store=memories.store,
             embedded=self._embedded,
-            erasure=Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=instruments.clock),
-            receipts=traces.receipts,
-            clock=instruments.clock,
-            metrics=instruments.metrics,
+            erasure=Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=telemetry.clock),
+            receipts=stores.receipts,
+            clock=telemetry.clock,
+            metrics=telemetry.metrics,
         )
-        self._signs = HoldoutSigns(turn_log=turn_log, receipts=traces.receipts, metrics=instruments.metrics)
+        self._signs = HoldoutSigns(turn_log=turn_log, receipts=stores.receipts, metrics=telemetry.metrics)
         self._compares_arms = bounds.compares_arms
         self._reading = WindowReading(
             turn_log=turn_log,
             memories=memories,
-            traces=traces,
+            stores=stores,
             readers=readers,
-            metrics=instruments.metrics,
+            metrics=telemetry.metrics,
             bounds=bounds,
         )
         self._neighbours = NeighbourSearch(
@@ -267,10 +267,10 @@ class WindowLearning:
         """
         where = Reach(request.turn.scope.project_id, request.turn.at)
         if request.reach is ForgetReach.EVERYTHING or forgetting.names_only_a_kind(request):
-            await self._left_out.leave_out_until(user_id, where, spare=turns_quoted(kept) if request.topic else ())
+            await self._exclusions.leave_out_until(user_id, where, spare=turns_quoted(kept) if request.topic else ())
         elif request.topic:
             says = forgetting.says_topic(request)
-            await self._left_out.leave_out_saying(user_id, says, where, between=held.renew)
+            await self._exclusions.leave_out_saying(user_id, says, where, between=held.renew)
 
     async def _repeat(self, lease: Lease, stored: Plan) -> None:
         claims = stored.inputs.claims if stored.inputs is not None else ()

@@ -24,9 +24,9 @@ from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
 from memory.learn.withheld_turns import refused_turns, withheld_turns
 from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Role, Turn, TurnStatus
-from memory.ports import ConversationRecord, Lease, MemoryBank, RequestTraces
+from memory.ports import ConversationRecord, Lease, MemoryBank, RequestStores
 from memory.runtime.metrics import Metrics
-from memory.service.left_out_turns import LeftOutTurns
+from memory.service.summary_exclusions import SummaryExclusions
 
 # failed and aborted turns are not learnt
 TEACHING = frozenset({TurnStatus.CLOSED, TurnStatus.UNKNOWN, TurnStatus.FILLED_IN})
@@ -79,7 +79,7 @@ class WindowReading:
         *,
         turn_log: ConversationRecord,
         memories: MemoryBank,
-        traces: RequestTraces,
+        stores: RequestStores,
         readers: Readers,
         metrics: Metrics,
         bounds: WindowBounds,
@@ -89,8 +89,8 @@ class WindowReading:
         self._local_memories = memories.local_memories
         self._readers = readers
         self._embedded = embedded_by(memories.embedder)
-        self._receipts = traces.receipts
-        self._left_out = LeftOutTurns(traces.summaries)
+        self._receipts = stores.receipts
+        self._exclusions = SummaryExclusions(stores.summaries)
         self._metrics = metrics
         self._rate_limit = bounds.rate_limit
         self._limits = bounds.limits
@@ -135,7 +135,7 @@ class WindowReading:
         self._metrics.facts_dropped.labels("withheld").inc(len(own) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later, close)
-        await self._left_out.leave_out(lease.user_id, withheld | refused_turns(verdict.dropped))
+        await self._exclusions.leave_out(lease.user_id, withheld | refused_turns(verdict.dropped))
         raw = await asyncio.to_thread(self._raw, claims, turns, withheld) if self._words_of else ()
         return WindowClaims(kept, requests, (*context, *turns), confirmations, raw)
 
@@ -150,7 +150,7 @@ class WindowReading:
         later = await self.later_requests(lease)
         said = [claim.text for claim in claims]
         close = await self.closeness(later, [*texts, *said], await self._embedded([*texts, *said]))
-        await self._left_out.leave_out(lease.user_id, withheld_turns(lease.turns, claims, (), later, close))
+        await self._exclusions.leave_out(lease.user_id, withheld_turns(lease.turns, claims, (), later, close))
         return later, close
 
     async def closeness(

@@ -25,11 +25,12 @@ from memory.learn.trigger_scanner import TriggerScanner, TriggerSettings
 from memory.learn.window import LearningTurns, WindowLearning
 from memory.learn.window_reading import WindowBounds
 from memory.model import Role
-from memory.ports import LearnDue, Lease, MemoryBank, RequestTraces, TurnTriage
-from memory.runtime.instruments import Instruments
+from memory.ports import LearnDue, Lease, MemoryBank, RequestStores, TurnTriage
 from memory.runtime.task_groups import pause_before, unwrapped
+from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import SpanName, linked
-from memory.secrets.redaction import REDACT_ALL, SecretClass, SecretPolicy
+from memory.secrets.redaction import REDACT_ALL, SecretPolicy
+from memory.secrets.secret_classes import SecretClass
 from memory.service.branch_memories import BranchMemories
 from memory.service.word_removal import WordRemoval
 
@@ -78,18 +79,18 @@ class Worker:
         *,
         turn_log: WorkerTurns,
         memories: MemoryBank,
-        traces: RequestTraces,
+        stores: RequestStores,
         readers: Readers,
-        instruments: Instruments,
+        telemetry: Telemetry,
         settings: WorkerSettings | None = None,
     ) -> None:
         self.settings = settings or WorkerSettings()
         self._learning = WindowLearning(
             turn_log=turn_log,
             memories=memories,
-            traces=traces,
+            stores=stores,
             readers=readers,
-            instruments=instruments,
+            telemetry=telemetry,
             bounds=WindowBounds(
                 SessionRateLimit(self.settings.facts_per_session_max),
                 gate.GateLimits(secrets=self.settings.secrets),
@@ -102,17 +103,17 @@ class Worker:
             embedder=memories.embedder,
             readers=readers,
             due=self.settings.due,
-            instruments=instruments,
+            telemetry=telemetry,
             settings=self.settings.triggers,
         )
-        self._branches = BranchMemories(trees=turn_log.trees, memories=memories, traces=traces, instruments=instruments)
-        self._words = WordRemoval(turn_log.removed_words, memories, traces.notes, instruments)
+        self._branches = BranchMemories(trees=turn_log.trees, memories=memories, stores=stores, telemetry=telemetry)
+        self._words = WordRemoval(turn_log.removed_words, memories, stores.notes, telemetry)
         self._turn_log = turn_log
         self._readers = readers
-        self._clock = instruments.clock
-        self._jitter = instruments.jitter
-        self._metrics = instruments.metrics
-        self._tracer = instruments.tracer
+        self._clock = telemetry.clock
+        self._jitter = telemetry.jitter
+        self._metrics = telemetry.metrics
+        self._tracer = telemetry.tracer
         self._is_log_down = False
         self._is_part_down = False  # according to the last postponed window
 
@@ -203,14 +204,14 @@ class Worker:
                     await self._turn_log.acknowledge(lease)
                 self._metrics.learn_lag_seconds.observe(max(0.0, self._clock() - lease.waiting_since))
             except (Unusable, Conflict) as error:  # after a lost lease another worker continues, and this does nothing
-                outcome = await self._put_off(lease, str(error))
+                outcome = await self._retry(lease, str(error))
             except Unavailable as error:
-                outcome = await self._sit_out(lease, error)
+                outcome = await self._defer(lease, error)
             except UnreadablePlan as error:
                 outcome = await self._give_up(lease, str(error))
             except Exception as error:  # noqa: BLE001 (one job: a fault in one window must not stop the others)
                 log.error("a window could not be learnt", error=type(error).__name__, attempt=lease.attempt)
-                outcome = await self._put_off(lease, f"unexpected {type(error).__name__}")
+                outcome = await self._retry(lease, f"unexpected {type(error).__name__}")
             self._tracer.note(outcome=outcome, turns=len(lease.turns), attempt=lease.attempt)
         self._metrics.windows.labels(outcome).inc()
 
@@ -232,14 +233,14 @@ class Worker:
             except Unavailable:
                 continue  # the next step of the job shows whether the lease survived
 
-    async def _put_off(self, lease: Lease, reason: str) -> str:
+    async def _retry(self, lease: Lease, reason: str) -> str:
         """Return the window to the queue for a retry, or after the last attempt move it to the dead letters."""
         if lease.attempt >= self.settings.attempts_max:
             return await self._give_up(lease, reason)
         due_at = self._clock() + self._back_off(lease.attempt - 1)
-        return await self._told(self._turn_log.retry_at(lease, due_at=due_at, reason=reason), "retried")
+        return await self._report(self._turn_log.retry_at(lease, due_at=due_at, reason=reason), "retried")
 
-    async def _sit_out(self, lease: Lease, error: Unavailable) -> str:
+    async def _defer(self, lease: Lease, error: Unavailable) -> str:
         """Return the window to the queue until the part may be back, or after the limit move it to the dead letters."""
         settings, now = self.settings, self._clock()
         is_ours = error.part in OWN_PARTS
@@ -249,7 +250,7 @@ class Worker:
         self._is_part_down = self._is_part_down or is_ours
         due_at = now + (settings.outage_pause_seconds if is_ours else self._back_off(lease.outages))
         waiting = self._turn_log.retry_at(lease, due_at=due_at, reason=str(error), outage_since=since)
-        return await self._told(waiting, "sat_out")
+        return await self._report(waiting, "sat_out")
 
     def _back_off(self, doublings: int) -> float:
         """Seconds, between half and all of the configured back-off after so many doublings."""
@@ -259,15 +260,15 @@ class Worker:
 
     async def _give_up(self, lease: Lease, reason: str) -> str:
         burying = self._turn_log.move_to_dead_letters(lease, now=self._clock(), reason=reason)
-        outcome = await self._told(burying, "buried")
+        outcome = await self._report(burying, "buried")
         if outcome == "buried":
             log.error("a window is given up", reason=reason, attempts=lease.attempt)
         return outcome
 
-    async def _told(self, telling: Awaitable[None], outcome: str) -> str:
+    async def _report(self, reporting: Awaitable[None], outcome: str) -> str:
         """The outcome, or "lost" if the turn log is unavailable: the lease then expires, and the window is retried."""
         try:
-            await telling
+            await reporting
         except (Conflict, Unavailable):
             return "lost"
         return outcome

@@ -24,7 +24,7 @@ from memory.model.claims import (
     Relation,
     is_single_valued,
 )
-from memory.model.compaction import NEEDED, CompactedHistory, CompactedState, StateItem, StateItemKind, Stretch
+from memory.model.compaction import NEEDED, CompactedHistory, CompactedState, HistorySegment, StateItem, StateItemKind
 from memory.model.conversation_trees import (
     EARLIER_BYTES_MAX,
     EARLIER_EXCHANGES_MAX,
@@ -116,6 +116,7 @@ __all__ = [
     "Conversation",
     "DueSession",
     "Evidence",
+    "HistorySegment",
     "Memory",
     "MemoryStatus",
     "Message",
@@ -150,7 +151,6 @@ __all__ = [
     "StateItem",
     "StateItemKind",
     "StoredSummary",
-    "Stretch",
     "ToolMessage",
     "Trust",
     "Turn",

@@ -49,5 +49,3 @@ def _is_same(text: str, key: str, given: str) -> bool:
 
 
 ANY_CLAIM = ClaimFilter()
-
-__all__ = ["ANY_CLAIM", "FILTER_CHARACTERS_MAX", "ClaimFilter"]

@@ -31,7 +31,7 @@ class StateItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class HistorySegment:
     """A part of a conversation: what it was about, and its sentences in the order said."""
 
     topic: str
@@ -40,13 +40,13 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class CompactedState:
-    """The state of a conversation's first `cut` messages, oldest stretch first.
+    """The state of a conversation's first `cut` messages, oldest segment first.
 
     `text`: what the model is shown; `tokens`: of it; `replaced_tokens`: estimate for the messages that it replaces.
     """
 
     cut: int
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[HistorySegment, ...]
     text: str
     tokens: int
     replaced_tokens: int

@@ -20,6 +20,3 @@ def _day_text(number: float) -> str:
         return datetime.fromtimestamp(number * DAY_SECONDS, UTC).strftime("%Y-%m-%d")
     except (ValueError, OverflowError, OSError):
         return "date unknown"
-
-
-__all__ = ["DAY_SECONDS", "day_text"]

@@ -39,6 +39,3 @@ class ReportsPage:
 
     heads: tuple[ReportHead, ...]
     next_cursor: str
-
-
-__all__ = ["EvaluationReport", "ReportHead", "ReportTable", "ReportsPage"]

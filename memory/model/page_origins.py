@@ -55,6 +55,3 @@ def _host_problem(name: str) -> str:
 def _is_read_as_address(name: str) -> bool:
     last = name.rpartition(".")[2]
     return last.isdigit() or (last.startswith("0x") and set(last[2:]) <= set("0123456789abcdef"))
-
-
-__all__ = ["origin_problem"]

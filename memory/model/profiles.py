@@ -46,6 +46,3 @@ class ProfileText:
     memory_ids: tuple[str, ...]
     tokens: int
     versions: tuple[int, int]
-
-
-__all__ = ["Profile", "ProfileLine", "ProfileText"]

@@ -230,24 +230,3 @@ def successor_of(owner_id: str, members: list[ProjectMember]) -> ProjectMember |
     """Who follows an owner that is erased: of the most powerful of the others, who has been a member for longest."""
     others = [member for member in members if member.user_id != owner_id]
     return min(others, key=lambda one: (-_RANKS[one.role], one.joined_at, one.user_id), default=None)
-
-
-__all__ = [
-    "ONE_TENANT",
-    "Invitation",
-    "MemoryVisibility",
-    "ProjectAccess",
-    "ProjectMember",
-    "ProjectRole",
-    "SharedMemory",
-    "SharedProject",
-    "Tenancy",
-    "as_authored",
-    "as_seen_by",
-    "audience_of",
-    "project_key",
-    "project_key_of",
-    "row_of",
-    "shared_id",
-    "successor_of",
-]

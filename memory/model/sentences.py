@@ -27,6 +27,3 @@ def facts_together(memories: Sequence[Memory]) -> list[Memory]:
 
 def _place_in_sentence(memory: Memory) -> int:
     return memory.evidence[0].quote.find(memory.evidence[0].clause) if memory.sentence_id else 0
-
-
-__all__ = ["facts_together", "together"]

@@ -87,6 +87,3 @@ class WithdrawnSummary:
 
 def summary_id(user_id: str, session_id: str, series: int, version: int) -> str:
     return str(uuid.uuid5(_IDS, "\x1f".join((user_id, session_id, str(series), str(version)))))
-
-
-__all__ = ["DueSession", "SaidTurn", "SessionSummary", "StoredSummary", "WithdrawnSummary", "summary_id"]

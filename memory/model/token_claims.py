@@ -129,16 +129,3 @@ def _projects(claim: object) -> tuple[str, ...] | None:
     if not all(isinstance(one, str) and is_valid_id(one) for one in named):
         return None
     return tuple(dict.fromkeys(named))
-
-
-__all__ = [
-    "CLAIMS_BYTES_MAX",
-    "CLAIMS_HEADER",
-    "USUAL_CLAIMS",
-    "ClaimNames",
-    "ClaimProblem",
-    "VerifiedUser",
-    "project_within",
-    "user_of_tenant",
-    "verified_user",
-]

@@ -33,6 +33,3 @@ def copied_turn_id(user_id: str, turn_id: str) -> str:
     refusal would show that there is one.
     """
     return str(uuid.uuid5(_IDS, f"{user_id}\x1f{turn_id}"))
-
-
-__all__ = ["Learning", "TurnCopy", "copied_turn_id"]

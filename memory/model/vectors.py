@@ -42,6 +42,3 @@ class VectorOrigin:
         if self.document_input_type:
             more.append(f"document_input_type {self.document_input_type!r}")
         return f"{self.model or 'a model that nobody wrote down'} ({', '.join(more)})"
-
-
-__all__ = ["VectorOrigin"]

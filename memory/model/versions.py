@@ -30,6 +30,3 @@ def refuse_changed(memory: Memory, expected: Collection[str] | None) -> None:
     """Raises `VersionChanged` unless it has one of these versions. None: any."""
     if expected is not None and version_of(memory) not in expected:
         raise VersionChanged
-
-
-__all__ = ["VersionChanged", "refuse_changed", "version_of"]

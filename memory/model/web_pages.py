@@ -85,5 +85,3 @@ def _name_of(host: str) -> str:
 
 
 LOOPBACK_PAGES = TrustedPages()
-
-__all__ = ["LOOPBACK_ORIGIN", "LOOPBACK_PAGES", "PageHeaders", "TrustedPages"]

@@ -119,17 +119,3 @@ def earlier_in(memories: Iterable[Memory], *, newest_id: str) -> list[EarlierWor
 def _size(stored: object) -> int:
     """Bytes as JSON, with the comma after it."""
     return len(json.dumps(stored, ensure_ascii=False).encode("utf-8", "surrogatepass")) + 2
-
-
-__all__ = [
-    "WORDINGS",
-    "Corrector",
-    "EarlierWording",
-    "as_worded",
-    "earlier_in",
-    "plain_metadata_of",
-    "reworded",
-    "with_wordings",
-    "without_wordings",
-    "wordings_of",
-]

@@ -58,5 +58,3 @@ class Zones:
 
 
 UTC_ZONES = Zones()
-
-__all__ = ["UTC_ZONES", "Zones", "zone_named"]

@@ -7,12 +7,12 @@ adapter and raises `Unavailable` beyond it; a cancelled call leaves nothing half
 from __future__ import annotations
 
 from memory.ports.chains import ResponseChains
-from memory.ports.chat_states import ChatState, ChatStateQuery, ChatStates, NoChatStates
+from memory.ports.chat_states import ChatState, ChatStateQuery, ChatStates
 from memory.ports.compaction import CompactedStates, ResentHistory
 from memory.ports.conversation_trees import ConversationTrees
 from memory.ports.models import ChatModel, Clock, Completion, Embedder, Tokens
 from memory.ports.opt_outs import NoOptOuts, OptOuts
-from memory.ports.profiles import NoProfiles, Profiles
+from memory.ports.profiles import Profiles
 from memory.ports.reading import (
     ExamKey,
     ExamResult,
@@ -37,7 +37,7 @@ from memory.ports.requests import (
     NoteBook,
     ReceiptPage,
     Receipts,
-    RequestTraces,
+    RequestStores,
     ServerKnowledge,
 )
 from memory.ports.snapshots import Snapshots
@@ -91,10 +91,8 @@ __all__ = [
     "MessagePage",
     "ModelCapabilities",
     "ModelWindows",
-    "NoChatStates",
     "NoLocalMemories",
     "NoOptOuts",
-    "NoProfiles",
     "NoSummaries",
     "NoteBook",
     "OptOuts",
@@ -113,7 +111,7 @@ __all__ = [
     "Reembedding",
     "ReembeddingStatus",
     "RemovedWords",
-    "RequestTraces",
+    "RequestStores",
     "ResentHistory",
     "ResponseChains",
     "Revision",

@@ -47,13 +47,3 @@ class ChatStates(Protocol):
     async def read(self, query: ChatStateQuery) -> ChatState:
         """Raises `Unavailable`."""
         ...
-
-
-class NoChatStates:
-    """`ChatStates` where nothing is stored."""
-
-    async def read(self, query: ChatStateQuery) -> ChatState:
-        return ChatState()
-
-
-__all__ = ["ChatState", "ChatStateQuery", "ChatStates", "NoChatStates"]

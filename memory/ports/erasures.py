@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 FILES = "files"  # the place that is on this machine
@@ -41,8 +41,7 @@ class PlaceReport:
 class ScanReport:
     """Looks into all places. `files`, `bytes`: numbers of files, and of their bytes; `found_in`: of all places.
 
-    Without `places`: of a release that looked into files only. `looks`: how many there were, one soon after the other,
-    with this one.
+    Without `places`: of a release that looked into files only.
     """
 
     scanned_at: float
@@ -50,13 +49,12 @@ class ScanReport:
     bytes: int
     found_in: tuple[str, ...] = ()
     places: tuple[PlaceReport, ...] = ()
-    looks: int = 1
 
     @classmethod
-    def of(cls, places: Sequence[PlaceReport], *, at: float, looks: int = 1) -> Self:
+    def of(cls, places: Sequence[PlaceReport], *, at: float) -> Self:
         files = [one for one in places if one.place == FILES]
         found = tuple(name for one in places for name in one.found_in)
-        return cls(at, sum(one.items for one in files), sum(one.bytes for one in files), found, tuple(places), looks)
+        return cls(at, sum(one.items for one in files), sum(one.bytes for one in files), found, tuple(places))
 
     @property
     def is_complete(self) -> bool:
@@ -77,7 +75,7 @@ class Erasures(Protocol):
     """Erasures of users, by a digest of their ids, durable. `part`: what of the user was erased; "" for everything.
 
     The latest `ERASURES_PER_USER_MAX` of a user are kept, of whatever parts, also where files wait: what is written for
-    the latest is written for all before it. So is the one for which the last look was. Raises `Unavailable`.
+    the latest is written for all before it. Raises `Unavailable`.
     """
 
     async def begun(self, user_id: str, request: ErasureRequest, *, part: str = "") -> None:
@@ -86,10 +84,6 @@ class Erasures(Protocol):
 
     async def get(self, user_id: str, erasure_id: str, *, part: str = "") -> ErasureRecord | None:
         """None if there is none, or it is somebody else's, or of another part."""
-        ...
-
-    async def last_scan(self, user_id: str, *, part: str | None = None) -> ScanReport | None:
-        """The latest for any erasure of the user, or of that part alone."""
         ...
 
     async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
@@ -160,53 +154,9 @@ class PlaceScan(Protocol):
         ...
 
 
-class NoErasures:
-    """`Erasures` where none are recorded."""
-
-    async def begun(self, user_id: str, request: ErasureRequest, *, part: str = "") -> None:
-        return None
-
-    async def get(self, user_id: str, erasure_id: str, *, part: str = "") -> ErasureRecord | None:
-        return None
-
-    async def last_scan(self, user_id: str, *, part: str | None = None) -> ScanReport | None:
-        return None
-
-    async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
-        return ()
-
-    async def pending(self) -> Sequence[ErasureRequest]:
-        return ()
-
-    async def rewritten(self, erasures: Sequence[ErasureRequest], *, at: float) -> None:
-        return None
-
-    async def scanned(self, erasure_id: str, report: ScanReport) -> None:
-        return None
-
-    async def expire(self, *, before: float) -> None:
-        return None
-
-
 @dataclass(frozen=True, slots=True)
 class ErasureProof:
     """`places`: where is looked; without any, there is no proof."""
 
-    record: Erasures = field(default_factory=NoErasures)
+    record: Erasures
     places: tuple[PlaceScan, ...] = ()
-
-
-__all__ = [
-    "ERASURES_PER_USER_MAX",
-    "FILES",
-    "ErasureProof",
-    "ErasureRecord",
-    "ErasureRequest",
-    "Erasures",
-    "FileRewriting",
-    "NoErasures",
-    "PlaceReport",
-    "PlaceScan",
-    "ScanReport",
-    "WriteBarrier",
-]

@@ -35,5 +35,3 @@ class NoReports:
 
 
 NO_REPORTS = NoReports()
-
-__all__ = ["NO_REPORTS", "EvaluationReports", "NoReports"]

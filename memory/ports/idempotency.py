@@ -28,16 +28,3 @@ class IdempotencyKeys(Protocol):
         ...
 
     async def erase(self, user_id: str) -> None: ...
-
-
-class NoIdempotencyKeys:
-    """`IdempotencyKeys` where nothing is remembered: every call is a first one."""
-
-    async def claim(self, user_id: str, key: str, *, fingerprint: bytes, now: float) -> KeyClaim:
-        return KeyClaim(fingerprint, now)
-
-    async def answered(self, user_id: str, key: str, answer: Sequence[str]) -> None:
-        return
-
-    async def erase(self, user_id: str) -> None:
-        return

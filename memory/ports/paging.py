@@ -23,6 +23,3 @@ async def all_pages(read: Callable[[str], Awaitable[AnyPage]]) -> AsyncIterator[
     while page.next_cursor:
         page = await read(page.next_cursor)
         yield page
-
-
-__all__ = ["CursorPage", "all_pages"]

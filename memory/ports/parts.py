@@ -42,5 +42,3 @@ class NoParts:
 
 
 NO_PARTS = NoParts()
-
-__all__ = ["NOT_SEEN", "NO_PARTS", "DeploymentParts", "NoParts", "PartHealth"]

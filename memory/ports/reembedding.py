@@ -90,6 +90,3 @@ class Reembedding(Protocol):
         use.
         """
         ...
-
-
-__all__ = ["Outdated", "Reembedding", "ReembeddingStatus", "StoredText"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from memory.model import (
@@ -12,14 +12,14 @@ from memory.model import (
     Receipt,
 )
 from memory.ports.chains import ResponseChains
-from memory.ports.chat_states import ChatStates, NoChatStates
+from memory.ports.chat_states import ChatStates
 from memory.ports.compaction import CompactedStates
 from memory.ports.erasures import ErasureProof
-from memory.ports.idempotency import IdempotencyKeys, NoIdempotencyKeys
-from memory.ports.opt_outs import NoOptOuts, OptOuts
-from memory.ports.profiles import NoProfiles, Profiles
-from memory.ports.projects import NoProjects, Projects
-from memory.ports.summaries import NoSummaries, SessionSummaries
+from memory.ports.idempotency import IdempotencyKeys
+from memory.ports.opt_outs import OptOuts
+from memory.ports.profiles import Profiles
+from memory.ports.projects import Projects
+from memory.ports.summaries import SessionSummaries
 from memory.ports.upkeep import UsageCounts
 from memory.ports.windows import ModelWindows
 
@@ -29,10 +29,6 @@ class NoteBook(Protocol):
 
     Losing a note costs a prefix-cache hit, never an answer, so the oldest may be dropped.
     """
-
-    async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
-        """The notes of those keys that have one, with their `made_at`."""
-        ...
 
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
         """Replaces an earlier note of that key. On return, every later read of this process sees it.
@@ -97,20 +93,20 @@ class Receipts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RequestTraces:
+class RequestStores:
     """What is stored for requests and refers to memories by id: forgetting a memory includes all of it."""
 
     notes: NoteBook
     receipts: Receipts
     usage_counts: UsageCounts
-    profiles: Profiles = field(default_factory=NoProfiles)
-    states: CompactedStates | None = None  # None: no history is compacted
-    summaries: SessionSummaries = field(default_factory=NoSummaries)
-    idempotency: IdempotencyKeys = field(default_factory=NoIdempotencyKeys)
-    opt_outs: OptOuts = field(default_factory=NoOptOuts)  # stays when a user is forgotten
-    erasures: ErasureProof = field(default_factory=ErasureProof)  # likewise, without the user's id
-    projects: Projects = field(default_factory=NoProjects)
-    chat_states: ChatStates = field(default_factory=NoChatStates)
+    profiles: Profiles
+    states: CompactedStates | None  # None: no history is compacted
+    summaries: SessionSummaries
+    idempotency: IdempotencyKeys
+    opt_outs: OptOuts  # stays when a user is forgotten
+    erasures: ErasureProof  # likewise, without the user's id
+    projects: Projects
+    chat_states: ChatStates
 
 
 class ModelCapabilities(Protocol):

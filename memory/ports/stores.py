@@ -181,7 +181,7 @@ class LedgerWrite(Protocol):
         """
         ...
 
-    async def end_life(self) -> None:
+    async def advance_erase_epoch(self) -> None:
         """Delete all bookkeeping with the user's id, and release the lock: nothing more may be done under it.
 
         What began before is not stored afterwards: notes, receipts, states, counts of use. The user may return at
@@ -237,7 +237,7 @@ class UserLedger(Protocol):
         """Ids changed after that (even) revision by writes that are over; None if it is too old: load everything."""
         ...
 
-    async def life(self, user_id: str) -> int:
+    async def erase_epoch(self, user_id: str) -> int:
         """How often the user was erased. While the user's lock is held it does not change."""
         ...
 

@@ -130,6 +130,3 @@ class NoSummaries:
 
     async def erase(self, user_id: str) -> None:
         return None
-
-
-__all__ = ["NoSummaries", "SessionSummaries", "SummaryQueue"]

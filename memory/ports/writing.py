@@ -50,6 +50,3 @@ class GroundedWriter(Protocol):
         Raises `Unavailable("model", …)`: `Unusable` if there was no such text, `Late` if there was none in time.
         """
         ...
-
-
-__all__ = ["GroundedSentence", "GroundedWriter", "Objections", "WritingTask"]

@@ -55,6 +55,3 @@ async def _others(settings: Settings, state: ExaminedState | None) -> list[tuple
         if there is not None:
             others.append((settings.upstream, there))
     return others
-
-
-__all__ = ["clock_finding"]

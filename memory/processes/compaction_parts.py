@@ -14,7 +14,7 @@ from memory.ports import CompactedStates, Embedder, MemoryBank, MemoryFilter, Me
 from memory.ports.writing import GroundedWriter
 from memory.processes.from_settings import compaction_limits, recording
 from memory.processes.reader_parts import FirstNeeded, ready_reader
-from memory.runtime.instruments import Instruments
+from memory.runtime.telemetry import Telemetry
 from memory.sessions.compaction.compactor import Compactor, CompactorParts, Held, Kinds
 from memory.sessions.compaction.sentence_kinds import SentenceKind, sentence_kinds
 from memory.settings import EmbeddingSettings, Settings
@@ -60,7 +60,7 @@ def compactor_of(
     memories: MemoryBank,
     tokens: Tokens,
     writer: GroundedWriter | None,
-    instruments: Instruments,
+    telemetry: Telemetry,
 ) -> Compactor:
     parts = CompactorParts(
         states=states,
@@ -73,7 +73,4 @@ def compactor_of(
         redact=recording(settings),
         writer=writer,
     )
-    return Compactor(parts, limits=compaction_limits(settings), instruments=instruments)
-
-
-__all__ = ["compactor_of", "no_kinds", "own_sentences"]
+    return Compactor(parts, limits=compaction_limits(settings), telemetry=telemetry)

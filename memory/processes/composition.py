@@ -43,7 +43,7 @@ from memory.ports import (
     MemoryBank,
     MemoryStore,
     NoSummaries,
-    RequestTraces,
+    RequestStores,
     ServerKnowledge,
     Tokens,
     UserLedger,
@@ -81,15 +81,15 @@ from memory.recall.retrieval import Corpora
 from memory.recall.search_flow import SearchParts
 from memory.recall.signals.training import ClassifierTraining, QuestionTraining
 from memory.runtime.announced_labels import announce
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.service.library import Library
 from memory.service.operator import OperatorSources
 from memory.service.profile_refresher import ProfileRefresher
 from memory.service.reembedding import Reembed
 from memory.service.requests import Intake
 from memory.sessions.compaction.compactor import Compactor
-from memory.settings.loader import Settings
+from memory.settings import Settings
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the only use of the system clock
 REQUEST_SEARCH_SECONDS = 0.1  # limit of one Milvus search inside a request: below its deadline
@@ -120,20 +120,20 @@ class Parts:
     rewriter: Rewriter | None
     writer: GroundedWriter | None
     tokens: Tokens
-    instruments: Instruments
+    telemetry: Telemetry
     settings: Settings
 
     @property
     def metrics(self) -> Metrics:
-        return self.instruments.metrics
+        return self.telemetry.metrics
 
     @property
     def bank(self) -> MemoryBank:
         return MemoryBank(self.store, self.ledger, self.embedder, self.memories)
 
     @property
-    def traces(self) -> RequestTraces:
-        return self.state.traces(self.erasure.proof)
+    def stores(self) -> RequestStores:
+        return self.state.stores(self.erasure.proof)
 
     def recall(self) -> RecallPipeline:
         readable, ranking = ReadableProjects(self.state.projects), ranking_weights(self.settings)
@@ -148,14 +148,14 @@ class Parts:
         summaries = self.state.summaries if self.settings.memory.has_summaries else NoSummaries()
         return RecallPipeline(
             search=search,
-            traces=replace(
-                self.traces,
+            stores=replace(
+                self.stores,
                 summaries=summaries,
                 notes=SharedNotes(self.state.notes, readable),
                 chat_states=ReadableChatStates(self.state.chat_states, readable),
             ),
             server=ServerKnowledge(self.state.turn_log.chains, self.windows),
-            instruments=self.instruments,
+            telemetry=self.telemetry,
             new_id=new_id,
             settings=recall_settings(self.settings),
         )
@@ -164,8 +164,8 @@ class Parts:
         return TemplateCompatibility(
             model_capabilities=self.state.model_capabilities,
             templates=self.templates,
-            clock=self.instruments.clock,
-            metrics=self.instruments.metrics,
+            clock=self.telemetry.clock,
+            metrics=self.telemetry.metrics,
         )
 
     def compactor(self) -> Compactor:
@@ -176,7 +176,7 @@ class Parts:
             memories=self.bank,
             tokens=self.tokens,
             writer=writer,
-            instruments=self.instruments,
+            telemetry=self.telemetry,
         )
 
     def library(self, deployment: DeploymentParts = NO_PARTS) -> Library:
@@ -184,17 +184,17 @@ class Parts:
         return Library(
             memories=self.bank,
             turn_log=self.state.turn_log,
-            traces=self.traces,
+            stores=self.stores,
             searcher=self.recall(),
             sources=OperatorSources(FolderOfReports(self.settings.reports_path), deployment),
             intake=Intake(
-                self.instruments.clock,
+                self.telemetry.clock,
                 new_id,
                 recording(self.settings),
                 self.tokens,
                 session_end_seconds=self.settings.memory.learn.session_end_seconds,
                 tenancy=tenancy(self.settings),
-                tracer=self.instruments.tracer,
+                tracer=self.telemetry.tracer,
                 zones=Zones(self.settings.memory.timezone),
             ),
         )
@@ -204,15 +204,15 @@ class Parts:
         return Worker(
             turn_log=self.state.turn_log,
             memories=self.bank,
-            traces=self.traces,
+            stores=self.stores,
             readers=readers,
-            instruments=self.instruments,
+            telemetry=self.telemetry,
             settings=settings or worker_settings(self.settings),
         )
 
     def profile_refresher(self) -> ProfileRefresher:
         return ProfileRefresher(
-            memories=self.bank, profiles=self.state.profiles, tokens=self.tokens, instruments=self.instruments
+            memories=self.bank, profiles=self.state.profiles, tokens=self.tokens, telemetry=self.telemetry
         )
 
 
@@ -238,8 +238,8 @@ async def open_parts(
         timeouts = MilvusTimeouts(search=REQUEST_SEARCH_SECONDS if is_hurried else PATIENT_SECONDS)
         store = MilvusStore(milvus_address(settings, origin), metrics=metrics, timeouts=timeouts)
         await stack.enter_async_context(store)
-        instruments = Instruments(SYSTEM_CLOCK, metrics, random.random, tracer)
-        process = Process(settings, instruments, is_hurried=is_hurried, part=traced_as)
+        telemetry = Telemetry(SYSTEM_CLOCK, metrics, random.random, tracer)
+        process = Process(settings, telemetry, is_hurried=is_hurried, part=traced_as)
         yield await open_parts_on(process, stack, store=store, embedder=embedder, origin=origin)
 
 
@@ -281,7 +281,7 @@ async def open_parts_on(
     process: Process, stack: AsyncExitStack, *, store: MemoryStore, embedder: Embedder, origin: VectorOrigin
 ) -> Parts:
     """The parts with this store and this embedder; the stack closes them."""
-    settings, clock = process.settings, process.instruments.clock
+    settings, clock = process.settings, process.telemetry.clock
     pieces = await asyncio.to_thread(sentence_pieces, settings.models_path)
     state, tokens = await open_state(process, stack, origin=origin), SentencePieceTokens(pieces)
     sets, ledger = await opened_sets(process, stack, store=store, state=state, origin=origin, tokens=tokens)
@@ -301,10 +301,10 @@ async def open_parts_on(
             clock=clock,
             fixed=settings.memory.context_length,
         ),
-        rewriter=await open_rewriter(settings, stack, process.instruments.metrics),
-        writer=await open_writer(settings, stack, exams=state.exams, metrics=process.instruments.metrics),
+        rewriter=await open_rewriter(settings, stack, process.telemetry.metrics),
+        writer=await open_writer(settings, stack, exams=state.exams, metrics=process.telemetry.metrics),
         tokens=tokens,
-        instruments=process.instruments,
+        telemetry=process.telemetry,
         settings=settings,
     )
 
@@ -345,16 +345,3 @@ def question_training(settings: Settings, embedder: Embedder) -> QuestionTrainin
 def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTraining:
     """The signal classifier's training, for the filter and for evaluations."""
     return ClassifierTraining(embedder, shipped=partial(classifier_file.shipped, settings.memory.embedding.model))
-
-
-__all__ = [
-    "SYSTEM_CLOCK",
-    "Parts",
-    "new_id",
-    "open_embedder",
-    "open_library",
-    "open_parts",
-    "open_parts_on",
-    "open_reembedding",
-    "signal_training",
-]

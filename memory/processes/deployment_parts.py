@@ -125,6 +125,3 @@ def healthy_filters(clusters: bytes | None) -> int | None:
         return None
     of_filters = [one.host_statuses for one in found if one.name == FILTER_CLUSTER]
     return sum(one.is_healthy for one in of_filters[0]) if of_filters else None
-
-
-__all__ = ["SeenParts", "healthy_filters", "processes_health", "served_health"]

@@ -110,6 +110,3 @@ def file_system_of(folder: Path, mounts: str) -> str:
         if path.is_absolute() and folder.is_relative_to(path) and len(path.parts) >= depth:
             depth, found = len(path.parts), kind
     return found
-
-
-__all__ = ["Disk", "data_directory_finding", "file_system_of"]

@@ -220,6 +220,3 @@ async def _reader(settings: Settings, state: ExaminedState | None) -> Finding:
     advice = "name a more capable model for memory_extraction in external_models, or leave it at that"
     says = f"the trained reader reads: {name} failed the exam with {known.score:.2f} ({failed})"
     return Finding("reader", Level.WARN, says, advice)
-
-
-__all__ = ["Finding", "Level", "look"]

@@ -37,7 +37,7 @@ from memory.runtime.offload import switch_often
 from memory.runtime.task_groups import started_again, unwrapped
 from memory.service.withdrawn_summaries import WithdrawnSummaries
 from memory.sessions.record_expiry import RecordExpiry
-from memory.settings.loader import Settings
+from memory.settings import Settings
 
 API_DRAIN_SECONDS = 5
 API_CLOSING_SECONDS = 2.0  # for connections that were open when it was told to stop; Envoy's carry one call and end
@@ -90,7 +90,7 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
             await parts.profile_refresher().run(until)
 
     yield started_again(profiles, name="profiles", pause=DERIVATION_PAUSE_SECONDS)
-    rewriter = parts.erasure.rewriter(parts.instruments)
+    rewriter = parts.erasure.rewriter(parts.telemetry)
     yield started_again(partial(rewriter.run, until), name="rewriting", pause=DERIVATION_PAUSE_SECONDS)
     withdrawn = WithdrawnSummaries(summaries=parts.state.summaries, notes=parts.state.notes, clock=SYSTEM_CLOCK)
     yield started_again(partial(withdrawn.run, until), name="withdrawn summaries", pause=DERIVATION_PAUSE_SECONDS)
@@ -104,8 +104,8 @@ async def _summarise(parts: Parts, readers: Readers, until: asyncio.Event) -> No
     async with open_summarizer(
         parts.settings,
         readers,
-        parts.instruments,
-        traces=parts.traces,
+        parts.telemetry,
+        stores=parts.stores,
         summaries=parts.state.summaries,
         embedding=embedding,
     ) as summarizer:
@@ -116,17 +116,17 @@ async def run_api(settings: Settings, until: asyncio.Event) -> None:
     """Serve REST and MCP until told to stop."""
     async with open_parts(settings, embeds_rarely=True, traced_as="api") as parts, http_probe() as probe:
         seen = SeenParts(settings, probe, parts.state.introductions)
-        library, instruments = parts.library(seen), parts.instruments
+        library, telemetry = parts.library(seen), parts.telemetry
         mode, secret, rules = settings.identity, settings.edge_secret, caller_rules(settings)
 
         def load_mcp() -> McpServer:
             from memory.api.mcp import MemoryMcp
 
-            return MemoryMcp(library, identity_mode=mode, edge_secret=secret, metrics=instruments.metrics, rules=rules)
+            return MemoryMcp(library, identity_mode=mode, edge_secret=secret, metrics=telemetry.metrics, rules=rules)
 
         mcp = McpOnDemand(load_mcp)
         app = create_app(
-            library, identity_mode=mode, edge_secret=secret, instruments=instruments, routes=mcp.routes, rules=rules
+            library, identity_mode=mode, edge_secret=secret, telemetry=telemetry, routes=mcp.routes, rules=rules
         )
         config = uvicorn.Config(
             app,
@@ -171,7 +171,7 @@ async def warming_up(parts: Parts, work: Coroutine[None, None, None], warming: W
             task.cancel()
 
 
-async def beside(background: Sequence[Coroutine[None, None, None]], work: Coroutine[None, None, None]) -> None:
+async def run_alongside(background: Sequence[Coroutine[None, None, None]], work: Coroutine[None, None, None]) -> None:
     """Run `work`, and `background` until it ends."""
     with unwrapped():
         async with asyncio.TaskGroup() as group:
@@ -255,6 +255,3 @@ async def _connections_closed(server: uvicorn.Server) -> None:
     await asyncio.sleep(API_CLOSING_POLL_SECONDS)  # accepted in this moment, and not yet counted
     while server.server_state.connections and time.monotonic() < until:  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(API_CLOSING_POLL_SECONDS)
-
-
-__all__ = ["WarmUp", "beside", "run_api", "run_worker", "warming_up"]

@@ -16,8 +16,8 @@ from memory.ports import MemoryStore
 from memory.ports.erasures import ErasureProof, FileRewriting, PlaceScan
 from memory.processes.from_settings import milvus_address
 from memory.processes.kept_state import KeptState, Process
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.service.user_erasures import FileRewriter
 from memory.settings import Settings
 
@@ -30,12 +30,12 @@ class ErasureParts:
     rewriting: tuple[FileRewriting, ...]
     keep_days: int
 
-    def rewriter(self, instruments: Instruments) -> FileRewriter:
+    def rewriter(self, telemetry: Telemetry) -> FileRewriter:
         return FileRewriter(
             self.proof.record,
             self.rewriting,
-            clock=instruments.clock,
-            metrics=instruments.metrics,
+            clock=telemetry.clock,
+            metrics=telemetry.metrics,
             keep_days=self.keep_days,
         )
 
@@ -47,7 +47,7 @@ async def open_erasure(
 
     Nothing is connected before there is something to rewrite. The stack closes it, before the state.
     """
-    settings, instruments = process.settings, process.instruments
+    settings, telemetry = process.settings, process.telemetry
     folders = [Path(one) for one in (settings.data_dir, settings.run_dir) if one]
     places: list[PlaceScan] = [FolderScan(folders)]
     if state.scan is not None:
@@ -55,9 +55,9 @@ async def open_erasure(
     rewriting: list[FileRewriting] = [state.rewriting]  # last: the store's copying leaves traces in it
     if isinstance(store, MilvusStore):
         address = milvus_address(settings, origin)
-        rows = MilvusDeletedRows(address, barrier=state.barrier, metrics=instruments.metrics)
+        rows = MilvusDeletedRows(address, barrier=state.barrier, metrics=telemetry.metrics)
         rewriting.insert(0, await stack.enter_async_context(rows))
-        places.append(await stack.enter_async_context(row_scan(settings, address, instruments.metrics)))
+        places.append(await stack.enter_async_context(row_scan(settings, address, telemetry.metrics)))
     proof = ErasureProof(state.erasures, tuple(places))
     return ErasureParts(proof, tuple(rewriting), settings.memory.erase.keep_days)
 
@@ -73,6 +73,3 @@ def row_scan(settings: Settings, address: MilvusAddress, metrics: Metrics) -> Mi
         own = ""
     is_own = settings.milvus_dir.is_dir() and own == address.uri
     return MilvusRowScan(address, lite_files_are_read=is_own, metrics=metrics)
-
-
-__all__ = ["ErasureParts", "open_erasure", "row_scan"]

@@ -20,6 +20,3 @@ class Finding:
     level: Level
     says: str
     advice: str = ""
-
-
-__all__ = ["Finding", "Level"]

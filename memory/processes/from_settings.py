@@ -30,11 +30,12 @@ from memory.model.token_claims import ClaimNames
 from memory.model.web_pages import TrustedPages
 from memory.ports import LearnDue
 from memory.recall.notes.profile_notes import ProfileUse
-from memory.recall.pipeline import RecallSettings
 from memory.recall.ranking import needed
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
+from memory.recall.trace import RecallSettings
 from memory.runtime.offload import pause
-from memory.secrets.redaction import SecretClass, SecretPolicy, recordable
+from memory.secrets.redaction import SecretPolicy, recordable
+from memory.secrets.secret_classes import SecretClass
 from memory.sessions.compaction.cuts import CompactionLimits
 from memory.settings import EmbeddingSettings, ExternalModel, ServiceTokenSettings, Settings
 

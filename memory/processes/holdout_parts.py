@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from memory.ports.holdouts import HoldoutRecord
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.processes.state_parts import open_holdouts
-from memory.settings.loader import Settings
+from memory.settings import Settings
 
 
 @asynccontextmanager
@@ -16,6 +16,3 @@ async def open_holdout_record(settings: Settings) -> AsyncIterator[tuple[Holdout
     """The record, and the time. Raises `BadSetting` where nothing has been recorded, `Unavailable`."""
     async with open_holdouts(settings) as record:
         yield record, SYSTEM_CLOCK()
-
-
-__all__ = ["open_holdout_record"]

@@ -97,6 +97,3 @@ def _is_exposed(url: str) -> bool:
     except ValueError:
         is_here = False
     return parts.scheme == "http" and not is_here
-
-
-__all__ = ["identity_finding"]

@@ -13,7 +13,7 @@ from memory.ports import (
     OptOuts,
     Profiles,
     Receipts,
-    RequestTraces,
+    RequestStores,
     TurnLog,
     TurnTriage,
     UpkeepSchedule,
@@ -25,9 +25,9 @@ from memory.ports.idempotency import IdempotencyKeys
 from memory.ports.projects import Projects
 from memory.ports.reading import ExamResults
 from memory.ports.snapshots import Snapshots
-from memory.runtime.instruments import Instruments
+from memory.runtime.telemetry import Telemetry
 from memory.sessions.summaries.summarizer import KeptSummaries
-from memory.settings.loader import Settings
+from memory.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Process:
     """
 
     settings: Settings
-    instruments: Instruments
+    telemetry: Telemetry
     is_hurried: bool = False
     part: str = ""
 
@@ -71,8 +71,8 @@ class KeptState:
     introductions: Callable[[], Awaitable[Sequence[str]]]
     scan: PlaceScan | None = None
 
-    def traces(self, proof: ErasureProof) -> RequestTraces:
-        return RequestTraces(
+    def stores(self, proof: ErasureProof) -> RequestStores:
+        return RequestStores(
             *(self.notes, self.receipts, self.usage_counts, self.profiles, self.states, self.summaries),
             *(self.idempotency, self.opt_outs, proof, self.projects, self.chat_states),
         )
@@ -91,6 +91,3 @@ class ExaminedState:
     introductions: Callable[[], Awaitable[Sequence[str]]]
     newest_turn_at: Callable[[], Awaitable[float | None]] | None = None
     server_time: Callable[[], Awaitable[float]] | None = None
-
-
-__all__ = ["ExaminedState", "KeptState", "Process"]

@@ -22,6 +22,3 @@ async def open_migration(settings: Settings) -> AsyncIterator[Migrate]:
     address = milvus_address(settings, wanted)
     async with MilvusReembedding(address, wanted=wanted, metrics=Metrics(CollectorRegistry())) as store:
         yield Migrate(store, wanted=wanted)
-
-
-__all__ = ["open_migration"]

@@ -36,6 +36,3 @@ async def end_erasures(settings: Settings, erasures: Sequence[ErasureRequest]) -
     """All files are rewritten since these were found waiting."""
     async with sqlite_database(settings) as database:
         await SqlErasures(database).rewritten(erasures, at=SYSTEM_CLOCK())
-
-
-__all__ = ["end_erasures", "rewrite_store", "waiting_erasures"]

@@ -11,7 +11,7 @@ from memory.adapters.sql.postgres_rewriting import PostgresRewriting
 from memory.adapters.sql.postgres_scan import PostgresScan
 from memory.adapters.sql.postgres_schema import prepare_tables
 from memory.processes.running_parts import introduction
-from memory.settings.loader import Settings
+from memory.settings import Settings
 
 
 def postgres_database(settings: Settings, part: str = "") -> PostgresDatabase:
@@ -42,12 +42,3 @@ def migrate_tables(settings: Settings) -> int:
 def _address(settings: Settings) -> PostgresAddress:
     database = settings.memory.database
     return PostgresAddress(settings.database_url, database.username, database.password, database.certificate_authority)
-
-
-__all__ = [
-    "migrate_tables",
-    "postgres_database",
-    "postgres_rewriting",
-    "postgres_scan",
-    "processes_on_postgres",
-]

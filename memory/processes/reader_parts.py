@@ -25,8 +25,7 @@ from memory.ports import ReadyReader, StatementReader
 from memory.ports.reading import ExamResult, ExamResults
 from memory.processes.from_settings import PATIENT_SECONDS, chat_server, model_reader_settings
 from memory.runtime.metrics import Metrics
-from memory.settings import ExternalModel, ModelEndpoint
-from memory.settings.loader import Settings
+from memory.settings import ExternalModel, ModelEndpoint, Settings
 
 MODEL_FAILURES_MAX = 2  # slow answers in a row, after which one call at a time is made: each may take 30 s
 READ_TOKENS_MAX = 1_000  # limit of an answer of the upstream's own model
@@ -141,14 +140,3 @@ async def examinee(settings: Settings) -> tuple[ExternalModel, str]:
         max_tokens=READ_TOKENS_MAX,
     )
     return model, settings.upstream
-
-
-__all__ = [
-    "asks_model",
-    "examinee",
-    "examining",
-    "open_chat_model",
-    "open_model_reader",
-    "open_readers",
-    "ready_reader",
-]

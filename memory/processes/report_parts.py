@@ -24,6 +24,3 @@ async def kept_report(
     report = EvaluationReport(ReportHead(name, evaluation, file.name, version("memproxy"), at), tuple(shown))
     await FolderOfReports(settings.reports_path).keep(report)
     return name
-
-
-__all__ = ["kept_report"]

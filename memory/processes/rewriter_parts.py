@@ -9,7 +9,7 @@ from memory.processes.from_settings import chat_server
 from memory.recall.query_rewriter import Rewriter, RewriteSettings
 from memory.recall.rewrite_prompt import ANSWER_TOKENS, RewriteMode
 from memory.runtime.metrics import Metrics
-from memory.settings.loader import Settings
+from memory.settings import Settings
 
 
 async def open_rewriter(settings: Settings, stack: AsyncExitStack, metrics: Metrics) -> Rewriter | None:
@@ -25,6 +25,3 @@ async def open_rewriter(settings: Settings, stack: AsyncExitStack, metrics: Metr
         seconds_max=model.llm_timeout_seconds,
     )
     return Rewriter(opened, rewriting)
-
-
-__all__ = ["open_rewriter"]

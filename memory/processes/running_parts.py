@@ -43,6 +43,3 @@ def _read(text: str) -> RunningPart | None:
         return msgspec.json.decode(text, type=RunningPart)
     except msgspec.MsgspecError:
         return None
-
-
-__all__ = ["RunningPart", "introduced", "introduction"]

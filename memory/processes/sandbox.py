@@ -19,9 +19,9 @@ from memory.processes.composition import open_parts_on
 from memory.processes.from_settings import recording, vector_origin, worker_settings
 from memory.processes.kept_state import Process
 from memory.processes.working_set_parts import without_snapshots
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
-from memory.settings.loader import Settings
+from memory.runtime.telemetry import Telemetry
+from memory.settings import Settings
 
 
 @asynccontextmanager
@@ -36,7 +36,7 @@ async def open_sandbox(
         here = msgspec.structs.replace(settings, data_dir=folder, database_url="", memory=own)
         store = InMemoryStore(dimension=settings.memory.milvus.dimension)
         origin = vector_origin(settings)  # irrelevant: nothing outlives this
-        process = Process(here, Instruments(clock, metrics))
+        process = Process(here, Telemetry(clock, metrics))
         parts = await open_parts_on(process, stack, store=store, embedder=embedder, origin=origin)
         learning = impatient(worker_settings(here))
         await parts.training.run()  # the classifier decides whether to search, as in the filter

@@ -33,7 +33,7 @@ from memory.ports.erasures import FileRewriting, PlaceScan
 from memory.processes.from_settings import note_limits, receipt_limits, recording
 from memory.processes.kept_state import KeptState, Process
 from memory.processes.running_parts import introduction
-from memory.settings.loader import Settings
+from memory.settings import Settings
 
 
 def log_database(settings: Settings, part: str = "") -> AbstractAsyncContextManager[SqlDatabase]:
@@ -56,7 +56,7 @@ def sqlite_database(settings: Settings, part: str = "") -> SqliteDatabase:
 
 async def open_sql_state(process: Process, stack: AsyncExitStack, *, origin: VectorOrigin) -> KeptState:
     """The stack closes it. `origin`: of the vectors in the store. Raises `BadSetting`, `Unavailable`."""
-    settings, clock = process.settings, process.instruments.clock
+    settings, clock = process.settings, process.telemetry.clock
     database = await stack.enter_async_context(log_database(settings, process.part))
     turn_log = SqlTurnLog(database, clock=clock)
     notes = SqlNoteBook(database, limits=note_limits(settings))
@@ -102,7 +102,7 @@ def _scan(settings: Settings) -> PlaceScan | None:
 
 
 async def _snapshots(database: SqlDatabase, process: Process, stack: AsyncExitStack) -> Snapshots | None:
-    settings, clock = process.settings, process.instruments.clock
+    settings, clock = process.settings, process.telemetry.clock
     bytes_max = settings.memory.snapshots.total_mib << 20
     if not bytes_max:
         return None
@@ -110,6 +110,3 @@ async def _snapshots(database: SqlDatabase, process: Process, stack: AsyncExitSt
         files = FileSnapshots(settings.snapshots_dir, bytes_max=bytes_max, clock=clock)
         return await stack.enter_async_context(files)
     return SqlSnapshots(database, bytes_max=bytes_max, clock=clock)
-
-
-__all__ = ["log_database", "open_sql_state", "sqlite_database"]

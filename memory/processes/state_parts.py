@@ -23,7 +23,7 @@ from memory.ports.holdouts import HoldoutRecord
 from memory.ports.snapshots import Snapshots
 from memory.processes.kept_state import ExaminedState, KeptState, Process
 from memory.processes.sql_state import log_database, open_sql_state
-from memory.settings.loader import Settings
+from memory.settings import Settings
 
 
 async def open_state(process: Process, stack: AsyncExitStack, *, origin: VectorOrigin) -> KeptState:
@@ -94,14 +94,3 @@ def migrate_tables(settings: Settings) -> None:
         from memory.processes.postgres_state import migrate_tables as migrate
 
         migrate(settings)
-
-
-__all__ = [
-    "migrate_tables",
-    "open_examined",
-    "open_holdouts",
-    "open_snapshots",
-    "open_state",
-    "processes_on",
-    "refuse_without_record",
-]

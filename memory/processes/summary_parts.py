@@ -12,12 +12,12 @@ from typing import Any
 from memory.adapters.models.openai_chat import OpenAiChatModel
 from memory.learn.readers import Readers
 from memory.model import Message
-from memory.ports import ChatModel, Completion, Embedder, RequestTraces, Tokens
+from memory.ports import ChatModel, Completion, Embedder, RequestStores, Tokens
 from memory.processes.compaction_parts import own_sentences
 from memory.processes.from_settings import chat_server
 from memory.processes.reader_parts import asks_model, examinee
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.sessions.summaries.summarizer import (
     KeptSummaries,
     Summarizer,
@@ -54,15 +54,15 @@ class _ReadingModel:
 async def open_summarizer(
     settings: Settings,
     readers: Readers,
-    instruments: Instruments,
+    telemetry: Telemetry,
     *,
-    traces: RequestTraces,
+    stores: RequestStores,
     summaries: KeptSummaries,
     embedding: tuple[Embedder, Tokens],
 ) -> AsyncIterator[Summarizer]:
     """The model that reads messages writes summaries too, from when it has passed its exam."""
     async with AsyncExitStack() as stack:
-        model = _ReadingModel(settings, instruments.metrics, stack)
+        model = _ReadingModel(settings, telemetry.metrics, stack)
         writer = SummaryWriter(model, lambda: model.name, lambda: readers.is_slow) if asks_model(settings) else None
         embedder, tokens = embedding
         yield Summarizer(
@@ -73,13 +73,10 @@ async def open_summarizer(
                 tokens=tokens,
                 sentences=own_sentences,
                 writer=writer,
-                opt_outs=traces.opt_outs,
+                opt_outs=stores.opt_outs,
             ),
             limits=SummaryLimits(
                 idle_seconds=settings.memory.learn.session_end_seconds, turns_min=settings.memory.summaries.min_turns
             ),
-            instruments=instruments,
+            telemetry=telemetry,
         )
-
-
-__all__ = ["open_summarizer"]

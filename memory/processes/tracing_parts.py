@@ -17,6 +17,3 @@ async def open_tracer(settings: Settings, stack: AsyncExitStack, *, part: str) -
 
     tracer = OtlpTracer(tracing.endpoint, service=f"memproxy-{part}", sample_ratio=tracing.sample_ratio)
     return await stack.enter_async_context(tracer)
-
-
-__all__ = ["open_tracer"]

@@ -30,8 +30,8 @@ async def open_upkeep(
             )
         yield Upkeep(
             memories=replace(parts.bank, embedder=embedder or parts.embedder),
-            traces=parts.traces,
-            instruments=parts.instruments,
+            stores=parts.stores,
+            telemetry=parts.telemetry,
             rules=retention_rules(parts.settings),
             reflecting=reflecting,
             reader=FirstNeeded(lambda: reader or ready_reader(parts.settings)),

@@ -34,6 +34,3 @@ async def version_finding(state: ExaminedState | None, installed: Release) -> Fi
 def _counted(parts: list[RunningPart | None]) -> str:
     kinds = Counter(one.part for one in parts if one is not None)
     return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-
-
-__all__ = ["version_finding"]

@@ -14,7 +14,7 @@ from memory.model import VectorOrigin
 from memory.ports import MemoryStore, Tokens, UserLedger
 from memory.processes.from_settings import working_set_limits
 from memory.processes.kept_state import KeptState, Process
-from memory.settings.loader import MemorySettings
+from memory.settings import MemorySettings
 
 
 async def opened_sets(
@@ -58,9 +58,6 @@ def _snapshots(process: Process, state: KeptState, *, origin: VectorOrigin, toke
     return SnapshotCodec(
         state.snapshots,
         stamp=stamp_of(origin=origin, tokens=tokens),
-        metrics=process.instruments.metrics,
+        metrics=process.telemetry.metrics,
         tokens=tokens,
     )
-
-
-__all__ = ["opened_sets", "without_snapshots"]

@@ -21,7 +21,7 @@ from memory.ports.writing import GroundedSentence, GroundedWriter, Objections, W
 from memory.processes.from_settings import model_reader_settings
 from memory.processes.reader_parts import asks_model, examinee, open_chat_model
 from memory.runtime.metrics import Metrics
-from memory.settings.loader import Settings
+from memory.settings import Settings
 
 CHECK_SECONDS = 60.0  # until a model that has not passed is looked up again
 PASSED_SECONDS = 600.0  # until one that has: its result may have expired, or the upstream may serve another model
@@ -102,6 +102,3 @@ class ExaminedWriter:
     async def _close(self) -> None:
         self._opened = None
         await self._stack.aclose()
-
-
-__all__ = ["ExaminedWriter", "open_writer"]

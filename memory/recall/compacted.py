@@ -69,7 +69,7 @@ def not_in_state(found: Sequence[Candidate], state: CompactedState | None) -> Se
     """Those that the state does not hold in the same words, alone or as a clause of a sentence."""
     if state is None:
         return found
-    told = "\n".join(item.text.casefold() for stretch in state.stretches for item in stretch.items)
+    told = "\n".join(item.text.casefold() for segment in state.stretches for item in segment.items)
     return [one for one in found if on_one_line(one.memory.content).casefold().rstrip(CLOSING) not in told]
 
 

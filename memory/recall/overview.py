@@ -56,6 +56,3 @@ def overview_of(
         in_notes=in_notes,
         is_overview=True,
     )
-
-
-__all__ = ["overview", "overview_of"]

@@ -159,15 +159,3 @@ def _shares(question: str, texts: Iterable[str]) -> list[float]:
 def _begun(words: frozenset[str], text: str) -> list[str]:
     plain = folded(text)
     return [word for word in words if begins_word(word, plain)]
-
-
-__all__ = [
-    "ANSWERS_MAX",
-    "ANSWER_MIN",
-    "ELSEWHEN_MIN",
-    "PastTalkQuestion",
-    "answering",
-    "answers_to",
-    "by_words",
-    "time_named",
-]

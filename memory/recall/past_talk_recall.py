@@ -94,6 +94,3 @@ def question_kinds_of(trace: Trace) -> dict[str, object]:
     kinds: dict[str, object] = {kind: {"score": round(score, 3)} for kind, score in trace.kinds.items()}
     found = {"summaries": len(trace.past.summaries), "answers": len({one.answer.id for one in trace.past.passages})}
     return kinds | {QuestionKind.PAST_TALK: {"score": round(trace.kinds[QuestionKind.PAST_TALK], 3), **found}}
-
-
-__all__ = ["PastTalkRecall", "question_kinds_of"]

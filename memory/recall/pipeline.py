@@ -29,7 +29,7 @@ from memory.model import (
     Scope,
     link_name,
 )
-from memory.ports import ChatStateQuery, RequestTraces, ServerKnowledge
+from memory.ports import ChatStateQuery, RequestStores, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
 from memory.recall.compacted import edit_of, find_state, in_receipt, keys_after, not_in_state, room_beside_state
 from memory.recall.notes.past_notes import CarriedNotes, NotePlan, carried_notes, note_keys, plan_notes
@@ -46,8 +46,8 @@ from memory.recall.stored_state import StateReader
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.recall.window_room import room_for_notes
 from memory.recall.withholding import arm_signals, placement_of, withheld_verdicts, withhold
-from memory.runtime.instruments import Instruments
 from memory.runtime.offload import run_by_size
+from memory.runtime.telemetry import Telemetry
 
 HISTORY_TURNS_MAX = 3  # of a chain: as many messages of the user as a vague question may refer to
 HISTORY_SECONDS_MAX = 0.03  # usually one; without them the question stands alone
@@ -70,29 +70,29 @@ class RecallPipeline:
         self,
         *,
         search: SearchParts,
-        traces: RequestTraces,
+        stores: RequestStores,
         server: ServerKnowledge,
-        instruments: Instruments,
+        telemetry: Telemetry,
         new_id: Callable[[], str],
         settings: RecallSettings,
     ) -> None:
         """`new_id` generates the ids of receipts."""
-        self._searching = SearchFlow(search, instruments=instruments, settings=settings)
-        self._stored = StateReader(traces.chat_states)
-        self._opening = ProfileOpening(tokens=search.tokens, metrics=instruments.metrics, settings=settings)
+        self._searching = SearchFlow(search, telemetry=telemetry, settings=settings)
+        self._stored = StateReader(stores.chat_states)
+        self._opening = ProfileOpening(tokens=search.tokens, metrics=telemetry.metrics, settings=settings)
         self._past_talk = PastTalkRecall(
-            traces.summaries, search, recalls_answers=settings.recalls_answers, metrics=instruments.metrics
+            stores.summaries, search, recalls_answers=settings.recalls_answers, metrics=telemetry.metrics
         )
-        self._notes = traces.notes
-        self._receipts = traces.receipts
-        self._usage_counts = traces.usage_counts
-        self._states = traces.states
+        self._notes = stores.notes
+        self._receipts = stores.receipts
+        self._usage_counts = stores.usage_counts
+        self._states = stores.states
         self._chains = server.chains
         self._windows = server.windows
         self._tokens = search.tokens
-        self._clock = instruments.clock
+        self._clock = telemetry.clock
         self._new_id = new_id
-        self._metrics = instruments.metrics
+        self._metrics = telemetry.metrics
         self._settings = settings
         self._admission = Admission(at_once_max=settings.in_flight_max, deadline_seconds=settings.deadline_seconds)
         self._broken_part = ""
@@ -385,6 +385,3 @@ def _explained(decision: Decision | None) -> dict[str, object]:
     label = {"label": str(decision.label)} if decision.label is not None else {}
     scores = {"scores": dict(decision.scores)} if decision.scores else {}
     return {"search": decision.search, "reason": decision.reason, **label, **scores}
-
-
-__all__ = ["RecallOutcome", "RecallPipeline", "RecallSettings"]

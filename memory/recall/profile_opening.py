@@ -68,6 +68,3 @@ def _fitting(wishes: ProfileText | None, profile: ProfileText | None, room: int)
     if both is None or both.tokens <= room:
         return both
     return wishes if wishes is not None and wishes.tokens <= room else None
-
-
-__all__ = ["ProfileOpening"]

@@ -124,9 +124,6 @@ class SharedNotes:
         self._notes = notes
         self._projects = projects
 
-    async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
-        return await self._notes.find(user_id, keys)
-
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
         await self._projects.add_reader(user_id, note.memory_ids)
         await self._notes.keep(user_id, key, note, made_at=made_at)
@@ -137,6 +134,3 @@ class SharedNotes:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-__all__ = ["ROLE_SECONDS_MAX", "ReadableChatStates", "ReadableProjects", "SharedNotes"]

@@ -15,10 +15,11 @@ from memory.model import Question, Scope, Vector
 from memory.model.projects import ProjectAccess
 from memory.ports import MemoryStore, Revision
 from memory.recall.project_access import ReadableProjects
+from memory.recall.ranking.features import TextFeatures
 from memory.recall.ranking.merging import merged, only
-from memory.recall.ranking.ranking import Ranked, TextFeatures
+from memory.recall.ranking.ranking import Ranked
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
-from memory.recall.retrieval import Corpora, Expected, Retrieval
+from memory.recall.retrieval import Corpora, Prefetch, Retrieval
 
 
 class ProjectRetrieval(Retrieval):
@@ -36,12 +37,12 @@ class ProjectRetrieval(Retrieval):
         self._projects = projects
         self._bar = ranking.bar
 
-    def expect(self, scope: Scope, revision: Revision | None = None) -> Expected:
+    def prefetch(self, scope: Scope, revision: Revision | None = None) -> Prefetch:
         """Also loads the project's set, if the user was seen in it a moment ago."""
-        expected = super().expect(scope, revision)
+        prefetch = super().prefetch(scope, revision)
         access = self._projects.glance(scope)
-        expected.of_project = None if access is None else super().expect(access.scope())
-        return expected
+        prefetch.of_project = None if access is None else super().prefetch(access.scope())
+        return prefetch
 
     async def ranked(
         self,
@@ -49,18 +50,18 @@ class ProjectRetrieval(Retrieval):
         vector: Vector,
         *,
         waits: bool = False,
-        expected: Expected | None = None,
+        prefetch: Prefetch | None = None,
         seconds: float = math.inf,
         reading: TextFeatures | None = None,
     ) -> Ranked:
         access = await self._access(asked.scope)
-        own = super().ranked(asked, vector, waits=waits, expected=expected, seconds=seconds, reading=reading)
+        own = super().ranked(asked, vector, waits=waits, prefetch=prefetch, seconds=seconds, reading=reading)
         if access is None:
             return await own
-        of_project = expected.of_project if expected is not None else None
+        of_project = prefetch.of_project if prefetch is not None else None
         found, shared = await asyncio.gather(
             own,
-            super().ranked(_within(asked, access), vector, waits=waits, expected=of_project, seconds=seconds),
+            super().ranked(_within(asked, access), vector, waits=waits, prefetch=of_project, seconds=seconds),
             return_exceptions=True,
         )
         return await self._merged(asked, access, found, shared)
@@ -96,6 +97,3 @@ class ProjectRetrieval(Retrieval):
 
 def _within(asked: Question, access: ProjectAccess) -> Question:
     return replace(asked, scope=access.scope(asked.scope.agent_id))
-
-
-__all__ = ["ProjectRetrieval"]

@@ -102,6 +102,3 @@ class Rewriter:
             self._failures = 0
             self._rests_until = asyncio.get_running_loop().time() + REST_SECONDS
             log.warning("questions are not rewritten for a while", reason=reason, seconds=REST_SECONDS)
-
-
-__all__ = ["NoRewrite", "RewriteSettings", "Rewriter"]

@@ -21,15 +21,8 @@ from memory.model.recalled import AskedWhole
 from memory.ports import MemoryFilter, MemoryStore, Revision
 from memory.recall.overview import EXAMINED_MAX, overview, overview_of
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.ranking import (
-    CANDIDATES_MAX,
-    Ranked,
-    TextFeatures,
-    rank,
-    rank_found,
-    read_ahead,
-    rows_with_claim,
-)
+from memory.recall.ranking.features import TextFeatures
+from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, rank, rank_found, read_ahead, rows_with_claim
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
 from memory.service.profile_layout import by_importance
 
@@ -43,8 +36,8 @@ CHAT_SEARCHES_MAX = 4  # concurrent searches of the store: Milvus Lite takes 20 
 
 
 @dataclass(slots=True, eq=False)
-class Expected:
-    """What `Corpora.expect` returns: `task` loads and refreshes the user's set in the background.
+class Prefetch:
+    """What `Corpora.prefetch` returns: `task` loads and refreshes the user's set in the background.
 
     `revision`: the ledger's when the request came; None if it was not asked. `written`:
     that which the set has to reach; None while the ledger has not answered.
@@ -54,7 +47,7 @@ class Expected:
     task: asyncio.Task[None] = field(init=False)
     revision: Revision | None = None
     written: int | None = None
-    of_project: Expected | None = None
+    of_project: Prefetch | None = None
 
 
 class Corpora(Protocol):
@@ -64,16 +57,16 @@ class Corpora(Protocol):
         """Held while a chat without a corpus searches the store: nothing is loaded from the store meanwhile."""
         ...
 
-    def expect(self, user_id: str, revision: Revision | None = None) -> Expected:
+    def prefetch(self, user_id: str, revision: Revision | None = None) -> Prefetch:
         """A request of this user has arrived: load the set and find out which writes came before it, in the
         background. `revision`: the ledger's now, if it is known.
         """
         ...
 
     async def corpus(
-        self, user_id: str, *, waits: bool = False, expected: Expected | None = None, seconds: float = math.inf
+        self, user_id: str, *, waits: bool = False, prefetch: Prefetch | None = None, seconds: float = math.inf
     ) -> Corpus | None:
-        """All memories of the user as of now, or of `expected`; None while they are not loaded or may be out of date.
+        """All memories of the user as of now, or of `prefetch`; None while they are not loaded or may be out of date.
 
         A chat waits `seconds` at most. The corpus must be used before the next await. Never raises.
         """
@@ -89,15 +82,15 @@ class Retrieval:
         self._ranking = ranking
         self._chat_searches = 0
 
-    def expect(self, scope: Scope, revision: Revision | None = None) -> Expected:
+    def prefetch(self, scope: Scope, revision: Revision | None = None) -> Prefetch:
         """Prepare for `ranked`, which takes the result, while the query is being embedded. `revision`: of the user."""
-        return self._corpora.expect(scope.user_id, revision)
+        return self._corpora.prefetch(scope.user_id, revision)
 
-    async def read_ahead(self, asked: Question, expected: Expected) -> TextFeatures | None:
+    async def read_ahead(self, asked: Question, prefetch: Prefetch) -> TextFeatures | None:
         """The features of the query's words, for `ranked`, computed while the query is being embedded. None without a
         set.
         """
-        corpus = await self._corpora.corpus(asked.scope.user_id, expected=expected)
+        corpus = await self._corpora.corpus(asked.scope.user_id, prefetch=prefetch)
         return None if corpus is None else read_ahead(corpus, asked, ranking=self._ranking)
 
     async def ranked(
@@ -106,7 +99,7 @@ class Retrieval:
         vector: Vector,
         *,
         waits: bool = False,
-        expected: Expected | None = None,
+        prefetch: Prefetch | None = None,
         seconds: float = math.inf,
         reading: TextFeatures | None = None,
     ) -> Ranked:
@@ -119,7 +112,7 @@ class Retrieval:
         if not asked.claim.is_any:
             return await self._ranked_with_claim(asked, vector)
         limit = CANDIDATES_MAX if waits else CHAT_CANDIDATES_MAX
-        corpus = await self._corpora.corpus(asked.scope.user_id, waits=waits, expected=expected, seconds=seconds)
+        corpus = await self._corpora.corpus(asked.scope.user_id, waits=waits, prefetch=prefetch, seconds=seconds)
         if corpus is not None:
             if asked.whole is not None:
                 return overview(corpus, asked, limit=limit, examined=WAITING_EXAMINED_MAX if waits else EXAMINED_MAX)

@@ -143,14 +143,3 @@ def _line(text: str) -> str:
 @cache
 def _instruction(name: str) -> str:
     return (files("memory.recall") / "prompts" / f"{name}.txt").read_text(encoding="utf-8").strip()
-
-
-__all__ = [
-    "ANSWER_TOKENS",
-    "RewriteMode",
-    "Rewritten",
-    "read_rewrite",
-    "rewrite_messages",
-    "rewrite_schema",
-    "wants_rewrite",
-]

@@ -43,8 +43,8 @@ from memory.recall.signals import search_decision
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.question_kinds import NO_KIND, KindScores, QuestionClassifier, whole_of
 from memory.recall.trace import RecallSettings, Trace
-from memory.runtime.instruments import Instruments
 from memory.runtime.task_groups import unwrapped
+from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import SpanName
 
 LABEL = "- [2025-01-31]"  # the label of a memory's line, for counting: all dates cost the same
@@ -77,14 +77,14 @@ class SearchParts:
 class SearchFlow:
     """Runs searches. One per process."""
 
-    def __init__(self, parts: SearchParts, *, instruments: Instruments, settings: RecallSettings) -> None:
+    def __init__(self, parts: SearchParts, *, telemetry: Telemetry, settings: RecallSettings) -> None:
         self._embedder = parts.embedder
         self._retrieval = parts.retrieval
         self._classifier = parts.classifier
         self._questions = parts.questions
         self._tokens = parts.tokens
-        self._metrics = instruments.metrics
-        self._tracer = instruments.tracer
+        self._metrics = telemetry.metrics
+        self._tracer = telemetry.tracer
         self._settings = settings
         self._rewriter = parts.rewriter
         self._callers = asyncio.Semaphore(CALLERS_AT_ONCE)
@@ -133,9 +133,9 @@ class SearchFlow:
         async with background(self._embedded_for_chat(query, trace, slot)) as embedding:
             # The embedding is now in a thread, or on its way to a server: what follows runs concurrently.
             await asyncio.sleep(0)
-            expected = self._retrieval.expect(scope, trace.stored.revision)
+            prefetch = self._retrieval.prefetch(scope, trace.stored.revision)
             await review_notes()
-            async with background(self._retrieval.read_ahead(asked, expected)) as reading:
+            async with background(self._retrieval.read_ahead(asked, prefetch)) as reading:
                 vector = trace.vector = await embedding
         trace.kinds = self._kinds(query, vector)
         whole = _whole(trace.kinds, scope)
@@ -153,7 +153,7 @@ class SearchFlow:
             ranked = await self._retrieval.ranked(
                 replace(asked, in_notes=trace.carried.held_earlier(), kind=trace.decision.label or "", whole=whole),
                 vector,
-                expected=expected,
+                prefetch=prefetch,
                 reading=None if reading.cancelled() else reading.result(),
                 seconds=trace.seconds_left - RANKING_SECONDS,
             )
@@ -306,6 +306,3 @@ async def background(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task
             task = group.create_task(work)
             yield task
             task.cancel()
-
-
-__all__ = ["SearchFlow", "SearchParts", "background"]

@@ -54,6 +54,3 @@ class StateReader:
             return None
         self._unknown_since = None
         return stored
-
-
-__all__ = ["StateReader"]

@@ -132,6 +132,3 @@ class Trace:
             self.timings_ms[stage] = took * 1000
             self.stages.append(StageTiming(stage, began_at, took))
             metrics.recall_seconds.labels(stage).observe(took)
-
-
-__all__ = ["RecallOutcome", "RecallSettings", "Trace"]

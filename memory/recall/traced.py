@@ -10,17 +10,17 @@ from memory.model import Scope
 from memory.recall.compacted import ChatRecall
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.recall.trace import RecallOutcome
-from memory.runtime.instruments import Instruments
+from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import NO_TRACER, SpanName
 
 
 class TracedRecall:
     """The interface of `RecallPipeline`."""
 
-    def __init__(self, recall: ChatRecall, instruments: Instruments) -> None:
+    def __init__(self, recall: ChatRecall, telemetry: Telemetry) -> None:
         self._recall = recall
-        self._tracer = instruments.tracer
-        self._clock = instruments.clock
+        self._tracer = telemetry.tracer
+        self._clock = telemetry.clock
 
     async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
         with self._tracer.span(SpanName.RECALL):
@@ -37,9 +37,6 @@ class TracedRecall:
         return outcome
 
 
-def traced_recall(recall: ChatRecall, instruments: Instruments) -> ChatRecall:
+def traced_recall(recall: ChatRecall, telemetry: Telemetry) -> ChatRecall:
     """Recall itself while traces are off."""
-    return recall if instruments.tracer is NO_TRACER else TracedRecall(recall, instruments)
-
-
-__all__ = ["traced_recall"]
+    return recall if telemetry.tracer is NO_TRACER else TracedRecall(recall, telemetry)

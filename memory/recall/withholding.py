@@ -69,6 +69,3 @@ def arm_signals(trace: Trace, planned: NotePlan) -> dict[str, object]:
     if said and planned.fresh is not None:
         said[NOTE_TOKENS] = planned.fresh.tokens
     return said
-
-
-__all__ = ["arm_signals", "placement_of", "unit_of", "withheld_verdicts", "withhold"]

@@ -90,6 +90,3 @@ def announce(metrics: Metrics) -> None:
     for name, values in ANNOUNCED.items():
         for labels in values:
             getattr(metrics, name).labels(*labels)
-
-
-__all__ = ["ANNOUNCED", "announce"]

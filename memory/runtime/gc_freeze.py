@@ -41,6 +41,3 @@ def preallocate() -> None:
     """Touch free memory in advance, so that its next use is fast. Run in a thread: takes up to 0.2 s."""
     for block in [np.empty(_BLOCK_BYTES, dtype=np.uint8) for _ in range(SPARE_BYTES // _BLOCK_BYTES)]:
         block.fill(0)
-
-
-__all__ = ["freeze_live_objects", "keep_freed_memory", "preallocate"]

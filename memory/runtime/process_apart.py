@@ -86,5 +86,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-__all__ = ["ProcessApart", "ProcessLost"]

@@ -35,5 +35,3 @@ def release_of(installed: Distribution) -> Release:
 
 
 RUNNING = release_of(distribution(NAME))  # read once, while this process starts
-
-__all__ = ["RUNNING", "Release", "release_of"]

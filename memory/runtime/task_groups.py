@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+
+class ErrorBoundary(Protocol):
+    """Awaits `work` and turns any error into None, after reporting it."""
+
+    async def __call__(self, work: Coroutine[Any, Any, T]) -> T | None: ...
 
 
 @contextmanager
@@ -48,6 +57,3 @@ async def pause_before(event: asyncio.Event, seconds: float | None) -> None:
             await event.wait()
     except TimeoutError:
         return
-
-
-__all__ = ["pause_before", "started_again", "unwrapped"]

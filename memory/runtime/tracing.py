@@ -186,18 +186,3 @@ def _is_safe(value: AttributeValue) -> bool:
     if not isinstance(value, str):
         return True
     return len(value) <= LABEL_CHARACTERS_MAX and LABEL_CHARACTERS.issuperset(value)
-
-
-__all__ = [
-    "NO_TRACER",
-    "UNMATCHED",
-    "AttributeValue",
-    "NoTracer",
-    "ServedCall",
-    "SpanName",
-    "StageTiming",
-    "Tracer",
-    "TurnTrace",
-    "linked",
-    "safe_attributes",
-]

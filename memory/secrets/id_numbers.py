@@ -182,6 +182,3 @@ def _check(name: str) -> Callable[[str], bool]:
             return True
 
     return is_valid
-
-
-__all__ = ["NUMBER", "is_phone_number", "number_spans"]

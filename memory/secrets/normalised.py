@@ -233,6 +233,3 @@ def _blanks(text: str) -> Iterator[Edit]:
             end += 1
         if at and text[at - 1] != "\n":
             yield at, end, " "
-
-
-__all__ = ["Normalised", "normalised"]

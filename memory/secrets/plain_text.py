@@ -55,6 +55,3 @@ def hidden(text: str, places: Iterable[Span]) -> str:
     for start, end, _ in places:
         text = text[:start] + OPAQUE * (end - start) + text[end:]
     return text
-
-
-__all__ = ["OPAQUE", "PLACEHOLDER", "SENTENCE_END", "PlainText", "hidden", "plain_text"]

@@ -174,6 +174,3 @@ def _is_near(gap: str) -> bool:
 
 def _is_numbered(gap: str) -> bool:
     return any(character.isdigit() for character in gap)
-
-
-__all__ = ["recovery_phrase_spans", "word_lists"]

@@ -116,14 +116,3 @@ def _merged(spans: list[Span]) -> list[Span]:
         else:
             merged.append((start, end, kind))
     return merged
-
-
-__all__ = [
-    "PLACEHOLDER",
-    "RECORDED_CHARACTERS_MAX",
-    "REDACT_ALL",
-    "SecretClass",
-    "SecretPolicy",
-    "recordable",
-    "redact",
-]

@@ -50,6 +50,3 @@ def _found_in(text: str, begin: int, end: int) -> list[Span]:
     )
     spans = ((*plain.source.original(start, stop), kind) for start, stop, kind in found)
     return [span for span in spans if begin <= span[0] < end]
-
-
-__all__ = ["secret_spans"]

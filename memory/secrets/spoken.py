@@ -190,6 +190,3 @@ def _goes_on(plain: PlainText, end: int, vocabulary: Vocabulary) -> bool:
     return not (
         ends_sentence(plain, end) or vocabulary.preposition.match(following) or vocabulary.join.match(following)
     )
-
-
-__all__ = ["spoken_spans"]

@@ -352,5 +352,3 @@ _READERS = {
     ValueKind.PAIR: _pair,
     ValueKind.NUMBER: _number,
 }
-
-__all__ = ["CHOSEN_KINDS", "Certainty", "Values", "ends_sentence"]

@@ -131,15 +131,3 @@ def _kinds(value: str) -> str:
     if value.isascii():
         return value.translate(_ASCII_KINDS)
     return "".join("d" if c.isdigit() else "u" if c.isupper() else "l" for c in value if c.isalnum())
-
-
-__all__ = [
-    "is_expression",
-    "is_made",
-    "is_made_up",
-    "is_masked",
-    "is_ordinary",
-    "is_random",
-    "looks_secret",
-    "value_shape",
-]

@@ -95,6 +95,3 @@ def _class_of(rule: str) -> SecretClass | None:
         return SecretClass.PASSWORD
     is_token = any(part in rule for part in _TOKEN_RULES) and "api" not in rule and "access-key" not in rule
     return SecretClass.TOKEN if is_token else SecretClass.API_KEY
-
-
-__all__ = ["KEY_BEGINS", "private_key_spans", "vendor_token_spans"]

@@ -287,16 +287,3 @@ def vocabulary() -> Vocabulary:
         about_secrets=frozenset((*_every(known, "talk"), *_every(known, "units"))),
         digits_spoken=re.compile(rf"{digit}(?:[ ,-]{{0,2}}{digit}){{2,11}}(?![^\W\d_])"),
     )
-
-
-__all__ = [
-    "LANGUAGES",
-    "LabelMatch",
-    "LabelMatches",
-    "LabelSet",
-    "Language",
-    "ValueKind",
-    "Vocabulary",
-    "languages",
-    "vocabulary",
-]

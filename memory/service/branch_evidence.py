@@ -221,6 +221,3 @@ def _resting_on(row: Memory, evidence: Collection[Evidence], turns: Sequence[Bra
 
 def _joined(first: Sequence[T], more: Sequence[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys((*first, *more)))
-
-
-__all__ = ["shifted"]

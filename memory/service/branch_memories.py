@@ -13,8 +13,8 @@ import numpy as np
 from memory.model import Change, ChangeKind, Memory
 from memory.model.raw_words import raw_row_ids
 from memory.model.withdrawn import is_of_abandoned_branch
-from memory.ports import ConversationTrees, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
-from memory.runtime.instruments import Instruments
+from memory.ports import ConversationTrees, LedgerWrite, MemoryBank, MemoryFilter, RequestStores
+from memory.runtime.telemetry import Telemetry
 from memory.service.branch_evidence import shifted
 from memory.service.locked_writes import write_rows
 from memory.service.memory_scan import scanned
@@ -27,16 +27,16 @@ class BranchMemories:
     """
 
     def __init__(
-        self, *, trees: ConversationTrees, memories: MemoryBank, traces: RequestTraces, instruments: Instruments
+        self, *, trees: ConversationTrees, memories: MemoryBank, stores: RequestStores, telemetry: Telemetry
     ) -> None:
         self._trees = trees
         self._store = memories.store
         self._ledger = memories.ledger
-        self._notes = traces.notes
-        self._profiles = traces.profiles
-        self._clock = instruments.clock
-        self._metrics = instruments.metrics
-        self._back_off = UserBackOff(instruments.clock)
+        self._notes = stores.notes
+        self._profiles = stores.profiles
+        self._clock = telemetry.clock
+        self._metrics = telemetry.metrics
+        self._back_off = UserBackOff(telemetry.clock)
 
     async def run(self) -> None:
         """Settle the shifts of all users. Raises the error of the first user for whom that fails; the next runs leave

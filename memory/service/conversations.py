@@ -23,7 +23,7 @@ from memory.model import (
     is_valid_id,
 )
 from memory.model.recorded import ID_OF_TURN, TRACE_CHARACTERS_MAX, AbandonedBranch
-from memory.ports import MemoryStore, MessagePage, RecordedMessages, RequestTraces, SessionPage, Trimming
+from memory.ports import MemoryStore, MessagePage, RecordedMessages, RequestStores, SessionPage, Trimming
 from memory.ports.paging import all_pages
 from memory.runtime.offload import run_offloaded
 from memory.service.erasure import Erasure
@@ -86,7 +86,7 @@ class Conversations:
     def __init__(
         self,
         record: RecordedMessages,
-        traces: RequestTraces,
+        stores: RequestStores,
         *,
         store: MemoryStore,
         erasure: Erasure,
@@ -95,8 +95,8 @@ class Conversations:
     ) -> None:
         self._record = record
         self._store = store
-        self._receipts = traces.receipts
-        self._summaries = traces.summaries
+        self._receipts = stores.receipts
+        self._summaries = stores.summaries
         self._erasure = erasure
         self._intake = intake
         self._writes = writes
@@ -110,9 +110,9 @@ class Conversations:
             raise BadInput(f"expected 1 to {MESSAGES_PER_ADD_MAX} messages, got {len(messages)}; send several calls")
         if not scope.session_id:
             raise BadInput("the id of a conversation must not be empty")
-        life, now = await self._writes.begin(scope.user_id), self._intake.clock()
+        epoch, now = await self._writes.begin(scope.user_id), self._intake.clock()
         recorded = [await self._recorded(scope, index, message, now) for index, message in enumerate(messages)]
-        async with self._writes.lock(life):
+        async with self._writes.lock(epoch):
             await self._record.add(scope.user_id, recorded)
         return [message.id for message in recorded]
 

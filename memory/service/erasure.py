@@ -33,12 +33,12 @@ from memory.model.memories import CONFIDENCE_STEP
 from memory.model.versions import refuse_changed
 from memory.model.withdrawn import with_withdrawn, withdrawn_evidence, withdrawn_of, without_withdrawn
 from memory.model.wordings import as_worded, without_wordings
-from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestTraces
-from memory.service.left_out_turns import LeftOutTurns
+from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestStores
 from memory.service.locked_writes import write_rows
 from memory.service.memory_scan import scanned
 from memory.service.raw_word_search import RawWordSearch
 from memory.service.shared_rows import SharedRows
+from memory.service.summary_exclusions import SummaryExclusions
 from memory.service.withdrawn_summaries import WithdrawnSummaries
 
 DELETE_BATCH = 200  # rows deleted in one step, before which the user's lock is renewed: well within its expiry
@@ -57,22 +57,22 @@ class Erasure:
     """Methods raise `NotFound`, `Unavailable` or `Conflict`; each may be repeated safely."""
 
     def __init__(
-        self, *, memories: MemoryBank, turn_log: ConversationRecord, traces: RequestTraces, clock: Clock
+        self, *, memories: MemoryBank, turn_log: ConversationRecord, stores: RequestStores, clock: Clock
     ) -> None:
         self._store = memories.store
         self._raw_words = RawWordSearch(memories.store, turn_log)
         self._ledger = memories.ledger
         self._turn_log = turn_log
-        self._notes = traces.notes
-        self._receipts = traces.receipts
-        self._usage_counts = traces.usage_counts
-        self._profiles = traces.profiles
-        self._states = traces.states
-        self._summaries = traces.summaries
-        self._idempotency = traces.idempotency
-        self._shared = SharedRows(memories, traces.projects, notes=traces.notes, clock=clock)
-        self._left_out = LeftOutTurns(traces.summaries)
-        self._withdrawn = WithdrawnSummaries(summaries=traces.summaries, notes=traces.notes, clock=clock)
+        self._notes = stores.notes
+        self._receipts = stores.receipts
+        self._usage_counts = stores.usage_counts
+        self._profiles = stores.profiles
+        self._states = stores.states
+        self._summaries = stores.summaries
+        self._idempotency = stores.idempotency
+        self._shared = SharedRows(memories, stores.projects, notes=stores.notes, clock=clock)
+        self._exclusions = SummaryExclusions(stores.summaries)
+        self._withdrawn = WithdrawnSummaries(summaries=stores.summaries, notes=stores.notes, clock=clock)
         self._clock = clock
 
     async def forget_held(
@@ -92,7 +92,7 @@ class Erasure:
         await self._narrow(user_id, held, forgotten, spare=gone)
         found = await self._raw_words.of_memories(user_id, said, held)
         await self._summaries.leave_out(user_id, found.turn_ids)
-        await self._left_out.forget(user_id, said, between=held.renew)
+        await self._exclusions.forget(user_id, said, between=held.renew)
         raw_ids = {*found.row_ids, *(one.id for one in forgotten if one.status is MemoryStatus.RAW)}
         memories = [one for one in gone if one not in raw_ids]
         await self._erase_held(user_id, held, (), sorted(raw_ids))  # first: a repeat finds them by the memories
@@ -217,13 +217,13 @@ class Erasure:
             await self._summaries.erase(user_id)
         return memories, turns
 
-    async def end_life(self, user_id: str) -> bool:
+    async def advance_erase_epoch(self, user_id: str) -> bool:
         """After `scope`: delete all that names the user. False, and nothing, if memories were written meanwhile."""
         async with self._ledger.write(user_id) as held:
             if await self._store.ids(MemoryFilter(user_id, status=None)):
                 return False
             await self._usage_counts.drop(user_id, ())
-            await held.end_life()
+            await held.advance_erase_epoch()
         return True
 
     async def _erase_profiles(self, user_id: str, project_id: str) -> None:
@@ -375,15 +375,3 @@ def _vectors(records: Sequence[Record], rows: Sequence[Memory]) -> np.ndarray[tu
 
 def _batches(ids: Sequence[str], size: int = DELETE_BATCH) -> Iterator[Sequence[str]]:
     return (ids[start : start + size] for start in range(0, len(ids), size))
-
-
-__all__ = [
-    "Erasure",
-    "SourceForgotten",
-    "narrowed",
-    "shared_evidence",
-    "supported",
-    "without_evidence",
-    "without_source",
-    "without_sources",
-]

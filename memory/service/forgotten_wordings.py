@@ -39,6 +39,3 @@ def _without_meant(record: Record, means: Means) -> Record:
 
     left = without_wordings(record.memory, is_meant)
     return record if left is record.memory else replace(record, memory=left)
-
-
-__all__ = ["Means", "forget_wordings", "without_meant"]

@@ -85,6 +85,3 @@ class HoldoutSigns:
         self._metrics.holdout_signs.labels(arm, "repeated_fact").inc(signs.repeated_facts)
         if turn.answer:
             self._metrics.holdout_answer_tokens.labels(arm).observe(estimated_tokens(turn.answer))
-
-
-__all__ = ["HoldoutSigns", "TurnSigns", "arm_in", "signs_of"]

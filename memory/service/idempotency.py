@@ -58,6 +58,3 @@ class RepeatableCalls:
         answer = list(await work(lambda: str(uuid.uuid5(_IDS, f"{named}{next(numbers)}"))))
         await self._keys.answered(user_id, key, answer)
         return answer
-
-
-__all__ = ["KeyReused", "NewId", "RepeatableCalls"]

@@ -101,6 +101,3 @@ def _linked(memory: Memory, name: Callable[[str], str]) -> dict[str, Any]:
         return metadata
     kept = replace(kept, superseded_by=name(kept.superseded_by), replaced=tuple(map(name, kept.replaced)))
     return dict(with_withdrawn(replace(memory, metadata=metadata), kept).metadata)
-
-
-__all__ = ["imported_id", "possible_ids", "renamed", "turn_ids", "with_turns"]

@@ -25,6 +25,3 @@ async def _imported(turn: Turn, exchange: Exchange, redact: Callable[[str], str]
     *texts, answer = await run_each_offloaded(redact, [*(one.content for one in exchange.said), exchange.answer])
     said = [replace(one, content=text) for one, text in zip(exchange.said, texts, strict=True)]
     return replace(turn, messages=tuple(said), status=TurnStatus.CLOSED, answer=answer, answered_at=turn.at)
-
-
-__all__ = ["imported_turns"]

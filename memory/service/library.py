@@ -26,7 +26,7 @@ from memory.model import (
     Turn,
     is_valid_id,
 )
-from memory.model.projects import MemoryVisibility
+from memory.model.memories import MemoryVisibility
 from memory.ports import (
     Backlog,
     ConversationRecord,
@@ -35,7 +35,7 @@ from memory.ports import (
     MemoryFilter,
     Page,
     ReceiptPage,
-    RequestTraces,
+    RequestStores,
     TurnRecording,
     TurnTriage,
 )
@@ -108,7 +108,7 @@ class Library:
         *,
         memories: MemoryBank,
         turn_log: LibraryTurns,
-        traces: RequestTraces,
+        stores: RequestStores,
         searcher: Searcher,
         intake: Intake,
         sources: OperatorSources = NO_SOURCES,
@@ -116,20 +116,20 @@ class Library:
         self._store = memories.store
         self._embedder = memories.embedder
         self._turn_log = turn_log
-        self._receipts = traces.receipts
-        self._summaries = traces.summaries
-        self._erasure = Erasure(memories=memories, turn_log=turn_log, traces=traces, clock=intake.clock)
-        looks = ErasureLooks(traces.erasures.record, clock=intake.clock)
+        self._receipts = stores.receipts
+        self._summaries = stores.summaries
+        self._erasure = Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=intake.clock)
+        looks = ErasureLooks(stores.erasures.record, clock=intake.clock)
         self.erasures = UserErasures(
-            *(self._erasure, traces.erasures), looks=looks, clock=intake.clock, new_id=intake.new_id
+            *(self._erasure, stores.erasures), looks=looks, clock=intake.clock, new_id=intake.new_id
         )
         self._edits = MemoryEdits(memories, erasure=self._erasure, clock=intake.clock)
-        self.opt_outs = OptOutService(opt_outs=traces.opt_outs, ledger=memories.ledger, clock=intake.clock)
+        self.opt_outs = OptOutService(opt_outs=stores.opt_outs, ledger=memories.ledger, clock=intake.clock)
         self._writes = UserWrites(memories.ledger, self.opt_outs)
-        self.projects = SharedProjects(memories, traces, erasure=self._erasure, writes=self._writes, intake=intake)
+        self.projects = SharedProjects(memories, stores, erasure=self._erasure, writes=self._writes, intake=intake)
         self.project_erasures = ProjectErasures(
-            traces.erasures.record,
-            ProjectRemains(memories.store, turn_log, traces, self.projects.rows),
+            stores.erasures.record,
+            ProjectRemains(memories.store, turn_log, stores, self.projects.rows),
             looks=looks,
             erasure=self._erasure,
             shared=self.projects,
@@ -137,22 +137,22 @@ class Library:
         )
         self.conversations = Conversations(
             turn_log.messages,
-            traces,
+            stores,
             store=memories.store,
             erasure=self._erasure,
             intake=intake,
             writes=self._writes,
         )
-        self.profiles = ProfileService(memories=memories, traces=traces, clock=intake.clock, tokens=intake.tokens)
+        self.profiles = ProfileService(memories=memories, stores=stores, clock=intake.clock, tokens=intake.tokens)
         self.transfers = MemoryTransfers(
             memories, self.profiles, writes=self._writes, record=turn_log.copies, projects=self.projects
         )
         self.operator = OperatorService(
-            memories=memories, turn_log=turn_log, receipts=traces.receipts, sources=sources, clock=intake.clock
+            memories=memories, turn_log=turn_log, receipts=stores.receipts, sources=sources, clock=intake.clock
         )
         self._searcher = searcher
         self._clock = intake.clock
-        self._repeatable = RepeatableCalls(traces.idempotency, clock=intake.clock, new_id=intake.new_id)
+        self._repeatable = RepeatableCalls(stores.idempotency, clock=intake.clock, new_id=intake.new_id)
         self._redact = intake.redact
         self._tracer = intake.tracer
         self._zones = intake.zones
@@ -171,17 +171,17 @@ class Library:
     async def _add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId, *, each_once: bool) -> list[str]:
         if not 1 <= len(items) <= MEMORIES_PER_ADD_MAX:
             raise BadInput(f"expected 1 to {MEMORIES_PER_ADD_MAX} memories, got {len(items)}; send several calls")
-        life = await self._writes.begin(scope.user_id)
+        epoch = await self._writes.begin(scope.user_id)
         items = await redacted_items(items, self._redact)
         if any(item.visibility is not MemoryVisibility.OWNER_ONLY for item in items):
-            return await self.projects.memories.add(scope, items, new_id, life=life)
+            return await self.projects.memories.add(scope, items, new_id, epoch=epoch)
         now = self._clock()
         given = [(item, index, new_id()) for index, item in enumerate(items)]
         memories = [
             memory_to_store(scope, item, index, now=now, memory_id=new, zones=self._zones) for item, index, new in given
         ]
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
-        async with self._writes.lock(life) as held:
+        async with self._writes.lock(epoch) as held:
             if each_once:
                 memories = [await same_or_new(self._store, memory) for memory in memories]
             ids = [memory.id for memory in memories]
@@ -325,9 +325,9 @@ class Library:
         exchanges = exchanges_of(messages)
         if not exchanges:
             raise BadInput("messages must hold at least one user message with text")
-        life = await self._writes.begin(first.scope.user_id)
+        epoch = await self._writes.begin(first.scope.user_id)
         turns = await imported_turns(first, exchanges, new_id=new_id, redact=self._redact)
-        async with self._writes.lock(life) as held:
+        async with self._writes.lock(epoch) as held:
             forgotten = await held.forgotten([turn.id for turn in turns])  # by an earlier attempt of a call with a key
             for ordinal, turn in enumerate(turns):
                 if ordinal % TURNS_PER_RENEWAL == 0:

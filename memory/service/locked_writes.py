@@ -33,6 +33,3 @@ async def same_or_new(store: MemoryStore, memory: Memory) -> Memory:
     where = MemoryFilter(memory.user_id, memory.project_id, exact_project=True)
     same = await store.same_statement(where, statement_key(memory.content))
     return memory if same is None else same.memory
-
-
-__all__ = ["same_or_new", "write_rows"]

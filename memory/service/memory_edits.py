@@ -78,6 +78,3 @@ class MemoryEdits:
         if not found:
             raise NotFound("there is no such memory")
         return found[0]
-
-
-__all__ = ["MemoryEdits"]

@@ -46,6 +46,3 @@ async def page_as_of(
 def _stood(memory: Memory, status: MemoryStatus | None, as_of: float) -> bool:
     was = memory.status_at(as_of)
     return was is not None and (status is None or was == status)
-
-
-__all__ = ["page_as_of", "scanned"]

@@ -60,6 +60,3 @@ class Migrate:
         if has_wanted_vectors:  # otherwise a copy may be that of an interrupted `reembed`
             await self._store.clear()
         return Migrated(before, self._wanted, copied, loop.time() - began_at)
-
-
-__all__ = ["Migrate", "Migrated"]

@@ -84,6 +84,3 @@ def _row(memory: Memory, fact: Claim, now: float) -> Memory:
         is_affirmed=fact.is_affirmed,
         evidence=(fact.evidence, *(replace(one, clause=own) for one in repeated if own in one.quote)),
     )
-
-
-__all__ = ["Rows", "is_mark", "is_old", "split"]

@@ -141,6 +141,3 @@ async def _reason_of(attempt: Coroutine[None, None, str]) -> str:
         return "unavailable"
     except TimeoutError:
         return "slow"
-
-
-__all__ = ["OperatorService", "OperatorSources", "TracedRequest", "TracedRequests", "traced_request"]

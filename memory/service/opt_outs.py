@@ -49,6 +49,3 @@ class OptOutService:
         """Raises `OptedOut`."""
         if await self._opt_outs.since(user_id) is not None:
             raise OptedOut
-
-
-__all__ = ["OptOutService", "OptedOut"]

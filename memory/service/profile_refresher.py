@@ -13,8 +13,8 @@ import structlog
 
 from memory.errors import MemproxyError
 from memory.ports import MemoryBank, Profiles, Tokens
-from memory.runtime.instruments import Instruments
 from memory.runtime.task_groups import pause_before
+from memory.runtime.telemetry import Telemetry
 from memory.service.profiles import ProfileBuilder
 
 POLL_SECONDS = 0.25
@@ -28,10 +28,10 @@ log = structlog.get_logger(__name__)
 class ProfileRefresher:
     """Any number of processes may run one: they only repeat each other's work."""
 
-    def __init__(self, *, memories: MemoryBank, profiles: Profiles, tokens: Tokens, instruments: Instruments) -> None:
-        self._builder = ProfileBuilder(memories=memories, profiles=profiles, clock=instruments.clock, tokens=tokens)
+    def __init__(self, *, memories: MemoryBank, profiles: Profiles, tokens: Tokens, telemetry: Telemetry) -> None:
+        self._builder = ProfileBuilder(memories=memories, profiles=profiles, clock=telemetry.clock, tokens=tokens)
         self._profiles = profiles
-        self._metrics = instruments.metrics
+        self._metrics = telemetry.metrics
         self._built_at: OrderedDict[str, float] = OrderedDict()  # by the event loop's clock
         self._is_broken = False
 
@@ -67,6 +67,3 @@ class ProfileRefresher:
         if len(self._built_at) > RESTING_MAX:
             self._built_at.popitem(last=False)
         return False
-
-
-__all__ = ["ProfileRefresher"]

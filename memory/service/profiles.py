@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from memory.errors import BadInput, NotFound
 from memory.model import Evidence, Memory, Profile, ProfileLine, Scope
-from memory.ports import Clock, MemoryBank, MemoryFilter, NoteBook, Profiles, RequestTraces, Revision, Tokens
+from memory.ports import Clock, MemoryBank, MemoryFilter, NoteBook, Profiles, RequestStores, Revision, Tokens
 from memory.ports.paging import all_pages
 from memory.service.profile_layout import (
     LINE_TOKENS_MAX,
@@ -23,7 +23,7 @@ from memory.service.profile_layout import (
     profile_text,
     wishes_text,
 )
-from memory.service.user_writes import life_of, refuse_ended
+from memory.service.user_writes import erase_epoch_of, refuse_erased
 
 MEMORIES_MAX = 2_000  # of one user, the newest; with what the profile holds already
 PAGE_MEMORIES = 1_000
@@ -108,12 +108,12 @@ class OwnProfile:
 class ProfileService:
     """What a user may do with their profiles. Methods raise `BadInput`, `NotFound` or `Unavailable`."""
 
-    def __init__(self, *, memories: MemoryBank, traces: RequestTraces, clock: Clock, tokens: Tokens) -> None:
-        self._builder = ProfileBuilder(memories=memories, profiles=traces.profiles, clock=clock, tokens=tokens)
+    def __init__(self, *, memories: MemoryBank, stores: RequestStores, clock: Clock, tokens: Tokens) -> None:
+        self._builder = ProfileBuilder(memories=memories, profiles=stores.profiles, clock=clock, tokens=tokens)
         self._store = memories.store
         self._ledger = memories.ledger
-        self._profiles = traces.profiles
-        self._notes: NoteBook = traces.notes
+        self._profiles = stores.profiles
+        self._notes: NoteBook = stores.notes
         self._clock = clock
         self._tokens = tokens
 
@@ -147,10 +147,10 @@ class ProfileService:
         Scope(user_id, project_id)
         if pinned is None and is_enabled is None:
             raise BadInput("nothing to change: give one of pinned, enabled")
-        life = await life_of(self._ledger, user_id)
+        epoch = await erase_epoch_of(self._ledger, user_id)
         lines = None if pinned is None else self._checked(pinned)
         async with self._ledger.write(user_id):
-            await refuse_ended(self._ledger, life)
+            await refuse_erased(self._ledger, epoch)
             stored = (await self._profiles.get(user_id, [project_id])).get(project_id)
             if stored is None:
                 await self._refuse_too_many(user_id)
@@ -224,6 +224,3 @@ class ProfileService:
 
 def _own_part(profile: Profile) -> OwnProfile:
     return OwnProfile(profile.project_id, tuple(map(pinned_text, profile.pinned)), profile.is_enabled)
-
-
-__all__ = ["OwnProfile", "ProfileBuilder", "ProfileService", "ShownProfile"]

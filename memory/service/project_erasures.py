@@ -80,6 +80,3 @@ class ProjectErasures:
 def _part(project_id: str) -> str:
     """By what the erasure is recorded; only its digest is."""
     return f"project {project_id}"
-
-
-__all__ = ["ProjectErasures"]

@@ -84,9 +84,9 @@ class ProjectMembership:
         tenant = self._parts.tenancy.tenant_of(user_id)
         if tenant is None:
             raise RightMissing("users without a tenant share no projects")
-        life = await self._writes.begin(user_id)
+        epoch = await self._writes.begin(user_id)
         project = SharedProject(project_key(self._parts.new_id()), tenant, project_id, self._clock())
-        async with self._writes.lock(life):
+        async with self._writes.lock(epoch):
             await self._refuse_to_join_another(user_id, project_id)
             if not await self._projects.create(project, user_id):
                 raise ProjectTaken("there is a shared project of this id: choose another, or ask to be invited")
@@ -146,9 +146,9 @@ class ProjectMembership:
 
     async def accept(self, user_id: str, key: str) -> ProjectAccess:
         """The user becomes a member of the project with that key, if they are invited to it."""
-        life = await self._writes.begin(user_id)
+        epoch = await self._writes.begin(user_id)
         project = (await self.invitation(user_id, key)).project
-        async with self._writes.lock(life), self._parts.ledger.write(project.owner_id):
+        async with self._writes.lock(epoch), self._parts.ledger.write(project.owner_id):
             invitation = await self.invitation(user_id, key)
             await self._refuse_to_join_another(user_id, project.project_id)
             await self._projects.accept(invitation, at=self._clock())
@@ -241,6 +241,3 @@ class ProjectMembership:
             raise BadInput(
                 f"this user has not answered {INVITATIONS_BY_ONE_MAX} invitations of yours: withdraw one first"
             )
-
-
-__all__ = ["ProjectMembership", "ProjectParts", "ProjectTaken", "RightMissing"]

@@ -31,7 +31,7 @@ from memory.service.idempotency import NewId
 from memory.service.project_members import ProjectParts, RightMissing
 from memory.service.requests import MemoryEdit, NewMemory, memory_to_store
 from memory.service.shared_rows import ROWS_AT_ONCE, SharedRows
-from memory.service.user_writes import UserLife, UserWrites
+from memory.service.user_writes import EraseEpoch, UserWrites
 
 PAGES_PER_LOOK_MAX = 50  # store pages read for one page: limits the cost of rows that the caller may not see
 NOT_YOURS = "your role in this project does not allow to change this memory"
@@ -63,7 +63,7 @@ class ProjectMemories:
         self._erasure = erasure
         self._writes = writes
 
-    async def add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId, *, life: UserLife) -> list[str]:
+    async def add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId, *, epoch: EraseEpoch) -> list[str]:
         """Store memories of one project and visibility as given, one id per item, in order.
 
         A repeated call stores what an earlier attempt did not come to, and changes nothing of what it stored.
@@ -80,7 +80,7 @@ class ProjectMemories:
         ]
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
         ids = [memory.id for memory in memories]
-        async with self._writes.lock(life), self._ledger.write(access.project.owner_id) as held:
+        async with self._writes.lock(epoch), self._ledger.write(access.project.owner_id) as held:
             await self._writable(scope.user_id, project_id)
             shown = {one.memory_id for one in (await self._projects.entries(ids)).values() if not one.is_hidden}
             written = shown | await held.forgotten(ids)
@@ -225,6 +225,3 @@ class ProjectMemories:
         if not access.may_add:
             raise RightMissing("your role in this project does not allow to add memories")
         return access
-
-
-__all__ = ["FoundShared", "ProjectMemories"]

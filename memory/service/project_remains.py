@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from memory.model import Memory, MemoryStatus
-from memory.ports import ConversationRecord, MemoryFilter, MemoryStore, RequestTraces
+from memory.ports import ConversationRecord, MemoryFilter, MemoryStore, RequestStores
 from memory.ports.erasures import PlaceReport
 from memory.ports.paging import all_pages
 from memory.service.memory_scan import scanned
@@ -31,11 +31,11 @@ class ProjectRemains:
     """Methods raise `Unavailable`."""
 
     def __init__(
-        self, store: MemoryStore, record: ConversationRecord, traces: RequestTraces, shared: SharedRows
+        self, store: MemoryStore, record: ConversationRecord, stores: RequestStores, shared: SharedRows
     ) -> None:
         self._store = store
         self._record = record
-        self._traces = traces
+        self._stores = stores
         self._shared = shared
 
     async def report(self, user_id: str, project_id: str, *, until: float) -> PlaceReport:
@@ -55,7 +55,7 @@ class ProjectRemains:
                     yield kind, memory.project_id, _time_of(memory)
         for memory in await self._shared.authored(user_id):
             yield "shared memories", memory.project_id, _time_of(memory)
-        for profile in (await self._traces.profiles.get(user_id, [project_id])).values():
+        for profile in (await self._stores.profiles.get(user_id, [project_id])).values():
             yield "profiles", profile.project_id, profile.updated_at
         async for row in self._recorded(user_id):
             yield row
@@ -66,17 +66,14 @@ class ProjectRemains:
             yield "turns", copy.turn.scope.project_id, copy.turn.at
         async for message in self._record.copies.messages(user_id):
             yield "messages", message.project_id, message.at
-        receipts = self._traces.receipts
+        receipts = self._stores.receipts
         async for page in all_pages(lambda cursor: receipts.page(user_id, limit=PAGE, cursor=cursor)):
             for receipt in page.receipts:
                 yield "receipts", receipt.project_id, receipt.at
-        for one in await self._traces.summaries.of_user(user_id, limit=SUMMARIES_MAX):
+        for one in await self._stores.summaries.of_user(user_id, limit=SUMMARIES_MAX):
             yield "summaries", one.summary.project_id, one.summary.first_at
 
 
 def _time_of(memory: Memory) -> float:
     """An older statement may be learnt later, and a newer one may confirm an older memory."""
     return min(memory.created_at, memory.said_at)
-
-
-__all__ = ["BYTES", "ROWS", "SEARCHED", "ProjectRemains"]

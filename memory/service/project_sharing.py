@@ -15,7 +15,8 @@ import numpy as np
 
 from memory.errors import BadInput, NotFound
 from memory.model import Change, ChangeKind, Memory, Record
-from memory.model.projects import MemoryVisibility, SharedMemory, as_authored, as_seen_by, row_of, shared_id
+from memory.model.memories import MemoryVisibility
+from memory.model.projects import SharedMemory, as_authored, as_seen_by, row_of, shared_id
 from memory.model.versions import refuse_changed
 from memory.ports import MemoryBank
 from memory.service.erasure import Erasure
@@ -71,14 +72,14 @@ class ProjectSharing:
         own = (await self._own(user_id, memory_id, expected)).memory
         if wanted is MemoryVisibility.OWNER_ONLY:
             return own
-        life = await self._writes.begin(user_id)
+        epoch = await self._writes.begin(user_id)
         project_id = project_id or own.project_id
         if not project_id:
             raise BadInput("this memory belongs to no project: name the one to share it in as project_id")
         project = (await self._parts.access(user_id, project_id)).project
         number = uuid.uuid5(_IDS, repr((user_id, memory_id)))  # the same if the call is repeated
         entry = SharedMemory(shared_id(project.key, str(number)), project.key, user_id, wanted, self._parts.clock())
-        async with self._writes.lock(life) as held:
+        async with self._writes.lock(epoch) as held:
             record = await self._own(user_id, memory_id, expected)
             async with self._ledger.write(project.owner_id) as held_project:
                 if not (await self._parts.access(user_id, project_id)).may_add:
@@ -109,9 +110,9 @@ class ProjectSharing:
     async def _show(
         self, user_id: str, memory_id: str, wanted: MemoryVisibility, expected: Collection[str] | None
     ) -> Memory:
-        life = await self._writes.begin(user_id)
+        epoch = await self._writes.begin(user_id)
         project = (await self._shared.still(user_id, memory_id, expected)).access.project
-        async with self._writes.lock(life), self._ledger.write(project.owner_id) as held:
+        async with self._writes.lock(epoch), self._ledger.write(project.owner_id) as held:
             found = await self._shared.still(user_id, memory_id, expected)
             if found.entry.visibility is MemoryVisibility.PUBLIC:  # narrower first
                 await self._set(found, wanted)
@@ -142,6 +143,3 @@ def _own_again(found: FoundShared) -> Memory:
     own = as_authored(found.record.memory, found.entry, found.access.project.project_id)
     own_id = str(uuid.uuid5(_IDS, found.entry.memory_id))
     return replace(own, id=own_id, visibility=MemoryVisibility.OWNER_ONLY)
-
-
-__all__ = ["ProjectSharing"]

@@ -154,6 +154,3 @@ def _turns_of(rows: Sequence[Memory], says: Callable[[str], bool]) -> set[str]:
 def _bare(statement: str) -> str:
     said = folded(statement).casefold()
     return said.strip("".join({one for one in said if not one.isalnum()}))
-
-
-__all__ = ["FoundWords", "RawWordSearch", "Statements", "quotes"]

@@ -59,13 +59,3 @@ def checked_raw_words(row: Memory, user_id: str, *, of_user: str) -> Memory:
 
 def _own(party: Party, user_id: str) -> Party:
     return Party(PartyType.USER, user_id) if party.type is PartyType.USER else party
-
-
-__all__ = [
-    "ExportedMessage",
-    "ExportedRawWords",
-    "ExportedTurn",
-    "checked_message",
-    "checked_raw_words",
-    "checked_turn",
-]

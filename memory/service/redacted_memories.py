@@ -39,6 +39,3 @@ async def _redacted(content: str, redact: Callable[[str], str], where: str) -> s
             f"{where} holds a secret, and by the settings of memory.secrets nothing of such a text is stored"
         )
     return redacted
-
-
-__all__ = ["redacted_edit", "redacted_items"]

@@ -129,6 +129,3 @@ async def transferred(
         if await store.remove_deleted() and not found_missing:
             return done
     raise Unavailable("milvus", "memories change while they are copied: stop whatever writes them")
-
-
-__all__ = ["Advance", "Estimate", "Outcome", "Reembed", "transferred"]

@@ -15,8 +15,8 @@ from memory.errors import BadInput
 from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt, Scope, Trust
 from memory.model.archived import kept_keys, restored
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
-from memory.model.memories import API_SOURCE
-from memory.model.projects import ONE_TENANT, MemoryVisibility, Tenancy
+from memory.model.memories import API_SOURCE, MemoryVisibility
+from memory.model.projects import ONE_TENANT, Tenancy
 from memory.model.raw_words import ANSWERED
 from memory.model.wordings import WORDINGS, Corrector, reworded
 from memory.model.zones import UTC_ZONES, Zones

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from memory.model import Memory
-from memory.ports import MemoryBank, RequestTraces
+from memory.ports import MemoryBank, RequestStores
 from memory.service.erasure import Erasure
 from memory.service.project_members import ProjectMembership, ProjectParts
 from memory.service.project_memories import ProjectMemories
@@ -19,10 +19,10 @@ class SharedProjects:
     """Methods raise `BadInput`, `Unavailable` or `Conflict`."""
 
     def __init__(
-        self, memories: MemoryBank, traces: RequestTraces, *, erasure: Erasure, writes: UserWrites, intake: Intake
+        self, memories: MemoryBank, stores: RequestStores, *, erasure: Erasure, writes: UserWrites, intake: Intake
     ) -> None:
-        projects = traces.projects
-        rows = SharedRows(memories, projects, notes=traces.notes, clock=intake.clock)
+        projects = stores.projects
+        rows = SharedRows(memories, projects, notes=stores.notes, clock=intake.clock)
         parts = ProjectParts(projects, memories.ledger, rows, intake.tenancy, intake.clock, intake.new_id)
         self.rows = rows
         self.tenancy = intake.tenancy
@@ -45,6 +45,3 @@ class SharedProjects:
         if not project_id:
             await self.membership.leave_all(user_id)  # first: whoever has left shares nothing more
         return await self.rows.forget_authored(user_id, project_id=project_id)
-
-
-__all__ = ["SharedProjects"]

@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Vector
-from memory.model.projects import MemoryVisibility, SharedMemory, SharedProject, as_authored, row_of
+from memory.model.memories import MemoryVisibility
+from memory.model.projects import SharedMemory, SharedProject, as_authored, row_of
 from memory.ports import Clock, LedgerWrite, MemoryBank, MemoryFilter, NoteBook
 from memory.ports.projects import Projects
 from memory.service.locked_writes import write_rows
@@ -159,6 +160,3 @@ def is_active(memory: Memory) -> bool:
 
 def _batches(items: Sequence, size: int = ROWS_AT_ONCE) -> Iterator[Sequence]:  # type: ignore[type-arg]
     return (items[start : start + size] for start in range(0, len(items), size))
-
-
-__all__ = ["SharedRows", "is_active"]

@@ -11,6 +11,3 @@ async def summary_contents(summaries: SessionSummaries, user_id: str, ids: Colle
     """Of those that are current. Raises `Unavailable`."""
     found = await summaries.get(user_id, ids)
     return {one.id: f"{one.title}: {one.text}" if one.text else one.title for one in found}
-
-
-__all__ = ["summary_contents"]

@@ -36,7 +36,7 @@ from memory.service.record_lines import (
 )
 from memory.service.requests import checked_metadata
 from memory.service.shared_projects import SharedProjects
-from memory.service.user_writes import UserLife, UserWrites
+from memory.service.user_writes import EraseEpoch, UserWrites
 
 PAGE = 200  # memories read, or embedded and written, at a time
 UNREAD_KINDS_MAX = 20  # of a later release; a file with more of them is something else
@@ -183,7 +183,7 @@ class MemoryTransfers:
 
         `first_line`: the number of the line after the header, of a file that is sent in several calls.
         """
-        life = await self._writes.begin(user_id)
+        epoch = await self._writes.begin(user_id)
         batches = _Batches(first_line)
         try:
             async for part in batches.of(lines, user_id):
@@ -191,9 +191,9 @@ class MemoryTransfers:
                     case _AnyLine(kind):
                         batches.count_unread(kind)
                     case list():
-                        batches.counts += await self._store_all(life, part)
+                        batches.counts += await self._store_all(epoch, part)
                     case _:
-                        async with self._writes.lock(life):
+                        async with self._writes.lock(epoch):
                             batches.counts += await self._store_one(user_id, part)
         except OptedOut:
             raise
@@ -214,13 +214,13 @@ class MemoryTransfers:
                 own = checked_message(message, user_id)
                 return Imported(messages=await self._record.add_messages(user_id, [own]))
 
-    async def _store_all(self, life: UserLife, given: Sequence[Memory]) -> Imported:
-        user_id = life.user_id
+    async def _store_all(self, epoch: EraseEpoch, given: Sequence[Memory]) -> Imported:
+        user_id = epoch.user_id
         memories = list({memory.id: memory for memory in given}.values())
         if not memories:
             return Imported()
         vectors = await self._embedder.embed(list(map(embedded_text, memories)), is_urgent=False)
-        async with self._writes.lock(life) as held:
+        async with self._writes.lock(epoch) as held:
             here = await self._with_turns(user_id, held, memories)
             possible = imported_ids.possible_ids(user_id, here)
             stored = {memory.id for memory in await self._store.memories(user_id, possible)}
@@ -319,6 +319,3 @@ def _checked(memory: Memory, user_id: str, number: int) -> Memory:
         raise BadInput(f"line {number} holds raw words of a turn, which an export never does")
     checked_metadata(plain_metadata_of(memory))
     return with_wordings(replace(memory, user_id=user_id), wordings_of(memory))
-
-
-__all__ = ["LINE_BYTES_MAX", "ExportHeader", "ExportedMemory", "ExportedProfile", "Imported", "MemoryTransfers"]

@@ -35,8 +35,7 @@ from memory.service.idempotency import NewId
 ATTEMPTS_MAX = 5  # a user who goes on chatting while being erased
 LOOK_SECONDS = 1.0  # between two looks for erasures whose files wait
 SHARED_SECONDS = 5.0  # erasures of so many seconds after a rewriting share the next one
-RETRY_SECONDS = 10.0  # after the first attempt that failed; twice as long after each further one …
-RETRY_SECONDS_MAX = 600.0  # … and never longer: parts before the one that refuses were rewritten in vain
+RETRY_SECONDS = 60.0  # after an attempt that failed: parts before the one that refused were rewritten in vain
 EXPIRY_SECONDS = 3_600.0  # between two looks for records that are older than they are kept
 DAY = 86_400.0
 
@@ -70,7 +69,7 @@ class UserErasures:
             # before, for files are rewritten also if this process dies now; and after, for what was deleted meanwhile
             request = ErasureRequest(erasure_id, asked_at, self._clock(), deleted)
             await self._proof.record.begun(user_id, request)
-            if await self._erasure.end_life(user_id):
+            if await self._erasure.advance_erase_epoch(user_id):
                 break
         else:
             raise Conflict("the user's memories were written while they were erased: call again")
@@ -84,9 +83,7 @@ class UserErasures:
         return list(map(ErasureStatus.of, found))
 
     async def status(self, user_id: str, erasure_id: str) -> ErasureStatus:
-        """How far it is. Looks for the user's id everywhere once files are rewritten, until a look found nothing; not
-        often, however often it is called (`ErasureLooks`).
-        """
+        """How far it is. Looks for the user's id everywhere once files are rewritten, until a look found nothing."""
 
         async def look(_: ErasureRecord) -> list[PlaceReport]:
             looks = [await place.scan([user_id]) for place in self._proof.places]
@@ -117,12 +114,11 @@ class FileRewriter:
 
     async def run(self, until: asyncio.Event) -> None:
         """Until told to stop. Never raises `Unavailable`: what was impossible is tried again."""
-        retry = RETRY_SECONDS
         while not until.is_set():
             try:
-                pause, retry = pause_after(await self.run_once()), RETRY_SECONDS
+                pause = pause_after(await self.run_once())
             except (Unavailable, Conflict, BadInput) as error:
-                pause, retry = retry, min(2 * retry, RETRY_SECONDS_MAX)
+                pause = RETRY_SECONDS
                 log.warning("files are not rewritten after an erasure: trying again", reason=str(error))
             await self._expire()
             await pause_before(until, pause)
@@ -151,13 +147,10 @@ class FileRewriter:
         try:
             await self._erasures.expire(before=now - self._keep_seconds)
         except Unavailable as error:
-            self._expires_from = now + RETRY_SECONDS_MAX
+            self._expires_from = now + RETRY_SECONDS
             log.warning("old records of erasures are not deleted: trying again", reason=str(error))
 
 
 def pause_after(seconds: float | None) -> float:
     """Seconds until the next look for erasures, after a rewriting that took so long; None: there was none."""
     return LOOK_SECONDS if seconds is None else max(SHARED_SECONDS, seconds * REST_PER_SECOND)
-
-
-__all__ = ["FileRewriter", "UserErasures", "pause_after"]

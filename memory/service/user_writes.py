@@ -1,7 +1,7 @@
-"""What a caller stores for a user: under the user's lock, and neither after an opt-out nor in another life.
+"""What a caller stores for a user: under the user's lock, and neither after an opt-out nor after an erasure.
 
 A call takes a while: it embeds, it removes secrets, it waits for a lock. If the user is erased meanwhile, what the call
-brings belongs to the life that ended.
+brings belongs to the erase epoch that ended.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ ERASED = "the user was erased while this was being done: nothing more was stored
 
 
 @dataclass(frozen=True, slots=True)
-class UserLife:
-    """The life of a user in which a call began."""
+class EraseEpoch:
+    """The erase epoch of a user in which a call began: how often they were erased before."""
 
     user_id: str
     number: int
@@ -32,29 +32,26 @@ class UserWrites:
         self._ledger = ledger
         self._opt_outs = opt_outs
 
-    async def begin(self, user_id: str) -> UserLife:
+    async def begin(self, user_id: str) -> EraseEpoch:
         """Call this first, before anything that takes time."""
         await self._opt_outs.refuse_opted_out(user_id)
-        return await life_of(self._ledger, user_id)
+        return await erase_epoch_of(self._ledger, user_id)
 
     @asynccontextmanager
-    async def lock(self, life: UserLife) -> AsyncIterator[LedgerWrite]:
+    async def lock(self, epoch: EraseEpoch) -> AsyncIterator[LedgerWrite]:
         """The user's lock; whoever opts out or erases waits for it."""
-        async with self._ledger.write(life.user_id) as held:
-            await self._opt_outs.refuse_opted_out(life.user_id)
-            await refuse_ended(self._ledger, life)
+        async with self._ledger.write(epoch.user_id) as held:
+            await self._opt_outs.refuse_opted_out(epoch.user_id)
+            await refuse_erased(self._ledger, epoch)
             yield held
 
 
-async def life_of(ledger: UserLedger, user_id: str) -> UserLife:
+async def erase_epoch_of(ledger: UserLedger, user_id: str) -> EraseEpoch:
     """For calls that an opt-out does not concern."""
-    return UserLife(user_id, await ledger.life(user_id))
+    return EraseEpoch(user_id, await ledger.erase_epoch(user_id))
 
 
-async def refuse_ended(ledger: UserLedger, life: UserLife) -> None:
+async def refuse_erased(ledger: UserLedger, epoch: EraseEpoch) -> None:
     """Under the user's lock. Raises `Conflict`."""
-    if await ledger.life(life.user_id) != life.number:
+    if await ledger.erase_epoch(epoch.user_id) != epoch.number:
         raise Conflict(ERASED)
-
-
-__all__ = ["UserLife", "UserWrites", "life_of", "refuse_ended"]

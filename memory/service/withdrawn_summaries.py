@@ -38,6 +38,3 @@ class WithdrawnSummaries:
             await self._summaries.settle(gone)
             dropped += len(gone)
         return dropped
-
-
-__all__ = ["WithdrawnSummaries"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from memory.model.raw_words import raw_row_ids
 from memory.ports import MemoryBank, NoteBook, RemovedWords
-from memory.runtime.instruments import Instruments
+from memory.runtime.telemetry import Telemetry
 from memory.service.user_back_off import UserBackOff
 
 TURNS_AT_ONCE = 100  # under one hold of the user's lock: 25 possible rows each
@@ -19,13 +19,13 @@ TURNS_AT_ONCE = 100  # under one hold of the user's lock: 25 possible rows each
 class WordRemoval:
     """Several workers may run it: they only delay each other."""
 
-    def __init__(self, removed: RemovedWords, memories: MemoryBank, notes: NoteBook, instruments: Instruments) -> None:
+    def __init__(self, removed: RemovedWords, memories: MemoryBank, notes: NoteBook, telemetry: Telemetry) -> None:
         self._removed = removed
         self._notes = notes
-        self._clock = instruments.clock
+        self._clock = telemetry.clock
         self._store = memories.store
         self._ledger = memories.ledger
-        self._back_off = UserBackOff(instruments.clock)
+        self._back_off = UserBackOff(telemetry.clock)
 
     async def run(self) -> None:
         """Delete all rows of removed turns. Raises the error of the first user for whom that fails, whom the next run

@@ -27,6 +27,3 @@ def check_database_url(url: str) -> None:
             f"database_url: expected postgresql://HOST:PORT/DATABASE, or several HOST:PORT with commas between them, "
             f"got {url!r:.80}"
         )
-
-
-__all__ = ["check_database_url"]

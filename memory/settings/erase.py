@@ -22,6 +22,3 @@ class EraseSettings(msgspec.Struct, frozen=True, kw_only=True):
             "proof later."
         ),
     ] = 90
-
-
-__all__ = ["EraseSettings"]

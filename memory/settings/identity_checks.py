@@ -111,6 +111,3 @@ def _is_plain_url(url: str) -> bool:
     except ValueError:
         return False
     return is_http and not (parts.username or parts.password or parts.fragment) and url.isascii() and url.isprintable()
-
-
-__all__ = ["JWT", "check_identity", "key_set_problem"]

@@ -26,9 +26,7 @@ from memory.settings import (
     CategoryRetention,
     ExternalModel,
     Leaf,
-    MemorySettings,
     ServiceTokenSettings,
-    SettingDoc,
     Settings,
     UpstreamSignal,
     every_setting,
@@ -41,19 +39,6 @@ from memory.settings.identity_checks import check_identity
 from memory.settings.router_file import FILE_KEYS, Unread, without_router_keys
 from memory.settings.switches import OffRoute
 from memory.settings.unknown_keys import unknown
-
-__all__ = [
-    "ExternalModel",
-    "MemorySettings",
-    "SettingDoc",
-    "Settings",
-    "child_environment",
-    "dump",
-    "every_setting",
-    "from_process",
-    "load",
-    "unread_by_us",
-]
 
 CONFIG_VARIABLE = "MEMPROXY_CONFIG"  # names the file, like `--config`; not a setting itself
 

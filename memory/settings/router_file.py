@@ -108,6 +108,3 @@ def _known(section: object, known: Sequence[str], where: str, source: str) -> It
         if key not in known:
             raise BadSetting(unknown(f"{where}.{key}", (f"{where}.{name}" for name in known), source))
     return section.items()
-
-
-__all__ = ["FILE_KEYS", "Unread", "without_router_keys"]

@@ -20,6 +20,3 @@ def unknown(key: str, known: Iterable[str], source: str) -> str:
     nearest = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
     advice = f"did you mean {nearest[0]}?" if nearest else f"known here: {', '.join(names)}"
     return f"unknown setting {key} ({source}): {advice}"
-
-
-__all__ = ["unknown"]

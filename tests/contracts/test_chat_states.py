@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from note_lookup import notes_of
 from turn_logs import START, Deployment, Process
 
 from memory.adapters.model_traits import LESSON_SECONDS_MAX
@@ -38,7 +39,7 @@ async def test_every_part_is_what_the_other_ports_wrote_for_this_user_in_any_pro
         assert state == ChatState(
             START,
             await two.ledger.revision("ann"),
-            await two.notes.find("ann", ["k1", "k2", "k3"]),
+            await notes_of(two.notes, "ann", ["k1", "k2", "k3"]),
             ChainLink("s1", "t1", ("k3",)),
             await two.profiles.get("ann", ["", "atlas"]),
             Placement.SYSTEM,
@@ -68,7 +69,7 @@ async def test_a_user_who_was_erased_goes_on_at_a_later_revision(process: Proces
     async with process.ledger.write("ann") as change:
         change.touch(["m1"])
     async with process.ledger.write("ann") as change:
-        await change.end_life()
+        await change.advance_erase_epoch()
     assert (await process.chat_states.read(ChatStateQuery("ann"))).revision == await process.ledger.revision("ann")
     assert (await process.ledger.revision("ann")).number > 2
 

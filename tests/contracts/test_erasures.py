@@ -14,8 +14,8 @@ from turn_logs import START, Deployment, Process, a_turn
 
 from extproc.exchange import CloseTurn, OpenTurn
 from extproc.recorder import TurnRecorder
-from extproc.sent_again import RecordingPolicy
-from extproc.server import contained
+from extproc.resent_history import RecordingPolicy
+from extproc.server import error_boundary
 from extproc.turn_links import Links
 from memory.adapters.sql import erasures as sql_erasures
 from memory.errors import Conflict, Unavailable
@@ -123,42 +123,28 @@ async def test_an_erased_part_of_a_user_is_known_by_its_name_alone(erasures: Era
     assert [one.id for one in await erasures.pending()] == ["e1", "e2"]
 
 
-async def test_the_last_look_for_a_part_of_a_user_is_found_whichever_erasure_it_was_for(erasures: Erasures) -> None:
-    for erasure_id, user, part in (("e1", ANN, ""), ("e2", ANN, ""), ("e3", ANN, "red"), ("e4", "bob", "")):
-        await erasures.begun(user, asked(erasure_id), part=part)
-    assert await erasures.last_scan(ANN) is None
-    reports = {f"e{number}": ScanReport(NOW - number, number, 0, looks=number) for number in range(1, 5)}
-    await erasures.scanned("e1", ScanReport(NOW - 9, 4, 10, ("a",)))  # a later look replaces an earlier one
-    for erasure_id, report in reports.items():
-        await erasures.scanned(erasure_id, report)
-    assert await erasures.get(ANN, "e1") == ErasureRecord(asked("e1"), scan=reports["e1"])
-    assert await erasures.last_scan(ANN) == await erasures.last_scan(ANN, part="") == reports["e1"]
-    assert await erasures.last_scan(ANN, part="red") == reports["e3"]
-    assert await erasures.last_scan("bob") == reports["e4"]
-    await erasures.scanned("e3", later := ScanReport(NOW + 1, 3, 0, looks=5))
-    assert await erasures.last_scan(ANN) == later
-    assert await erasures.last_scan(ANN, part="") == reports["e1"]
-    assert await erasures.last_scan("bob", part="red") is None
+async def test_a_later_look_replaces_an_earlier_one(erasures: Erasures) -> None:
+    for erasure_id in ("e1", "e2"):
+        await erasures.begun(ANN, asked(erasure_id))
+    for report in (ScanReport(NOW - 9, 4, 10, ("a",)), ScanReport(NOW, 1, 0)):
+        await erasures.scanned("e1", report)
+        assert await erasures.get(ANN, "e1") == ErasureRecord(asked("e1"), scan=report)
+    assert await erasures.get(ANN, "e2") == ErasureRecord(asked("e2"))
 
 
 @pytest.mark.parametrize("part", ["", "red"])
-async def test_the_latest_of_a_user_are_kept_and_the_last_look_for_whatever_part_of_them(
+async def test_the_latest_of_a_user_are_kept_whatever_part_of_them(
     erasures: Erasures, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
     monkeypatch.setattr(sql_erasures, "ERASURES_PER_USER_MAX", 3)
     await erasures.begun("bob", asked("of bob"))
-    for number in range(3):
-        await erasures.begun(ANN, asked(f"looked at {number}"), part=part)
-        await erasures.scanned(f"looked at {number}", ScanReport(NOW + (9, 99, 9)[number], 1, 1, looks=7))
+    await erasures.begun(ANN, asked("first"), part=part)
     for number in range(8):
         await erasures.begun(ANN, asked(f"e{number}"), part=f"project {number}")
-    names = ["e7", "e6", "e5", "looked at 1", "of bob"]
+    names = ["e7", "e6", "e5", "of bob"]
     assert [one.request.id for one in await erasures.latest(limit=99)] == names
     assert [one.id for one in await erasures.pending()] == names[::-1]
     assert await erasures.get(ANN, "e4", part="project 4") is None
-    last = await erasures.last_scan(ANN)
-    assert last is not None
-    assert (last.scanned_at, last.looks) == (NOW + 99, 7)
 
 
 async def test_those_that_were_rewritten_long_ago_expire(erasures: Erasures) -> None:
@@ -276,7 +262,7 @@ def a_chat(turn_id: str, *, at: float) -> Turn:
 
 async def erase(process: Process) -> None:
     async with process.ledger.write(USER) as held:
-        await held.end_life()
+        await held.advance_erase_epoch()
 
 
 async def test_a_turn_that_was_opened_while_its_user_was_erased_ends_with_that_life(
@@ -309,7 +295,7 @@ async def test_its_reply_leaves_no_link_and_is_no_loss(deployment: Deployment, p
     deployment.clock.now += 1
     await erase(process)
     deployment.clock.now += 1
-    recorder = TurnRecorder(process.log, metrics, deployment.clock, contained, RecordingPolicy(str), None)  # type: ignore[arg-type]
+    recorder = TurnRecorder(process.log, metrics, deployment.clock, error_boundary, RecordingPolicy(str), None)  # type: ignore[arg-type]
     async with asyncio.timeout(60), recorder:
         opening = recorder.open(OpenTurn(one, Links(USER), SENT))
         assert opening is not None

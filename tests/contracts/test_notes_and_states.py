@@ -5,12 +5,13 @@ forgotten, and states of long conversations; of their own user alone, and never 
 from __future__ import annotations
 
 import pytest
+from note_lookup import notes_of
 from turn_logs import START, Deployment, Process
 
 from memory.adapters import retention
 from memory.adapters.retention import NoteLimits
 from memory.adapters.sql import compacted_states as sql_states
-from memory.model import CompactedState, PastNote, StateItem, StateItemKind, Stretch
+from memory.model import CompactedState, HistorySegment, PastNote, StateItem, StateItemKind
 from memory.ports import CompactedStates, NoteBook
 
 NOTE = PastNote('<memory>\n- 2025-01-02: I\'m "Ann" 你好 \\ é\n</memory>', ("m1", "it's 你"), 21)
@@ -33,24 +34,24 @@ def states(process: Process) -> CompactedStates:
 async def test_a_note_comes_back_as_it_was_kept_for_its_key_and_user_in_every_process(deployment: Deployment) -> None:
     async with deployment.start() as one, deployment.start() as two:
         await one.notes.keep("ann", "k1", NOTE, made_at=START)
-        assert await two.notes.find("ann", ["k0", "k1", "k2"]) == {"k1": NOTE}
-        assert await two.notes.find("ann", []) == await two.notes.find("bob", ["k1"]) == {}
+        assert await notes_of(two.notes, "ann", ["k0", "k1", "k2"]) == {"k1": NOTE}
+        assert await notes_of(two.notes, "ann", []) == await notes_of(two.notes, "bob", ["k1"]) == {}
         await one.notes.keep("bob", "k1", note("b"), made_at=START)
-        assert await two.notes.find("ann", ["k1"]) == {"k1": NOTE}
+        assert await notes_of(two.notes, "ann", ["k1"]) == {"k1": NOTE}
         await one.notes.keep("ann", "k2", note("a"), made_at=START)
         await two.notes.drop("ann", ["a"], now=START + 1)
-        assert await one.notes.find("ann", ["k1", "k2"]) == {"k1": NOTE}
+        assert await notes_of(one.notes, "ann", ["k1", "k2"]) == {"k1": NOTE}
     async with deployment.start() as later:
-        assert await later.notes.find("ann", ["k1"]) == {"k1": NOTE}
+        assert await notes_of(later.notes, "ann", ["k1"]) == {"k1": NOTE}
         await later.notes.keep("ann", "k1", NOTE, made_at=START + 2.25)  # when the search for it began
-        assert (await later.notes.find("ann", ["k1"]))["k1"].made_at == START + 2.25
+        assert (await notes_of(later.notes, "ann", ["k1"]))["k1"].made_at == START + 2.25
 
 
 async def test_many_notes_are_found_in_one_look(book: NoteBook) -> None:
     kept = {f"k{n}": note(f"m{n}") for n in range(120)}
     for key, one in kept.items():
         await book.keep("ann", key, one, made_at=START)
-    assert await book.find("ann", list(kept)) == kept
+    assert await notes_of(book, "ann", list(kept)) == kept
 
 
 # Forgetting
@@ -61,26 +62,26 @@ async def test_every_note_that_holds_a_dropped_memory_is_gone_and_no_other(book:
         await book.keep("ann", key, one, made_at=START)
     await book.keep("bob", "k1", note("a"), made_at=START)
     await book.drop("ann", ["a", "it's 你", "never was"], now=START + 1)
-    assert set(await book.find("ann", ["k1", "k2", "k3", "k4"])) == {"k2", "k4"}
+    assert set(await notes_of(book, "ann", ["k1", "k2", "k3", "k4"])) == {"k2", "k4"}
     await book.drop("ann", [], now=START + 2)  # all of the user
-    assert await book.find("ann", ["k2", "k4"]) == {}
-    assert set(await book.find("bob", ["k1"])) == {"k1"}
+    assert await notes_of(book, "ann", ["k2", "k4"]) == {}
+    assert set(await notes_of(book, "bob", ["k1"])) == {"k1"}
 
 
 @pytest.mark.parametrize("dropped", [["a"], []])
 async def test_a_note_that_was_under_way_during_the_drop_is_not_kept(book: NoteBook, dropped: list[str]) -> None:
     await book.drop("ann", dropped, now=START + 1)
     await book.keep("ann", "k1", note("a", "b"), made_at=START + 0.9)
-    assert await book.find("ann", ["k1"]) == {}
+    assert await notes_of(book, "ann", ["k1"]) == {}
     await book.keep("bob", "k1", note("a"), made_at=START + 0.9)
-    assert set(await book.find("bob", ["k1"])) == {"k1"}
+    assert set(await notes_of(book, "bob", ["k1"])) == {"k1"}
 
 
 async def test_a_note_without_what_was_dropped_or_made_later_is_kept(book: NoteBook) -> None:
     await book.drop("ann", ["a"], now=START + 1)
     await book.keep("ann", "k1", note("b"), made_at=START + 0.9)
     await book.keep("ann", "k2", note("a"), made_at=START + 1.1)  # the memory was changed, not forgotten
-    assert set(await book.find("ann", ["k1", "k2"])) == {"k1", "k2"}
+    assert set(await notes_of(book, "ann", ["k1", "k2"])) == {"k1", "k2"}
 
 
 async def test_later_drops_do_not_lift_an_earlier_one_within_its_minute(book: NoteBook) -> None:
@@ -88,7 +89,7 @@ async def test_later_drops_do_not_lift_an_earlier_one_within_its_minute(book: No
     for n in range(50):
         await book.drop("ann", [f"x{n}"], now=START + 1 + n)
     await book.keep("ann", "k1", note("a"), made_at=START - 1)
-    assert await book.find("ann", ["k1"]) == {}
+    assert await notes_of(book, "ann", ["k1"]) == {}
 
 
 @pytest.mark.parametrize("is_of_user", [True, False])
@@ -102,10 +103,10 @@ async def test_the_oldest_notes_go_when_the_bytes_of_a_user_or_of_all_are_spent(
         users = ["ann" if is_of_user else f"user{n}" for n in range(50)]
         for n, user in enumerate(users):
             await process.notes.keep(user, f"k{n}", note(f"m{n}", text="x" * 1_000), made_at=START + n)
-        left = [n for n, user in enumerate(users) if await process.notes.find(user, [f"k{n}"])]
+        left = [n for n, user in enumerate(users) if await notes_of(process.notes, user, [f"k{n}"])]
         assert left == list(range(50 - len(left), 50))
         assert 9 <= len(left) <= 10  # a little more than 1,000 bytes each; one may lie across the bound
-        assert bool(await process.notes.find("bob", ["k"])) is is_of_user
+        assert bool(await notes_of(process.notes, "bob", ["k"])) is is_of_user
 
 
 async def test_a_replaced_note_counts_as_new(deployment: Deployment) -> None:
@@ -115,12 +116,12 @@ async def test_a_replaced_note_counts_as_new(deployment: Deployment) -> None:
             await process.notes.keep("ann", f"k{n}", note("m", text="x" * 1_000), made_at=START + n)
         await process.notes.keep("ann", "k0", note("m", text="y" * 1_000), made_at=START + 4)
         await process.notes.keep("ann", "k3", note("m", text="x" * 1_000), made_at=START + 5)
-        assert set(await process.notes.find("ann", ["k0", "k1", "k2", "k3"])) == {"k0", "k2", "k3"}
+        assert set(await notes_of(process.notes, "ann", ["k0", "k1", "k2", "k3"])) == {"k0", "k2", "k3"}
 
 
 async def test_a_note_of_monstrous_size_is_not_kept(book: NoteBook) -> None:
     await book.keep("ann", "k1", note("m", text="x" * 100_000), made_at=START)
-    assert await book.find("ann", ["k1"]) == {}
+    assert await notes_of(book, "ann", ["k1"]) == {}
 
 
 # States
@@ -128,7 +129,7 @@ async def test_a_note_of_monstrous_size_is_not_kept(book: NoteBook) -> None:
 
 def state(cut: int, text: str = "what was said") -> CompactedState:
     item = StateItem(StateItemKind.DECISION, "We take the blue one.", 0.75)
-    return CompactedState(cut, (Stretch("colours", (item,)),), text, 12, 300)
+    return CompactedState(cut, (HistorySegment("colours", (item,)),), text, 12, 300)
 
 
 async def test_the_newest_key_with_a_state_of_that_user_counts_in_every_process(deployment: Deployment) -> None:

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 from turn_logs import START, Deployment, Process
 
-from memory.model.projects import Invitation, MemoryVisibility, ProjectMember, ProjectRole, SharedMemory, SharedProject
+from memory.model.memories import MemoryVisibility
+from memory.model.projects import Invitation, ProjectMember, ProjectRole, SharedMemory, SharedProject
 from memory.ports.projects import Projects
 
 AT = 1_750_000_000.0

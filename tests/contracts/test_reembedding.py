@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from in_memory_copies import InMemoryReembedding, others_of
 from memory_rows import DIMENSION, direction, memory, put
 from milvus_kinds import MILVUS_KINDS, PATIENT, real_milvus
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.in_memory import InMemoryReembedding, InMemoryStore
+from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.store import MilvusStore
@@ -40,7 +41,7 @@ class World:
 async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
     if request.param == "in memory":
         store = InMemoryStore(dimension=DIMENSION, origin=OLD)
-        yield World(lambda _: store, lambda wanted: InMemoryReembedding(store, wanted), lambda: len(store._others))
+        yield World(lambda _: store, lambda wanted: InMemoryReembedding(store, wanted), lambda: len(others_of(store)))
         return
     server = real_milvus(request, request.param)
     name, opened = f"r{next(NUMBERS)}", []

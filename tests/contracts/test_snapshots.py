@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from in_memory_copies import InMemorySnapshots
 from postgres_server import ROLE, postgres_server
 
-from memory.adapters.in_memory import InMemorySnapshots
 from memory.adapters.sql.postgres_database import PostgresDatabase
 from memory.adapters.sql.postgres_pool import PostgresAddress
 from memory.adapters.sql.snapshots import SqlSnapshots

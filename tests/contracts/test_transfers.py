@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from absent_stores import request_stores
 from hashing_embedder import HashingEmbedder
 from memory_rows import DIMENSION
 from token_counts import counted_tokens
@@ -28,7 +29,7 @@ from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Sco
 from memory.model.derived import hanging_on
 from memory.model.raw_words import answer_rows_of, embedded_text
 from memory.model.withdrawn import withdrawn_of
-from memory.ports import MemoryBank, MemoryFilter, MemoryStore, RequestTraces
+from memory.ports import MemoryBank, MemoryFilter, MemoryStore
 from memory.service.erasure import Erasure
 from memory.service.imported_ids import imported_id, with_turns
 from memory.service.opt_outs import OptOutService
@@ -94,18 +95,18 @@ async def bank(store: MemoryStore, tmp_path: Path) -> AsyncIterator[System]:
     async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
         ledger = SqlUserLedger(database, clock=lambda: NOW)
         memories = MemoryBank(store, ledger, HashingEmbedder(dimension=DIMENSION))
-        traces = RequestTraces(
+        stores = request_stores(
             SqlNoteBook(database),
             SqlReceipts(database, clock=lambda: NOW, redact=str),
             SqlUsageCounts(database),
             SqlProfiles(database),
         )
-        profiles = ProfileService(memories=memories, traces=traces, clock=lambda: NOW, tokens=counted_tokens())
+        profiles = ProfileService(memories=memories, stores=stores, clock=lambda: NOW, tokens=counted_tokens())
         opt_outs = OptOutService(opt_outs=SqlOptOuts(database), ledger=ledger, clock=lambda: NOW)
         record = SqlRecordCopies(database, clock=lambda: NOW)
         writes = UserWrites(ledger, opt_outs)
         intake = Intake(lambda: NOW, lambda: "new", str, counted_tokens())
-        projects = SharedProjects(memories, traces, erasure=cast(Erasure, None), writes=writes, intake=intake)
+        projects = SharedProjects(memories, stores, erasure=cast(Erasure, None), writes=writes, intake=intake)
         transfers = MemoryTransfers(memories, profiles, writes=writes, record=record, projects=projects)
         yield System(store, ledger, HashingEmbedder(dimension=DIMENSION), profiles, transfers)
 

@@ -199,7 +199,7 @@ async def test_an_answer_after_all_is_counted_with_its_session(deployment: Deplo
 async def test_an_answer_after_all_is_nothing_of_a_turn_that_was_erased(deployment: Deployment) -> None:
     async with taken_for_dead(deployment, "t1") as log, deployment.start() as other:
         async with other.ledger.write("ann") as held:
-            await held.end_life()
+            await held.advance_erase_epoch()
         await end(log, "t1")
         assert deployment.places_with("ann") == deployment.places_with("answer to t1") == []
 

@@ -228,7 +228,7 @@ async def test_after_an_erasure_nothing_of_the_user_is_left_and_no_revision_come
     for _ in range(2):  # also of a user who was erased before
         async with ledger.write("ann") as held:
             await held.forget(["a"])
-            await held.end_life()
+            await held.advance_erase_epoch()
         erased = await ledger.revision("ann")
         assert erased.is_settled
         assert erased.number > max(seen)
@@ -243,15 +243,15 @@ async def test_after_an_erasure_nothing_of_the_user_is_left_and_no_revision_come
 
 
 async def test_a_life_has_a_number_that_only_its_end_changes(ledger: UserLedger) -> None:
-    numbers = [await ledger.life("ann")]
+    numbers = [await ledger.erase_epoch("ann")]
     for _ in range(2):
         async with ledger.write("ann") as held:
             held.touch(["a"])
-            numbers.append(await ledger.life("ann"))
-            await held.end_life()
-        numbers.append(await ledger.life("ann"))
+            numbers.append(await ledger.erase_epoch("ann"))
+            await held.advance_erase_epoch()
+        numbers.append(await ledger.erase_epoch("ann"))
     assert numbers == [0, 0, 1, 1, 2]
-    assert await ledger.life("bob") == 0
+    assert await ledger.erase_epoch("bob") == 0
 
 
 async def test_a_lost_lock_ends_no_life(deployment: Deployment) -> None:
@@ -262,7 +262,7 @@ async def test_a_lost_lock_ends_no_life(deployment: Deployment) -> None:
         deployment.clock.now += 60
         await touch(other.ledger, "b")
         with pytest.raises(Conflict):
-            await held.end_life()
+            await held.advance_erase_epoch()
         with pytest.raises(Conflict):
             await lock.__aexit__(None, None, None)
         assert await other.ledger.changed_since("ann", 0) is None

@@ -21,13 +21,13 @@ from prometheus_client import CollectorRegistry
 from random_talkers import Said, Tab, Talker, check_record, messages_of
 from turn_logs import DEPLOYMENTS, ManualClock, Process
 
-from extproc import sent_again
+from extproc import resent_history
 from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
 from extproc.identity import IdentityMode
 from extproc.observe import Observation
 from extproc.recorder import TurnRecorder
-from extproc.sent_again import RecordingPolicy
-from extproc.server import contained
+from extproc.resent_history import RecordingPolicy
+from extproc.server import error_boundary
 from memory.model import MemoryStatus, TurnStatus
 from memory.runtime.metrics import Metrics
 
@@ -41,7 +41,7 @@ EXAMPLES = (("Is the sky blue in the evening?", "Seldom."), ("Is the grass green
 
 @pytest.fixture(autouse=True)
 def _no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sent_again, "PATIENCE_SECONDS", (0.0,))
+    monkeypatch.setattr(resent_history, "PATIENCE_SECONDS", (0.0,))
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Proxy:
 @asynccontextmanager
 async def recording(process: Process, clock: ManualClock, ids: Iterator[int]) -> AsyncIterator[Proxy]:
     metrics = Metrics(CollectorRegistry())
-    recorder = TurnRecorder(process.log, metrics, clock, contained, RecordingPolicy(str, True), None)  # type: ignore[arg-type]
+    recorder = TurnRecorder(process.log, metrics, clock, error_boundary, RecordingPolicy(str, True), None)  # type: ignore[arg-type]
     async with asyncio.timeout(300), recorder:
         yield Proxy(clock, recorder, ids)
 

@@ -25,8 +25,8 @@ from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
 from extproc.identity import IdentityMode
 from extproc.observe import Observation
 from extproc.recorder import ObservedStream, TurnRecorder
-from extproc.sent_again import RecordingPolicy
-from extproc.server import contained
+from extproc.resent_history import RecordingPolicy
+from extproc.server import error_boundary
 from extproc.tool_recording import CUT, STORED_CHARACTERS_MAX, without_secrets
 from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.adapters.sql.chains import SqlResponseChains
@@ -60,7 +60,7 @@ def recorder_of(
 ) -> TurnRecorder:
     """By default it keeps all words, and records what was missed."""
     policy, metrics = policy or RecordingPolicy(str, True), metrics or Metrics(CollectorRegistry())
-    return TurnRecorder(process.log, metrics, lambda: NOW, contained, policy, None)  # type: ignore[arg-type]
+    return TurnRecorder(process.log, metrics, lambda: NOW, error_boundary, policy, None)  # type: ignore[arg-type]
 
 
 def count(metrics: Metrics, name: str, **labels: str) -> float:

@@ -34,8 +34,8 @@ from memory.processes.from_settings import vector_origin
 from memory.processes.kept_state import Process
 from memory.processes.working_set_parts import without_snapshots
 from memory.recall import stored_state
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.settings.loader import from_process
 
 ROUND_TRIPS_MAX = 3
@@ -151,7 +151,7 @@ class Product:
     async def chat(self, messages: Sequence[Mapping[str, str]], user: str) -> Mapping[str, str]:
         """Returns once the turn has ended."""
         left = await chat(self.filter_, messages, user)
-        while self.recorder.has_pending:
+        while not self.recorder._pending.is_empty:
             await asyncio.sleep(0.001)
         return left
 
@@ -170,7 +170,7 @@ async def opened(folder: Path, adapter: str) -> AsyncIterator[Product]:
     vectors = await embedder.embed([KAYAK], is_urgent=False)
     await store.apply("ann", [Change(ChangeKind.CREATE, Memory("m1", "ann", KAYAK, NOW, NOW, NOW))], vectors)
     async with AsyncExitStack() as stack:
-        process = Process(settings, Instruments(lambda: NOW, Metrics(CollectorRegistry())), is_hurried=True)
+        process = Process(settings, Telemetry(lambda: NOW, Metrics(CollectorRegistry())), is_hurried=True)
         origin = vector_origin(settings)
         parts = await open_parts_on(process, stack, store=store, embedder=embedder, origin=origin)
         filter_, recorder = filter_on(parts, parts.template_compatibility(), parts.compactor())

@@ -1,4 +1,4 @@
-"""Slow uploads give up their places in a crowd, and only then."""
+"""Slow uploads give up their slots in a crowd, and only then."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def upload(uploads: Uploads, *, seconds: float = 60.0, work: float = 0.0, 
 
 
 @in_virtual_time
-async def test_slow_uploads_give_up_their_places_where_most_are_taken_even_if_nobody_else_comes() -> None:
+async def test_slow_uploads_give_up_their_slots_where_most_are_taken_even_if_nobody_else_comes() -> None:
     uploads = Uploads(4)
     assert await asyncio.gather(*(upload(uploads) for _ in range(3))) == ["given up"] * 3
     assert PATIENCE_SECONDS <= now() <= PATIENCE_SECONDS + LOOK_SECONDS

@@ -15,7 +15,8 @@ from library_parts import library_parts
 from memory.api import mcp
 from memory.api.callers import CallerRules
 from memory.api.identity import Caller, Forbidden
-from memory.secrets.redaction import REDACT_ALL, SecretClass, SecretPolicy, redact
+from memory.secrets.redaction import REDACT_ALL, SecretPolicy, redact
+from memory.secrets.secret_classes import SecretClass
 
 TOLD = "The wifi password is Tulip!Garden9, and the router is in the hall"
 KEPT = "The wifi password is [redacted password], and the router is in the hall"

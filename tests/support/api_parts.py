@@ -19,8 +19,8 @@ from memory.api.rest import create_app
 from memory.api.service_tokens import ServiceToken
 from memory.model import Receipt
 from memory.processes.composition import SYSTEM_CLOCK
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import NO_TRACER
 
 ANN = {"x-authz-user-id": "ann"}
@@ -51,7 +51,7 @@ async def api_of(
         parts.library,
         identity_mode=identity_mode,
         edge_secret=options.pop("edge_secret", SECRET),
-        instruments=Instruments(SYSTEM_CLOCK, metrics, tracer=options.pop("tracer", NO_TRACER)),
+        telemetry=Telemetry(SYSTEM_CLOCK, metrics, tracer=options.pop("tracer", NO_TRACER)),
         rules=options.pop("rules", USERS_ONLY),
     )
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)

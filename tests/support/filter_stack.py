@@ -26,8 +26,8 @@ from turn_logs import sqlite_deployment
 from extproc.addresses import HostAndPort, unix_target
 from extproc.identity import IdentityRules
 from extproc.recorder import ModelLessons, TurnRecorder
-from extproc.sent_again import RecordingPolicy
-from extproc.server import DrainPace, EdgeTrust, Filter, Signs, contained, serve
+from extproc.resent_history import RecordingPolicy
+from extproc.server import DrainPace, EdgeTrust, Filter, LifecycleEvents, error_boundary, serve
 from extproc.supervisor.bootstrap import BootstrapValues, render
 from extproc.supervisor.locks_and_ports import reserve_port
 from memory.adapters.models.template_probe import TemplateProbe
@@ -42,8 +42,8 @@ from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.secrets.redaction import redact
 
 ENVOY = Path(sys.executable).with_name("envoy")
@@ -98,12 +98,12 @@ class RunningFilter:
     """One filter process in all but the process."""
 
     target: str
-    signs: Signs
+    lifecycle: LifecycleEvents
     serving: asyncio.Task[None]
 
     async def leave(self) -> None:
         """Drain and wait for the end."""
-        self.signs.until.set()
+        self.lifecycle.until.set()
         await self.serving
 
 
@@ -173,7 +173,7 @@ class FilterStack:
             self.turn_log,
             self.metrics,
             CLOCK,
-            contained,
+            error_boundary,
             RecordingPolicy(redact, True),
             ModelLessons(template_compatibility, self.windows),
         )
@@ -188,15 +188,15 @@ class FilterStack:
                 secret=secret,
                 places=self.plan.limits.filter_in_flight,
             ),
-            instruments=Instruments(CLOCK, self.metrics),
+            telemetry=Telemetry(CLOCK, self.metrics),
             new_id=lambda: f"t-{next(self.ids)}",
         )
         ready = asyncio.Event()
         if is_ready:
             ready.set()
-        signs = Signs(ready, stop)
-        serving = serve(filter_, recorder, target=target, signs=signs, pace=DrainPace(grace=grace))
-        running = RunningFilter(target, signs, self.tasks.create_task(serving))
+        lifecycle = LifecycleEvents(ready, stop)
+        serving = serve(filter_, recorder, target=target, lifecycle=lifecycle, pace=DrainPace(grace=grace))
+        running = RunningFilter(target, lifecycle, self.tasks.create_task(serving))
         self.filters.append(running)
         return running
 
@@ -271,7 +271,7 @@ async def running_stack(
         targets = [*map(unix_target, plan.filter_sockets), *(one.target for one in addresses)]
         for target in targets:
             running.start_filter(target, secret=secret)
-        stack.callback(lambda: [one.signs.until.set() for one in running.filters])
+        stack.callback(lambda: [one.lifecycle.until.set() for one in running.filters])
         config = folder / "envoy.json"
         rendered = render(plan).replace(*rewrite) if rewrite[0] else render(plan)
         config.write_bytes(_patient(rendered) if is_patient else rendered)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
+from absent_stores import request_stores
 from hashing_embedder import HashingEmbedder
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
@@ -25,10 +26,10 @@ from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Message, Scope, Turn, TurnStatus
 from memory.model.wordings import Corrector, reworded
-from memory.ports import MemoryBank, MemoryFilter, RequestTraces, StatementReader, UserLedger
+from memory.ports import MemoryBank, MemoryFilter, StatementReader, UserLedger
 from memory.recall.ranking.corpus import Corpus
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 
 
 class Faults:
@@ -173,13 +174,13 @@ class Bench:
                 through(self.embedder),
                 through(AtHand(self.store if self.has_sets else None, process.ledger)),
             ),
-            traces=RequestTraces(
+            stores=request_stores(
                 *map(through, (process.notes, process.receipts, process.usage_counts, process.profiles)),
                 summaries=through(process.summaries),
                 opt_outs=through(process.opt_outs),
             ),
             readers=readers or Readers(ready, None if model is None else through(model)),
-            instruments=Instruments(self.deployment.clock, self.metrics, lambda: jitter),
+            telemetry=Telemetry(self.deployment.clock, self.metrics, lambda: jitter),
             settings=settings,
         )
 

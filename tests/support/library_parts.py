@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from absent_stores import request_stores
 from hashing_embedder import HashingEmbedder
 from token_counts import counted_tokens
 
@@ -29,7 +30,7 @@ from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
 from memory.model.evaluation_reports import EvaluationReport, ReportHead, ReportTable
-from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter, RequestTraces
+from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter
 from memory.ports.erasures import ErasureProof
 from memory.secrets.redaction import redact
 from memory.service.library import Library
@@ -141,7 +142,7 @@ async def library_parts(folder: Path, *, intake_redact: Callable[[str], str] = w
         library = Library(
             memories=MemoryBank(store, ledger, embedder),
             turn_log=turn_log,
-            traces=RequestTraces(
+            stores=request_stores(
                 *(notes, receipts, usage_counts, profiles, states, summaries),
                 idempotency=SqlIdempotencyKeys(database),
                 opt_outs=opt_outs,

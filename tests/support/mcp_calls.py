@@ -21,9 +21,9 @@ from memory.api.mcp import MemoryMcp
 from memory.api.mcp_on_demand import PATHS, McpOnDemand
 from memory.api.rest import create_app
 from memory.processes.composition import SYSTEM_CLOCK
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
 from memory.runtime.task_groups import unwrapped
+from memory.runtime.telemetry import Telemetry
 
 
 @asynccontextmanager
@@ -32,7 +32,7 @@ async def serving(
 ) -> AsyncIterator[str]:
     """The API on a free port of loopback; its URL."""
     metrics = Metrics(CollectorRegistry())
-    instruments = Instruments(SYSTEM_CLOCK, metrics)
+    telemetry = Telemetry(SYSTEM_CLOCK, metrics)
 
     def load() -> MemoryMcp:
         return MemoryMcp(parts.library, identity_mode=identity, edge_secret=secret, metrics=metrics, rules=rules)
@@ -42,7 +42,7 @@ async def serving(
         parts.library,
         identity_mode=identity,
         edge_secret=secret,
-        instruments=instruments,
+        telemetry=telemetry,
         routes=mcp.routes,
         rules=rules,
     )

@@ -46,8 +46,8 @@ from memory.model.token_claims import ClaimNames
 from memory.ports import LearnDue
 from memory.processes import composition
 from memory.processes.deployment_parts import SeenParts
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.service.library import Library
 from memory.settings import loader
 
@@ -189,7 +189,7 @@ def _server(parts: composition.Parts, library: Library, mode: str) -> uvicorn.Se
         library,
         identity_mode=mode,
         edge_secret=SECRET,
-        instruments=Instruments(composition.SYSTEM_CLOCK, Metrics(CollectorRegistry())),
+        telemetry=Telemetry(composition.SYSTEM_CLOCK, Metrics(CollectorRegistry())),
         rules=CallerRules(
             ClaimNames(project="projects"),
             tokens=(service_token("operator", OPERATOR, "operate"), service_token("program", PROGRAM, "read", "write")),

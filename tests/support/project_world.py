@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+from absent_stores import request_stores
 from api_parts import SECRET, claims
 from hashing_embedder import HashingEmbedder
 from prometheus_client import CollectorRegistry
@@ -37,14 +38,15 @@ from memory.chat.completions import read_chat_request
 from memory.model import Scope
 from memory.model.projects import Tenancy
 from memory.model.token_claims import ClaimNames
-from memory.ports import MemoryBank, RequestTraces, ServerKnowledge
+from memory.ports import MemoryBank, ServerKnowledge
 from memory.recall import project_access
-from memory.recall.pipeline import RecallPipeline, RecallSettings
+from memory.recall.pipeline import RecallPipeline
 from memory.recall.project_access import ReadableChatStates, ReadableProjects, SharedNotes
 from memory.recall.project_retrieval import ProjectRetrieval
 from memory.recall.search_flow import SearchParts
-from memory.runtime.instruments import Instruments
+from memory.recall.trace import RecallSettings
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.secrets.redaction import redact
 from memory.service.library import Library
 from memory.service.requests import Intake
@@ -135,19 +137,19 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
         ):
             chains = SqlResponseChains(database)
             states = SqlChatStates(database, notes, chains, clock)
-            traces = RequestTraces(notes, receipts, usage_counts, projects=projects)
+            stores = request_stores(notes, receipts, usage_counts, projects=projects)
 
             def recall(readable: ReadableProjects) -> RecallPipeline:
                 retrieval = ProjectRetrieval(corpora=corpora, store=store, projects=readable)
                 return RecallPipeline(
                     search=SearchParts(embedder, lambda: None, retrieval, tokens),
-                    traces=replace(
-                        traces,
+                    stores=replace(
+                        stores,
                         notes=SharedNotes(notes, readable),
                         chat_states=ReadableChatStates(states, readable),
                     ),
                     server=ServerKnowledge(chains),
-                    instruments=Instruments(clock, metrics),
+                    telemetry=Telemetry(clock, metrics),
                     new_id=lambda: next(ids),
                     settings=SETTINGS,
                 )
@@ -155,7 +157,7 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
             library = Library(
                 memories=MemoryBank(store, ledger, embedder),
                 turn_log=SqlTurnLog(database, clock=clock),
-                traces=traces,
+                stores=stores,
                 searcher=recall(ReadableProjects(projects)),
                 intake=Intake(clock, lambda: next(ids), redact, tokens, tenancy=tenancy),
             )
@@ -163,7 +165,7 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
                 library,
                 identity_mode="jwt" if has_tenants else "development",
                 edge_secret=SECRET,
-                instruments=Instruments(clock, metrics),
+                telemetry=Telemetry(clock, metrics),
                 rules=CallerRules(CLAIMS),
             )
             transport = httpx.ASGITransport(app, raise_app_exceptions=False)

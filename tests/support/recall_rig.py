@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from absent_stores import request_stores
 from api_shapes import ASKED_COMPLETIONS, AskedShape
 from hashing_embedder import HashingEmbedder
 from prometheus_client import CollectorRegistry
@@ -38,14 +39,15 @@ from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
 from memory.model.raw_words import embedded_text
-from memory.ports import RequestTraces, ServerKnowledge
-from memory.recall.pipeline import RecallOutcome, RecallPipeline, RecallSettings
+from memory.ports import ServerKnowledge
+from memory.recall.pipeline import RecallOutcome, RecallPipeline
 from memory.recall.query_rewriter import Rewriter
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
 from memory.recall.signals.question_kinds import QuestionClassifier
-from memory.runtime.instruments import Instruments
+from memory.recall.trace import RecallSettings
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.secrets.redaction import redact
 
 NOW = 1_750_000_000.0
@@ -171,9 +173,9 @@ async def rigged(
             states = SqlChatStates(database, notes, chains, lambda: NOW)
             recall = RecallPipeline(
                 search=SearchParts(embedder, lambda: None, retrieval, tokens, rewriter, questions),
-                traces=RequestTraces(notes, receipts, usage_counts, profiles, summaries=summaries, chat_states=states),
+                stores=request_stores(notes, receipts, usage_counts, profiles, summaries=summaries, chat_states=states),
                 server=ServerKnowledge(chains),
-                instruments=Instruments(lambda: NOW, metrics),
+                telemetry=Telemetry(lambda: NOW, metrics),
                 new_id=lambda: next(ids),
                 settings=settings,
             )

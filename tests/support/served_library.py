@@ -15,8 +15,8 @@ from prometheus_client import CollectorRegistry
 
 from memory.api.rest import create_app
 from memory.processes.composition import SYSTEM_CLOCK
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def served_library(
                 parts.library,
                 identity_mode=identity_mode,
                 edge_secret=edge_secret,
-                instruments=Instruments(SYSTEM_CLOCK, metrics),
+                telemetry=Telemetry(SYSTEM_CLOCK, metrics),
             )
             server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="off"))
             started.append(server)

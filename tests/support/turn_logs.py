@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
+from absent_stores import request_stores
 from postgres_server import ROLE, postgres_server
 
 from memory.adapters.retention import DEFAULT_NOTE_LIMITS, DEFAULT_RECEIPT_LIMITS, NoteLimits, ReceiptLimits
@@ -49,7 +50,7 @@ from memory.ports import (
     OptOuts,
     Profiles,
     Receipts,
-    RequestTraces,
+    RequestStores,
     TurnLog,
     UpkeepSchedule,
     UsageCounts,
@@ -101,8 +102,8 @@ class Process:
     chat_states: ChatStates
 
     @property
-    def traces(self) -> RequestTraces:
-        return RequestTraces(
+    def stores(self) -> RequestStores:
+        return request_stores(
             self.notes,
             self.receipts,
             self.usage_counts,

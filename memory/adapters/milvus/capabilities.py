@@ -63,6 +63,3 @@ def capabilities_of(version: str) -> Capabilities:
         keeps_deleted_bytes=False,
         oldest_schema=2,
     )
-
-
-__all__ = ["LITE", "Capabilities", "capabilities_of"]

@@ -247,6 +247,3 @@ class Collections:
             return 1
         number = collection.removeprefix(f"{self._name}__")
         return int(number) if number != collection and number.isascii() and number.isdigit() else 0
-
-
-__all__ = ["LIBRARY_SECONDS", "Client", "Collections"]

@@ -155,6 +155,3 @@ async def _count(link: Link, collection: str) -> int:
         collection, filter="", output_fields=["count(*)"], consistency_level="Strong", timeout=LIBRARY_SECONDS
     )
     return int(row["count(*)"])
-
-
-__all__ = ["MilvusDeletedRows"]

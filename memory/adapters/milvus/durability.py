@@ -43,6 +43,3 @@ def _seconds(properties: dict[str, Any]) -> int:
         return max(int(properties.get(TIME_TO_LIVE) or 0), 0)
     except ValueError:
         return 0
-
-
-__all__ = ["Durability", "durability_of"]

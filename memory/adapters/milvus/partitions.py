@@ -18,6 +18,3 @@ def partition_of(user_id: str) -> str:
 
 def all_partitions() -> Sequence[str]:
     return [f"users_{number}" for number in range(PARTITIONS)]
-
-
-__all__ = ["PARTITIONS", "all_partitions", "partition_of"]

@@ -222,6 +222,3 @@ def _by_partition(link: Link, rows: Sequence[row_codec.Row]) -> dict[str | None,
 
 def _batches(items: Sequence[Result], size: int) -> Iterator[Sequence[Result]]:
     return (items[start : start + size] for start in range(0, len(items), size))
-
-
-__all__ = ["MilvusReembedding"]

@@ -87,6 +87,3 @@ async def _catch_up(link: Link) -> None:
         consistency_level="Strong",
         timeout=LIBRARY_SECONDS,
     )
-
-
-__all__ = ["FIELDS", "RouterRow", "router_rows"]

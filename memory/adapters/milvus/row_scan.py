@@ -198,6 +198,3 @@ def _named(names: Collection[str], ours: Collection[str], kind: str = "") -> lis
 
 def _text(value: object) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
-
-
-__all__ = ["MILVUS", "MilvusRowScan"]

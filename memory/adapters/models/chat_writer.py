@@ -136,6 +136,3 @@ def _schema(task: WritingTask, lines: int) -> dict[str, Any]:
         "required": ["sentences"],
         "additionalProperties": False,
     }
-
-
-__all__ = ["ChatWriter"]

@@ -43,6 +43,3 @@ class EmbedderOnDemand:
             if self._opened is None:
                 self._opened = await self._stack.enter_async_context(self._opening())
         return await self._opened.embed(texts, is_urgent=is_urgent, as_query=as_query)
-
-
-__all__ = ["EmbedderOnDemand"]

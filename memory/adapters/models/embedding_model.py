@@ -201,16 +201,3 @@ def _export(transformer: Any, folder: Path) -> tuple[str, ...]:  # noqa: ANN401 
     example = {name: torch.ones(2, 8, dtype=torch.int64) for name in inputs}
     export_in_8_bits(Whole().eval(), example, folder / ENCODER, output="vector", axes=axes)
     return inputs
-
-
-__all__ = [
-    "ENCODER",
-    "TOKENIZER",
-    "Card",
-    "card_of",
-    "check_weights",
-    "fingerprint_of",
-    "folder_of",
-    "prepared",
-    "usual_name",
-]

@@ -176,6 +176,3 @@ class OnnxEmbedder:
         else:
             one.vector.set_exception(Unavailable(PART, type(error).__name__))
         self._hand_out()
-
-
-__all__ = ["EmbeddingLimits", "OnnxEmbedder", "OnnxModel"]

@@ -124,6 +124,3 @@ def packed_in_blocks(weights: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.u
     scales = np.where(largest == 0, 1.0, -largest / ZERO).astype(np.float32)
     steps = np.clip(np.rint(blocks / scales) + ZERO, 0, 2 * ZERO - 1).astype(np.uint8)
     return steps[..., ::2] | (steps[..., 1::2] << 4), scales.ravel()
-
-
-__all__ = ["export_in_8_bits", "packed_in_blocks"]

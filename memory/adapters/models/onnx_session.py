@@ -18,6 +18,3 @@ def cpu_session(path: Path, *, threads: int = 1) -> Any:  # noqa: ANN401 - an In
     # there. This makes them exact, and a little slower; on other processors it does nothing.
     options.add_session_config_entry("session.x64quantprecision", "1")
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-
-
-__all__ = ["cpu_session"]

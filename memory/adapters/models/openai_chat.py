@@ -286,6 +286,3 @@ def _usage_of(reported: object) -> _Usage:
         return msgspec.convert(reported, _Usage)
     except msgspec.ValidationError:
         return _Usage()
-
-
-__all__ = ["ChatServer", "OpenAiChatModel", "first_model"]

@@ -192,12 +192,6 @@ class Centre:
     mean: Floats
     directions: Floats
 
-    def taken_out(self, vectors: Floats) -> Floats:
-        """Unit vectors of what is left, shape `(texts, width)`."""
-        left = vectors - self.mean
-        left = left - left @ self.directions.T @ self.directions
-        return np.asarray(left / np.linalg.norm(left, axis=-1, keepdims=True), dtype=np.float32)
-
 
 def is_coarsened(product: str) -> bool:
     """Whether 8 bits coarsen the activations of the product of this name: those inside a feed-forward layer."""
@@ -279,24 +273,3 @@ def _checked(path: Path) -> bytes:
             f"{HOW_TO_GET_IT} --force-reinstall"
         )
     return content
-
-
-__all__ = [
-    "EMBEDDINGS",
-    "PACKAGED_MODEL",
-    "PROMPTS",
-    "SENTENCE_PIECES",
-    "SHA256",
-    "TOKENS_MAX",
-    "TOKEN_TABLE",
-    "Archive",
-    "Centre",
-    "TokenTable",
-    "centre",
-    "fingerprint",
-    "folder_of",
-    "is_coarsened",
-    "prepared",
-    "sentence_pieces",
-    "unpacked",
-]

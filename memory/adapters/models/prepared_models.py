@@ -82,6 +82,3 @@ def _put(made: Path, folder: Path) -> None:
     except OSError:
         if not is_complete(folder):
             raise
-
-
-__all__ = ["is_complete", "made_once"]

@@ -47,6 +47,3 @@ class RecentVectors:
         while len(self._recent) > self._texts_max:
             self._recent.popitem(last=False)
         return np.stack([found[text] for text in texts])
-
-
-__all__ = ["Prefixes", "RecentVectors"]

@@ -59,6 +59,3 @@ class SentencePieceTokens:
 
 def _readable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()  # a lone surrogate counts as a question mark
-
-
-__all__ = ["SentencePieceTokens", "SentencePieces", "sentence_pieces_of"]

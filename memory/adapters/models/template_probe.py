@@ -152,6 +152,3 @@ class TemplateProbe(UpstreamSession):
         if status != OK:
             return False if status in REFUSED[path] else None
         return True if answer is not None and answer.is_rendered else None
-
-
-__all__ = ["TemplateProbe"]

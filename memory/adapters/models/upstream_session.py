@@ -69,6 +69,3 @@ async def _decoded(response: aiohttp.ClientResponse, kind: type[Answer]) -> Answ
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-
-
-__all__ = ["OK", "UpstreamSession"]

@@ -75,6 +75,3 @@ class WindowProbe(UpstreamSession):
 
 def _window(tokens: int, correction: float) -> ModelWindow | None:
     return ModelWindow(tokens, correction) if 0 < tokens <= WINDOW_TOKENS_MAX else None
-
-
-__all__ = ["WindowProbe"]

@@ -163,6 +163,3 @@ def _are_there_owners(connection: PostgresConnection) -> bool:
     """Whether the table is there: an empty database has none."""
     row = connection.raw.execute("SELECT to_regclass('owners')").fetchone()
     return row is not None and row[0] is not None
-
-
-__all__ = ["BeatingOwners", "Watch", "living_owners"]

@@ -86,6 +86,3 @@ def _without(profiles: Mapping[str, Profile], written: set[str]) -> Mapping[str,
 
 def _json(values: list[str]) -> str:
     return msgspec.json.encode(values).decode()
-
-
-__all__ = ["SqlChatStates"]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from memory.adapters import tree_rules
-from memory.adapters.sql import branch_shifts, filling_in, known_exchanges
+from memory.adapters.sql import backfill, branch_shifts, known_exchanges
+from memory.adapters.sql.backfill import Backfill
 from memory.adapters.sql.branch_positions import (
     BranchNode,
     insert_node,
@@ -17,7 +18,6 @@ from memory.adapters.sql.branch_positions import (
 )
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
-from memory.adapters.sql.filling_in import FillingIn
 from memory.adapters.sql.opt_outs import opted_out_at
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_opening import insert_turn
@@ -102,7 +102,7 @@ class _Opening:
         parent = position.parent
         is_extension = parent is None or branch_shifts.is_extension(connection, parent)
         turn = replace(self.turn, scope=replace(self.turn.scope, session_id=self._session_id(position)))
-        last = FillingIn(turn, self.sent.is_session_given, self.now).run(connection, position)
+        last = Backfill(turn, self.sent.is_session_given, self.now).run(connection, position)
         above = last if last is not None and last.is_seen else None  # a beginning that was never observed is no parent
         insert_turn(connection, turn=turn, now=self.now, owner=self.owner)
         at = self._placed(connection, turn, position, above, is_extension=is_extension)
@@ -135,7 +135,7 @@ class _Opening:
 
 
 def _known(connection: Connection, *, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
-    return [filling_in.is_known(connection, user_id, exchange) for exchange in exchanges]
+    return [backfill.is_known(connection, user_id, exchange) for exchange in exchanges]
 
 
 def _leave_out(connection: Connection, *, user_id: str, exchange: SentExchange) -> None:
@@ -155,4 +155,4 @@ def _prune(connection: Connection, user_id: str) -> None:
 
 def _erase(connection: Connection, *, user_id: str) -> None:
     SQL.delete_positions(connection, user_id=user_id)
-    filling_in.erase(connection, user_id)
+    backfill.erase(connection, user_id)

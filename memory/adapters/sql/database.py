@@ -70,6 +70,3 @@ class SqlDatabase(Protocol):
     async def read_now(self, job: Job[Result]) -> Result:
         """Likewise, some statements by key, as fast as it goes."""
         ...
-
-
-__all__ = ["CALL_SECONDS_MAX", "Job", "Owners", "SqlDatabase"]

@@ -43,6 +43,3 @@ def postgres_schema(text: str) -> str:
 def without_comments(text: str) -> str:
     """Without lines that are comments."""
     return "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
-
-
-__all__ = ["postgres_schema", "postgres_statement", "sqlite_schema", "sqlite_statement", "without_comments"]

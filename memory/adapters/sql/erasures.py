@@ -1,6 +1,6 @@
 """Erasures in SQL, in the turn log's database, by the digest of the user's id.
 
-That of an erased part of a user begins with the same digest, so that all of a user are found by it.
+That of an erased part of a user begins with the same digest, so that all of a user are counted together.
 """
 
 from __future__ import annotations
@@ -37,11 +37,6 @@ class SqlErasures:
     async def get(self, user_id: str, erasure_id: str, *, part: str = "") -> ErasureRecord | None:
         return await self._database.read(partial(_got, subject=_subject(user_id, part), erasure_id=erasure_id))
 
-    async def last_scan(self, user_id: str, *, part: str | None = None) -> ScanReport | None:
-        subjects = _all_of(user_hash(user_id)) if part is None else (_subject(user_id, part),) * 2
-        reports = await self._database.read(partial(_scans, subjects=subjects))
-        return max(reports, key=lambda report: report.scanned_at, default=None)
-
     async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
         return await self._database.read(partial(_latest, limit=limit))
 
@@ -62,11 +57,6 @@ def _subject(user_id: str, part: str) -> str:
     return f"{user_hash(user_id)}{SUBJECT_SEPARATOR}{user_hash(part)}" if part else user_hash(user_id)
 
 
-def _all_of(user: str) -> tuple[str, str]:
-    """The first and the last subject of a user."""
-    return user, user + _LAST
-
-
 def _begun(connection: Connection, *, user: str, subject: str, request: ErasureRequest) -> None:
     SQL.put_erasure(
         connection,
@@ -76,15 +66,7 @@ def _begun(connection: Connection, *, user: str, subject: str, request: ErasureR
         deleted_at=request.deleted_at,
         deleted=msgspec.json.encode(request.deleted),
     )
-    first, last = _all_of(user)
-    SQL.delete_beyond_limit(connection, first=first, last=last, kept=ERASURES_PER_USER_MAX)
-
-
-def _scans(connection: Connection, *, subjects: tuple[str, str]) -> list[ScanReport]:
-    """From the first of these subjects to the last."""
-    first, last = subjects
-    rows = SQL.scans_of(connection, first=first, last=last)
-    return [_SCAN.decode(scan) for (scan,) in rows]
+    SQL.delete_beyond_limit(connection, first=user, last=user + _LAST, kept=ERASURES_PER_USER_MAX)
 
 
 def _got(connection: Connection, *, subject: str, erasure_id: str) -> ErasureRecord | None:
@@ -118,6 +100,3 @@ def _scanned(connection: Connection, *, erasure_id: str, report: ScanReport) -> 
 
 def _expired(connection: Connection, *, before: float) -> None:
     SQL.delete_older(connection, before=before)
-
-
-__all__ = ["SqlErasures"]

@@ -28,14 +28,7 @@ UPDATE erasures SET scan = :report, scanned_at = :scanned_at WHERE id = :erasure
 DELETE FROM erasures WHERE rewritten_at < :before;
 
 -- name: delete_beyond_limit
--- The newest of a user stay, and the one that was scanned last.
 DELETE FROM erasures WHERE position IN (
     SELECT position FROM erasures WHERE user_hash BETWEEN :first AND :last
     ORDER BY position DESC LIMIT 1000000000 OFFSET :kept
-) AND position NOT IN (
-    SELECT position FROM erasures WHERE user_hash BETWEEN :first AND :last AND scan IS NOT NULL
-    ORDER BY scanned_at DESC LIMIT 1
 );
-
--- name: scans_of
-SELECT scan FROM erasures WHERE user_hash BETWEEN :first AND :last AND scan IS NOT NULL;

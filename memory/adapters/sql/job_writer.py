@@ -151,6 +151,3 @@ async def bounded(future: Future[Result]) -> Result:
             return await asyncio.shield(asyncio.wrap_future(future))
     except TimeoutError as error:
         raise Unavailable("turn_log", f"no answer within {CALL_SECONDS_MAX:.0f} s") from error
-
-
-__all__ = ["OF_ONE_JOB", "Batch", "Entry", "JobWriter", "WritesJobs", "bounded"]

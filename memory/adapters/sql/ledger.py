@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from memory.adapters.sql.database import CALL_SECONDS_MAX, Owners, SqlDatabase
-from memory.adapters.sql.erased_users import end_life, first_revision, forget_unknown, lives_ended
+from memory.adapters.sql.erased_users import advance_erase_epoch, erase_epoch, first_revision, forget_unknown
 from memory.adapters.sql.profiles import become_stale
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.write_barrier import is_closed, note_writer
@@ -76,8 +76,8 @@ class SqlUserLedger:
     async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
         return await self._database.read(partial(_changed_since, user_id=user_id, number=number))
 
-    async def life(self, user_id: str) -> int:
-        return await self._database.read(partial(lives_ended, user_id=user_id))
+    async def erase_epoch(self, user_id: str) -> int:
+        return await self._database.read(partial(erase_epoch, user_id=user_id))
 
     @asynccontextmanager
     async def _held(self, user_id: str) -> AsyncIterator[LedgerWrite]:
@@ -169,8 +169,8 @@ class _HeldLock:
         await self.renew()
         await self._database.write(partial(_forget, user_id=self._user_id, memory_ids=[*memory_ids, *raw_ids]))
 
-    async def end_life(self) -> None:
-        ending = partial(end_life, user_id=self._user_id, token=self._token, now=self._clock())
+    async def advance_erase_epoch(self) -> None:
+        ending = partial(advance_erase_epoch, user_id=self._user_id, token=self._token, now=self._clock())
         if not await self._database.write(ending):
             raise Conflict("the user's lock was lost while it was held: the erasure has to be repeated")
         self.is_ended = True

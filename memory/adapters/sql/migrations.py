@@ -71,6 +71,3 @@ def schema() -> list[str]:
 def steps_from(version: int) -> list[str]:
     """Raises `KeyError` if nothing leads from there."""
     return [statement for step in range(version, VERSION) for statement in STEPS[step]]
-
-
-__all__ = ["STEPS", "VERSION", "schema", "steps_from"]

@@ -20,7 +20,6 @@ from memory.adapters.retention import (
     DEFAULT_NOTE_LIMITS,
     NOTE_BYTES_MAX,
     NOTE_DROP_SECONDS,
-    NOTE_KEYS_ASKED_MAX,
     NoteLimits,
 )
 from memory.adapters.sql.database import IN_PASSING_SECONDS, SqlDatabase
@@ -49,15 +48,6 @@ class SqlNoteBook:
         self._on_their_way: dict[tuple[str, str], _UnwrittenNote] = {}
         self._limits = limits
 
-    async def find(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
-        if not keys:
-            return {}
-        keys = keys[-NOTE_KEYS_ASKED_MAX:]
-        looking = partial(self._found, user_id=user_id, keys=keys)
-        return await (
-            self._database.read_now(looking) if len(keys) <= KEYS_AT_A_GLANCE else self._database.read(looking)
-        )
-
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
         job = partial(self._kept, user_id=user_id, key=key, note=note, made_at=made_at)
         coming = self._on_their_way[user_id, key] = _UnwrittenNote(note, made_at)
@@ -80,11 +70,6 @@ class SqlNoteBook:
             if not _was_dropped(connection, user_id, _json(one.note.memory_ids), one.made_at):
                 found[key] = replace(one.note, made_at=one.made_at)
         return found
-
-    def _found(self, connection: Connection, *, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
-        rows = SQL.notes_by_key(connection, user_id=user_id, keys=_json(keys))
-        found = {key: note_of(text, ids, tokens, made_at) for key, text, ids, tokens, made_at in rows}
-        return self.with_unwritten(connection, user_id, keys, found)
 
     def _kept(self, connection: Connection, *, user_id: str, key: str, note: PastNote, made_at: float) -> None:
         memory_ids = _json(note.memory_ids)

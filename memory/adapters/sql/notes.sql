@@ -14,11 +14,6 @@ DELETE FROM notes WHERE position <= :position;
 -- name: delete_of_user_up_to
 DELETE FROM notes WHERE user_id = :user_id AND user_position <= :user_position;
 
--- name: notes_by_key
-SELECT key, text, memory_ids, tokens, made_at
-FROM notes
-WHERE user_id = :user_id AND key IN (SELECT value FROM json_each(:keys));
-
 -- name: dropped_since
 SELECT 1
 FROM notes_dropped

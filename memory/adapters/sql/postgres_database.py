@@ -171,6 +171,3 @@ def _in_transaction(connection: PostgresConnection, begin: bytes, job: Job[Resul
     finally:
         if not raw.closed and raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             connection.command(b"ROLLBACK")
-
-
-__all__ = ["PostgresDatabase"]

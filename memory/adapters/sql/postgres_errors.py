@@ -34,6 +34,3 @@ def translated(error: psycopg.Error) -> Unavailable:
     if code is None:
         return Unavailable("turn_log", "PostgreSQL cannot be reached, or closed the connection")
     return Unavailable("turn_log", f"PostgreSQL: {_REASONS.get(code, type(error).__name__)} ({code})")
-
-
-__all__ = ["MET_ANOTHER", "is_gone", "translated"]

@@ -145,6 +145,3 @@ class PostgresPool:
                 idle = deque()
         for one in (raw, *idle):
             one.close()
-
-
-__all__ = ["PostgresAddress", "PostgresConnection", "PostgresPool"]

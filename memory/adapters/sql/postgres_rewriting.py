@@ -62,6 +62,3 @@ class PostgresRewriting:
                     connection.execute(f"VACUUM (FULL) {name}")
         except psycopg.Error as error:
             raise translated(error) from error
-
-
-__all__ = ["PostgresRewriting"]

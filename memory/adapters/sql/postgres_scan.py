@@ -62,6 +62,3 @@ def _needles(wanted: Sequence[str]) -> list[str]:
             except UnicodeDecodeError:
                 continue
     return sorted(needle for needle in needles if "\0" not in needle)
-
-
-__all__ = ["POSTGRES", "PostgresScan"]

@@ -121,6 +121,3 @@ def _refused(error: psycopg.OperationalError) -> BadSetting | None:
         reason = text.strip().splitlines()[-1].partition("FATAL:")[2].strip() or "the server refuses the role"
         return BadSetting(f"database_url: {reason}")
     return None
-
-
-__all__ = ["check_server", "prepare_tables"]

@@ -14,15 +14,8 @@ import msgspec
 
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.statements import Connection, statements
-from memory.model.projects import (
-    Invitation,
-    MemoryVisibility,
-    ProjectAccess,
-    ProjectMember,
-    ProjectRole,
-    SharedMemory,
-    SharedProject,
-)
+from memory.model.memories import MemoryVisibility
+from memory.model.projects import Invitation, ProjectAccess, ProjectMember, ProjectRole, SharedMemory, SharedProject
 
 SQL = statements("projects")
 

@@ -51,6 +51,3 @@ def _page(rows: Iterable[tuple[int, bytes]], limit: int, is_wanted: Callable[[Re
     found = list(itertools.islice(((number, one) for number, one in decoded if is_wanted(one)), limit + 1))
     shown = found[:limit]
     return ReceiptPage(tuple(one for _, one in shown), str(shown[-1][0]) if len(found) > limit else "")
-
-
-__all__ = ["page_of_all", "user_page"]

@@ -38,11 +38,6 @@ from memory.model.recorded import (
 
 SQL = statements("recorded_rows")
 
-MESSAGE_COLUMNS = (
-    "id, conversation_id, source_type, source, target_type, target, direction, content, at, trace_id, project_id, "
-    "turn_id, visibility, seq, ordinal, position"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class StoredPart:

@@ -84,6 +84,3 @@ def _erase(connection: Connection, *, user: str) -> None:
 
 def _erase_all(connection: Connection) -> None:
     SQL.delete_snapshots(connection)
-
-
-__all__ = ["SqlSnapshots", "snapshot_key"]

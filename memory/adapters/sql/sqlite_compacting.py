@@ -115,6 +115,3 @@ def _onto_disk(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-__all__ = ["FileSizes", "compact", "copy_of", "sizes_of"]

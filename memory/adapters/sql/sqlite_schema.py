@@ -55,6 +55,3 @@ def _steps(version: int, path: str) -> list[str]:
         f"{path} has version {version}, this memproxy reads version {VERSION}: "
         "start the memproxy that wrote it again, or name another file"
     )
-
-
-__all__ = ["APPLICATION_ID", "SQLITE_OLDEST", "prepare_tables"]

@@ -84,6 +84,3 @@ def texts_in(file: str) -> dict[str, str]:
     text = files("memory.adapters.sql").joinpath(f"{file}.sql").read_text(encoding="utf-8")
     named = (part.partition("\n") for part in text.split(NAME)[1:])
     return {name: without_comments(body) for name, _, body in named}
-
-
-__all__ = ["Connection", "SqlRows", "SqlStatements", "Statement", "Value", "statements", "texts_in"]

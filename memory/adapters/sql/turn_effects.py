@@ -62,6 +62,3 @@ def words_removed(connection: Connection, user_id: str, turn_ids: Collection[str
 
 def _token() -> int:
     return secrets.randbits(TOKEN_BITS)
-
-
-__all__ = ["sessions_changed", "turn_ended", "turns_deleted", "turns_learnt", "withdraw_summaries", "words_removed"]

@@ -23,7 +23,7 @@ from memory.adapters.sql.removed_words import SqlRemovedWords
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_opening import insert_turn
 from memory.adapters.sql.turns_rows import turn_of
-from memory.adapters.turn_rules import Holder, stage_after
+from memory.adapters.turn_rules import LeaseOwner, stage_after
 from memory.adapters.turn_texts import ANSWER_BYTES_MAX, cut, to_bytes
 from memory.errors import BadInput, Unavailable
 from memory.model import Turn, TurnStatus, Urgency
@@ -97,11 +97,11 @@ class SqlTurnLog:
         """Checks with a read first: polling costs no transaction, and may be done every 50 ms."""
         if await self._database.read(partial(turns_queue.find_due, now=now, due=due)) is None:
             return None
-        holder = Holder(secrets.token_hex(16), self._database.owners.name, now + seconds)
+        owner = LeaseOwner(secrets.token_hex(16), self._database.owners.name, now + seconds)
         try:
-            return await self._database.write(partial(turns_queue.take, now=now, due=due, holder=holder))
+            return await self._database.write(partial(turns_queue.take, now=now, due=due, owner=owner))
         except (asyncio.CancelledError, Unavailable):  # the lease may exist by now without its caller knowing
-            self._database.post(partial(turns_queue.take_back, token=holder.token))
+            self._database.post(partial(turns_queue.take_back, token=owner.token))
             raise
 
     async def unexamined(self, *, limit: int) -> list[FreshTurn]:

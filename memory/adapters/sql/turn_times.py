@@ -16,6 +16,3 @@ async def newest_turn_at(database: SqlDatabase) -> float | None:
         return None if at is None else float(at)
 
     return await database.read(latest)
-
-
-__all__ = ["newest_turn_at"]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from memory.adapters.sql import turn_effects
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_rows import turn_of
-from memory.adapters.turn_rules import REASON_CHARACTERS_MAX, TOKEN_BYTES, WINDOW_BYTES_MAX, Holder, window_id_of
+from memory.adapters.turn_rules import REASON_CHARACTERS_MAX, TOKEN_BYTES, WINDOW_BYTES_MAX, LeaseOwner, window_id_of
 from memory.errors import Conflict
 from memory.ports import LearnDue, Lease
 
@@ -68,16 +68,16 @@ def find_due(connection: Connection, *, now: float, due: LearnDue) -> DueWork | 
     return min((DueWork(*row) for row in found), key=lambda work: work.first_seq, default=None)
 
 
-def take(connection: Connection, *, now: float, due: LearnDue, holder: Holder) -> Lease | None:
+def take(connection: Connection, *, now: float, due: LearnDue, owner: LeaseOwner) -> Lease | None:
     """Lease the next due work; ready turns become a window that does not change any more."""
     work = find_due(connection, now=now, due=due)
     if work is None:
         return None
     window_id = work.window_id or _fix_window(connection, work, due.batch_turns_max)
-    SQL.lease_window(connection, until=holder.until, token=holder.token, owner=holder.owner, window_id=window_id)
+    SQL.lease_window(connection, until=owner.until, token=owner.token, owner=owner.process, window_id=window_id)
     attempt, *others = SQL.leased_window(connection, window_id=window_id).fetchone()
     turns = tuple(turn_of(row) for row in _window_rows(connection, window_id))
-    return Lease(window_id, work.user_id, work.session_id, turns, attempt, holder.token, *others)
+    return Lease(window_id, work.user_id, work.session_id, turns, attempt, owner.token, *others)
 
 
 def _fix_window(connection: Connection, work: DueWork, turns_max: int) -> str:

@@ -8,6 +8,3 @@ import hashlib
 def user_hash(user_id: str) -> str:
     """SHA-256, in hexadecimal digits."""
     return hashlib.sha256(user_id.encode()).hexdigest()
-
-
-__all__ = ["user_hash"]

@@ -87,6 +87,3 @@ class CorpusMemories:
         """Copies the vectors, since the set may change."""
         memories, vectors = self._layout.memories, self._corpus.vectors(rows)
         return [Record(memories[row], vector) for row, vector in zip(rows.tolist(), vectors, strict=True)]
-
-
-__all__ = ["CorpusMemories"]

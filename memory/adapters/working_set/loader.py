@@ -200,6 +200,3 @@ def report(event: str, error: Exception) -> None:
     """Log an error other than `Unavailable`, which is logged at changes of state. Never logs content of rows."""
     if not isinstance(error, Unavailable | TooFarBehind | TooLarge):
         log.warning(event, error=type(error).__name__)
-
-
-__all__ = ["LoadQueue", "TooFarBehind", "TooLarge", "outcome_of", "report"]

@@ -140,6 +140,3 @@ class SnapshotCodec:
 
     def _count(self, outcome: str) -> None:
         self._metrics.snapshots.labels(outcome).inc()
-
-
-__all__ = ["READING", "SnapshotCodec", "stamp_of"]

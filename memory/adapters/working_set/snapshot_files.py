@@ -127,6 +127,3 @@ class FileSnapshots:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, mode=0o600)
-
-
-__all__ = ["FileSnapshots"]

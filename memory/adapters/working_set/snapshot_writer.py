@@ -147,8 +147,8 @@ class SnapshottingLedger:
     async def revision(self, user_id: str) -> Revision:
         return await self._ledger.revision(user_id)
 
-    async def life(self, user_id: str) -> int:
-        return await self._ledger.life(user_id)
+    async def erase_epoch(self, user_id: str) -> int:
+        return await self._ledger.erase_epoch(user_id)
 
     async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
         return await self._ledger.changed_since(user_id, number)
@@ -202,9 +202,6 @@ class _SnapshottingWrite:
             self.touched.update(memory_ids)
             await self._writer.forgetting(self._user_id)
 
-    async def end_life(self) -> None:
-        await self._held.end_life()
+    async def advance_erase_epoch(self) -> None:
+        await self._held.advance_erase_epoch()
         self.has_ended = True
-
-
-__all__ = ["SnapshotTiming", "SnapshotWriter", "SnapshottingLedger"]

@@ -33,6 +33,3 @@ class SetState(Enum):
     RESTING = auto()
     HELD = auto()  # as of its revision, which is all that we heard of
     BEHIND = auto()  # without what changed since
-
-
-__all__ = ["SetState"]

@@ -144,6 +144,3 @@ def _prepared(corpus: Corpus) -> int:
     """Lay it out; returns its size in bytes."""
     corpus.prepare()
     return corpus.size_bytes
-
-
-__all__ = ["WorkingSet", "WorkingSetSources", "last_even"]

@@ -34,7 +34,7 @@ from memory.errors import Unavailable
 from memory.model import Record
 from memory.ports import MemoryStore, Revision, Tokens, UserLedger
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.retrieval import Expected
+from memory.recall.retrieval import Prefetch
 from memory.runtime.gc_freeze import SPARE_BYTES, freeze_live_objects, keep_freed_memory, preallocate
 from memory.settings import WorkingSetSettings
 
@@ -143,27 +143,27 @@ class WorkingSets:
         """A chat without a corpus searches the store: nothing is loaded meanwhile."""
         return self._loads.searching()
 
-    def expect(self, user_id: str, revision: Revision | None = None) -> Expected:
+    def prefetch(self, user_id: str, revision: Revision | None = None) -> Prefetch:
         """A request of this user has arrived: load and refresh the set in the background. Pass the result to
         `corpus`.
         """
-        return self._expected(user_id, waits=False, revision=revision)
+        return self._prefetch(user_id, waits=False, revision=revision)
 
     async def corpus(
-        self, user_id: str, *, waits: bool = False, expected: Expected | None = None, seconds: float = math.inf
+        self, user_id: str, *, waits: bool = False, prefetch: Prefetch | None = None, seconds: float = math.inf
     ) -> Corpus | None:
-        """All memories of the user as of now, or of `expected`; None while they are not loaded, or might be older.
+        """All memories of the user as of now, or of `prefetch`; None while they are not loaded, or might be older.
 
         `waits`: load them first. A chat waits `seconds` at most. Use the corpus before the next await: after it,
         somebody else may be changing it. Never raises.
         """
         ends_at = asyncio.get_running_loop().time() + seconds
-        expected = expected or self._expected(user_id, waits=waits)
-        await _waited_for(expected.task, ends_at)
+        prefetch = prefetch or self._prefetch(user_id, waits=waits)
+        await _waited_for(prefetch.task, ends_at)
         while (one := self._sets.get(user_id)) is not None and not one.is_rankable:  # without the changed memories
             if not await _waited_for(self._start(self._lay_out(one)), ends_at):
                 return None
-        is_current = one is not None and expected.written is not None and one.known_revision >= expected.written
+        is_current = one is not None and prefetch.written is not None and one.known_revision >= prefetch.written
         return one.corpus if one is not None and is_current else None
 
     async def as_of(self, user_id: str, revision: int | None = None) -> CorpusMemories | None:
@@ -178,15 +178,15 @@ class WorkingSets:
             return None
         return CorpusMemories(user_id, corpus)
 
-    def _expected(self, user_id: str, *, waits: bool, revision: Revision | None = None) -> Expected:
-        expected = Expected(revision)
-        expected.task = self._start(self._made_current(user_id, expected, waits=waits))
-        return expected
+    def _prefetch(self, user_id: str, *, waits: bool, revision: Revision | None = None) -> Prefetch:
+        prefetch = Prefetch(revision)
+        prefetch.task = self._start(self._made_current(user_id, prefetch, waits=waits))
+        return prefetch
 
-    async def _made_current(self, user_id: str, expected: Expected, *, waits: bool) -> None:
+    async def _made_current(self, user_id: str, prefetch: Prefetch, *, waits: bool) -> None:
         one = await self._present(user_id, waits=waits)
         if one is not None:
-            await self._brought_up_to_date(one, expected, waits=waits)
+            await self._brought_up_to_date(one, prefetch, waits=waits)
             if not self._holds(one):  # it was too far behind, or was evicted
                 await self._present(user_id, waits=waits)
 
@@ -203,17 +203,17 @@ class WorkingSets:
             self._sets.move_to_end(user_id)
         return one
 
-    async def _brought_up_to_date(self, one: WorkingSet, expected: Expected, *, waits: bool) -> None:
+    async def _brought_up_to_date(self, one: WorkingSet, prefetch: Prefetch, *, waits: bool) -> None:
         """Wait until earlier writes are included, as long as the caller's patience allows."""
         try:
-            revision = expected.revision or await self._ledger.revision(one.user_id)
+            revision = prefetch.revision or await self._ledger.revision(one.user_id)
         except Unavailable:
             return  # unknown whether memories were forgotten meanwhile
-        expected.written = last_even(revision)
-        if expected.written != one.revision or one.refresh is not None:
+        prefetch.written = last_even(revision)
+        if prefetch.written != one.revision or one.refresh is not None:
             await asyncio.wait((self._refreshed(one),), timeout=self._patience(waits=waits))
         # The changed ids are not even known yet.
-        while one.refresh is not None and one.known_revision < expected.written:
+        while one.refresh is not None and one.known_revision < prefetch.written:
             one.revision_known.clear()
             await one.revision_known.wait()
 
@@ -389,6 +389,3 @@ async def _waited_for(task: asyncio.Task[None], ends_at: float) -> bool:
         timeout = None if math.isinf(ends_at) else max(0.0, ends_at - asyncio.get_running_loop().time())
         await asyncio.wait((task,), timeout=timeout)
     return task.done()
-
-
-__all__ = ["WorkingSetLimits", "WorkingSets"]

@@ -6,7 +6,7 @@ more than most memories. Each note is therefore stored under a key that identifi
 the hash chain of the client's own messages within the user's scope. A regenerated answer has the same key, an edited
 branch has another one.
 
-Order of one request: `note_keys` → `NoteBook.find` → `carried_notes` → (search, unless `is_settled`) → `plan_notes` →
+Order of one request: `note_keys` → `ChatStates.read` → `carried_notes` → (search, unless `is_settled`) → `plan_notes` →
 `NoteBook.keep`. Pure. A note that was placed once is never reworded: it is put back or replaced.
 """
 

@@ -131,6 +131,3 @@ def _closed_by(note: PastNote | None, text: str, ids: tuple[str, ...], tokens: T
     if note is None:
         return PastNote(text, ids, tokens(text))
     return PastNote(f"{note.text}\n\n{text}", (*note.memory_ids, *ids), note.tokens + tokens(text))
-
-
-__all__ = ["Passage", "PastTalk", "dates", "passage_line", "reserved_for", "summary_line", "with_past_talk"]

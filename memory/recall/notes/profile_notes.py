@@ -74,6 +74,3 @@ def _parts(text: str) -> tuple[str, str, str]:
     wishes = parts.pop(0) if text.startswith(WISHES_OPENING) else ""
     profile = parts.pop(0) if parts and parts[0].startswith(OPENING) else ""
     return wishes, profile, _BREAK.join(parts)
-
-
-__all__ = ["ProfileUse", "holds_profile", "joined", "opened_by", "wishes_in", "without_profiles"]

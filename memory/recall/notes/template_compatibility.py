@@ -142,6 +142,3 @@ class _Recent(Generic[Value]):
 
     def drop(self, key: tuple[str, Placement | None]) -> None:
         self._values.pop(key, None)
-
-
-__all__ = ["TemplateCompatibility"]

@@ -170,6 +170,3 @@ def with_room(vectors: npt.NDArray[np.floating]) -> Vector:
     wider = np.empty((used + max(ROWS_MIN, used // 8), dimension), dtype=np.float32)
     wider[:used] = vectors
     return wider
-
-
-__all__ = ["Contents", "Corpus", "with_room"]

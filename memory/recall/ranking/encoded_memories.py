@@ -112,6 +112,3 @@ class Memories(Sequence[Memory]):
     def _piece(self, row: int) -> bytes:
         number = self._where[row]
         return self._stored[self._ends[number - 1] if number else 0 : self._ends[number]]
-
-
-__all__ = ["Memories", "decoded", "encoded"]

@@ -58,6 +58,3 @@ def _what_passes(ranked: Ranked) -> Ranked:
 
 def _with_fused_score(candidate: Candidate, worth: float) -> Candidate:
     return replace(candidate, parts={**candidate.parts, "fused": worth})
-
-
-__all__ = ["fused"]

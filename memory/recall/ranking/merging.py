@@ -95,6 +95,3 @@ def _ranking(base: Ranked, rows: list[_Row], *, corrections: tuple[str, ...], ot
         corrections=corrections,
         in_notes=(*base.in_notes, *others),
     )
-
-
-__all__ = ["merged", "only"]

@@ -71,6 +71,3 @@ def write(needs: Needs, path: Path) -> None:
     """In half precision."""
     halves = {name: getattr(needs, name).astype(np.float16) for name in ("of_question", "of_fact", "question", "fact")}
     np.savez_compressed(path, **halves, constant=np.float32(needs.constant), topic=np.float32(needs.topic))
-
-
-__all__ = ["SHIPPED", "Direction", "Needs", "packaged", "read", "write"]

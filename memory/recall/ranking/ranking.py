@@ -368,21 +368,3 @@ def _best(score: npt.NDArray[np.floating], limit: int) -> npt.NDArray[np.intp]:
     rows = rows[np.isfinite(score[rows])]
     best: npt.NDArray[np.intp] = rows[np.argsort(-score[rows], kind="stable")][:limit]
     return best
-
-
-__all__ = [
-    "CANDIDATES_MAX",
-    "Bar",
-    "Budget",
-    "Corpus",
-    "Ranked",
-    "Scored",
-    "TextFeatures",
-    "Weights",
-    "open_rows",
-    "rank",
-    "rank_found",
-    "read_ahead",
-    "rows_with_claim",
-    "select",
-]

@@ -235,22 +235,3 @@ def read_off(memory: Memory, slot: int, names: Names, *, tokens: Tokens | None =
         len(said) <= _SHORT and bool(_MANNER.search(folded)),
     )
     return EncodedMemory(memory, slot, facts, [*map(names.terms.of, terms(content))])
-
-
-__all__ = [
-    "FACTS",
-    "HALF_LIFE_CLASSES",
-    "NOT_COUNTED",
-    "NO_LABEL",
-    "STATEMENT_DIGITS",
-    "STATUSES",
-    "EncodedMemory",
-    "Floats",
-    "Ints",
-    "Names",
-    "Numbering",
-    "Places",
-    "Ragged",
-    "Rows",
-    "read_off",
-]

@@ -156,6 +156,3 @@ def _contents(stored: _Stored) -> Contents:
 
 def _named(names: Sequence[str], numbers: Ints) -> list[str]:
     return [names[number] for number in numbers.tolist()]
-
-
-__all__ = ["Snapshot", "UnusableSnapshot", "decode", "encode"]

@@ -51,6 +51,3 @@ def _successor(corpus: Corpus, memory: Memory) -> Memory | None:
             return following
         memory = following
     return None
-
-
-__all__ = ["NoteReview", "review_notes"]

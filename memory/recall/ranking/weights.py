@@ -122,5 +122,3 @@ TOPICAL = (
 
 NAMES = tuple(field.name for field in fields(Weights))
 DEFAULT_RANKING = RankingWeights()
-
-__all__ = ["DEFAULT_RANKING", "NAMES", "PARTS", "TOPICAL", "Bar", "HalfLives", "RankingWeights", "Weights"]

@@ -26,6 +26,3 @@ def wording(content: str) -> int:
     words = [w for w in _WORD.findall(_FILLERS_UNSPACED.sub("", folded)) if w not in _FILLERS]
     said = "\x1f".join(words or (folded.strip(),)).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(said, digest_size=8).digest(), "little")
-
-
-__all__ = ["wording"]

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from memory.model import Vector
-from memory.recall.signals.linear_model import LinearModel, features
+from memory.recall.signals.linear_model import LinearModel
 
 
 class SignalLabel(StrEnum):
@@ -71,6 +71,3 @@ class SignalClassifier(LinearModel):
             search=float(total[_WANTS].sum()),
             labels=dict(zip(LABELS, (float(score) for score in total), strict=True)),
         )
-
-
-__all__ = ["LABELS", "Phrase", "Scores", "SignalClassifier", "SignalLabel", "features"]

@@ -156,6 +156,3 @@ def _shape(text: str) -> Iterator[str]:
     yield f"#length{min(length // 20, 4)}"
     for name in _NAME.finditer(text):
         yield "#name's" if name["possessive"] else "#name"
-
-
-__all__ = ["LinearModel", "features"]

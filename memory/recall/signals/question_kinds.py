@@ -63,15 +63,3 @@ def whole_of(scores: KindScores) -> AskedWhole | None:
     """What the question is about as a whole; None if it is not."""
     kind = max(_WHOLES, key=lambda one: scores[one])
     return _WHOLES[kind] if scores[kind] >= WHOLE_MIN else None
-
-
-__all__ = [
-    "KINDS",
-    "NO_KIND",
-    "PAST_TALK_MIN",
-    "KindScores",
-    "QuestionClassifier",
-    "QuestionKind",
-    "QuestionPhrase",
-    "whole_of",
-]

@@ -168,6 +168,3 @@ def _assistant_before(conversation: Conversation) -> str:
             return text if message.role == Role.ASSISTANT else ""
         is_before = is_before or message.role == Role.USER
     return ""
-
-
-__all__ = ["ABOUT_A_WHOLE", "Decision", "decide", "decide_early", "decide_late", "is_pleasantry"]

@@ -1,7 +1,7 @@
 """Prepares the states of long conversations in the background, for their next requests.
 
 One history at a time, so that chats keep the processor. A state is built from the one before it and the messages since,
-in steps, so that it does not depend on how often it was prepared. Where there is a writer, it writes the last stretch;
+in steps, so that it does not depend on how often it was prepared. Where there is a writer, it writes the last segment;
 the first state that is stored for a question stays, so that the same history keeps its bytes. Whatever is missing or
 late: the request goes through with its full history.
 """
@@ -9,20 +9,20 @@ late: the request goes through with its full history.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
 from memory.chat.exchanges import Exchange, exchanges_of
 from memory.errors import NotRecordable, Unavailable
-from memory.model import Claim, CompactedState, Conversation, Message, Role, Scope, Stretch, Turn
+from memory.model import Claim, CompactedState, Conversation, HistorySegment, Message, Role, Scope, Turn
 from memory.ports import CompactedStates, ResentHistory, StatementReader, Tokens
 from memory.ports.writing import GroundedWriter
-from memory.runtime.instruments import Instruments
+from memory.runtime.task_groups import ErrorBoundary
+from memory.runtime.telemetry import Telemetry
 from memory.sessions.compaction.cuts import NO_CUT, CompactionLimits, Cut, due_cuts, message_sizes
 from memory.sessions.compaction.sentence_kinds import SentenceKind
-from memory.sessions.compaction.sentences import Sentences, opening_of, stretch_of, users_messages
+from memory.sessions.compaction.sentences import Sentences, opening_of, segment_of, users_messages
 from memory.sessions.compaction.state_text import (
     Plain,
     made_plain,
@@ -31,19 +31,13 @@ from memory.sessions.compaction.state_text import (
     next_state,
     without_need,
 )
-from memory.sessions.compaction.written import TASK, entry_faults, spoken_sentences, written_stretch
+from memory.sessions.compaction.written import TASK, entry_faults, spoken_sentences, written_segment
 
 WAITING_MAX = 16  # histories; a further one is prepared at its next request
 SESSION = "compaction"  # of turns that are read here; nothing is stored under it
-CONTEXT_MESSAGES = 12  # before a stretch, among which the exchange is found that its first message replies to
+CONTEXT_MESSAGES = 12  # before a segment, among which the exchange is found that its first message replies to
 WRITING_SECONDS_MAX = 60.0  # then a state consists of sentences
 CHARACTERS_MAX = 4 << 20  # of one history that waits in memory; a larger one goes through in full
-
-
-class ErrorBoundary(Protocol):
-    """Awaits `work` and turns any error into None, after reporting it."""
-
-    async def __call__(self, work: Coroutine[Any, Any, None]) -> None: ...
 
 
 Kinds = Callable[[Sequence[str]], Awaitable[Mapping[str, SentenceKind]]]
@@ -75,11 +69,11 @@ class CompactorParts:
 class Compactor:
     """One per process. `run` is the process's own task."""
 
-    def __init__(self, parts: CompactorParts, *, limits: CompactionLimits, instruments: Instruments) -> None:
+    def __init__(self, parts: CompactorParts, *, limits: CompactionLimits, telemetry: Telemetry) -> None:
         self._parts = parts
         self._limits = limits
-        self._outcomes = instruments.metrics.compactions
-        self._writings = instruments.metrics.compaction_writings
+        self._outcomes = telemetry.metrics.compactions
+        self._writings = telemetry.metrics.compaction_writings
         self._waiting: asyncio.Queue[ResentHistory] = asyncio.Queue(WAITING_MAX)
 
     def prepare(self, history: ResentHistory) -> None:
@@ -89,10 +83,10 @@ class Compactor:
             with suppress(asyncio.QueueFull):
                 self._waiting.put_nowait(history)
 
-    async def run(self, contained: ErrorBoundary) -> None:
+    async def run(self, error_boundary: ErrorBoundary) -> None:
         """Prepare one history after the other. Ends only by cancellation."""
         while True:
-            await contained(self.compact(await self._waiting.get()))
+            await error_boundary(self.compact(await self._waiting.get()))
 
     async def compact(self, history: ResentHistory) -> None:
         """Make the state that this history is due, and store it.
@@ -147,7 +141,7 @@ class Compactor:
         turns = [_turn(scope, exchange) for exchange in exchanges]
         claims = await reader.read(turns, context=[_turn(scope, exchange) for exchange in before])
         kinds = await self._kinds(exchanges)
-        new = await asyncio.to_thread(stretch_of, exchanges, claims, kinds, self._parts.sentences)
+        new = await asyncio.to_thread(segment_of, exchanges, claims, kinds, self._parts.sentences)
         if is_last and self._waiting.empty():  # others should not wait for a model
             new = await self._written(new, exchanges, claims, kinds)
         made = await asyncio.to_thread(self._stated, conversation, state, cut, new)
@@ -165,12 +159,12 @@ class Compactor:
 
     async def _written(
         self,
-        extracted: Stretch,
+        extracted: HistorySegment,
         exchanges: Sequence[Exchange],
         claims: Sequence[Claim],
         kinds: Mapping[str, SentenceKind],
-    ) -> Stretch:
-        """The stretch as the writer writes it; as it is if there is no writer, or no text in time that may be used."""
+    ) -> HistorySegment:
+        """The segment as the writer writes it; as it is if there is no writer, or no text in time that may be used."""
         writer, plain = self._parts.writer, self._plain
         if writer is None:
             return extracted
@@ -185,7 +179,7 @@ class Compactor:
                     [one.shown for one in spoken],
                     objections=lambda proposed: entry_faults(proposed, spoken, plain),
                 )
-            written = await asyncio.to_thread(written_stretch, extracted, spoken, entries, plain)
+            written = await asyncio.to_thread(written_segment, extracted, spoken, entries, plain)
             outcome = "refused" if written is None else "written"
             return written or extracted
         except (Unavailable, TimeoutError):
@@ -205,7 +199,7 @@ class Compactor:
         conversation: Conversation,
         state: CompactedState | None,
         cut: Cut,
-        new: Stretch,
+        new: HistorySegment,
         held: Collection[str] = (),
     ) -> CompactedState:
         parts = self._parts

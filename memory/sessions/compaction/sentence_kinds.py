@@ -61,6 +61,3 @@ def sentence_kinds() -> SentenceKinds:
     """The packaged model."""
     with as_file(files("memory.sessions.compaction") / SHIPPED) as path, np.load(path, allow_pickle=False) as arrays:
         return SentenceKinds(arrays["weights"].astype(np.float32))
-
-
-__all__ = ["KINDS", "SHIPPED", "TOLD", "SentenceKind", "SentenceKinds", "sentence_kinds"]

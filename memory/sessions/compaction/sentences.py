@@ -1,4 +1,4 @@
-"""Chooses the sentences of a stretch of conversation that are worth keeping.
+"""Chooses the sentences of a segment of conversation that are worth keeping.
 
 Pure. What a user's sentence means was decided before: by the reader, in its claims, and by the kinds of sentences. Here
 they are only weighed, with the names and numbers that they hold.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memory.chat.exchanges import Exchange
-from memory.model import NEEDED, STORED_ACTS, Act, Claim, Role, StateItem, StateItemKind, Stretch, statement_key
+from memory.model import NEEDED, STORED_ACTS, Act, Claim, HistorySegment, Role, StateItem, StateItemKind, statement_key
 from memory.sessions.compaction.sentence_kinds import TOLD, SentenceKind
 
 ITEM_CHARACTERS_MAX = 160  # of one sentence; what is longer is shortened, unless it is needed
@@ -81,17 +81,17 @@ class Specifics:
         return bool(self.references or (self.names and self.numbers))
 
 
-def stretch_of(
+def segment_of(
     exchanges: Sequence[Exchange], claims: Sequence[Claim], kinds: Mapping[str, SentenceKind], sentences: Sentences
-) -> Stretch:
-    """The stretch of these exchanges. `claims`: what the reader found in them; `kinds`: of the user's sentences."""
+) -> HistorySegment:
+    """The segment of these exchanges. `claims`: what the reader found in them; `kinds`: of the user's sentences."""
     items: list[StateItem] = []
     for exchange in exchanges:
         for message in users_messages(exchange):
             items += _of_user(told_sentences(message, claims, kinds, sentences))
         items += _of_assistant(exchange.answer, sentences)
     items += [_agreed(claim) for claim in claims if claim.evidence.role == Role.ASSISTANT and _is_sure(claim)]
-    return Stretch(_topic(exchanges, sentences), tuple(_once(items)))
+    return HistorySegment(_topic(exchanges, sentences), tuple(_once(items)))
 
 
 def users_messages(exchange: Exchange) -> list[str]:
@@ -219,7 +219,7 @@ def _worth(found: Specifics) -> float:
 
 
 def _topic(exchanges: Sequence[Exchange], sentences: Sentences) -> str:
-    """The first sentence of the user in the stretch."""
+    """The first sentence of the user in the segment."""
     said = (sentence for one in exchanges for message in users_messages(one) for sentence in sentences(message))
     return shortened(next(said, ""), TOPIC_CHARACTERS_MAX)
 

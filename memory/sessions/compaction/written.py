@@ -1,4 +1,4 @@
-"""A stretch of conversation as a model writes it: what it is given, and what of its answer is used.
+"""A segment of conversation as a model writes it: what it is given, and what of its answer is used.
 
 An entry is used if it says nothing that its sentences do not say. It takes the place of those extracted sentences whose
 names, numbers and references it repeats; all others stay, so that a model can make a state shorter, but not poorer.
@@ -14,7 +14,7 @@ from pathlib import Path
 from memory.chat.exchanges import Exchange
 from memory.language import content_words, is_denied
 from memory.language.specific_words import plain_words, specific_words
-from memory.model import Claim, Role, StateItem, StateItemKind, Stretch
+from memory.model import Claim, HistorySegment, Role, StateItem, StateItemKind
 from memory.ports.writing import GroundedSentence, WritingTask
 from memory.sessions.compaction.sentence_kinds import SentenceKind
 from memory.sessions.compaction.sentences import (
@@ -29,7 +29,7 @@ from memory.sessions.compaction.sentences import (
 )
 from memory.sessions.compaction.state_text import Plain
 
-SENTENCES_MAX = 300  # of one stretch; a longer one is not put to a model
+SENTENCES_MAX = 300  # of one segment; a longer one is not put to a model
 CHARACTERS_MAX = 24_000  # of them all, some 6,000 tokens
 NEW_WORDS_MAX = 0.4  # share of the content words of an entry that none of its sentences has
 TOPIC = "topic"
@@ -64,7 +64,7 @@ class SpokenSentence:
 def spoken_sentences(
     exchanges: Sequence[Exchange], claims: Sequence[Claim], kinds: Mapping[str, SentenceKind], sentences: Sentences
 ) -> Sequence[SpokenSentence]:
-    """What a model may see of a stretch: no planted instructions, and nothing that is not to be kept. Empty if it is
+    """What a model may see of a segment: no planted instructions, and nothing that is not to be kept. Empty if it is
     too long.
     """
     found = [
@@ -82,10 +82,10 @@ def entry_faults(entries: Sequence[GroundedSentence], spoken: Sequence[SpokenSen
     return faults if any(entry.kind in KINDS for entry in entries) else [*faults, "there is only a topic"]
 
 
-def written_stretch(
-    extracted: Stretch, spoken: Sequence[SpokenSentence], entries: Sequence[GroundedSentence], plain: Plain
-) -> Stretch | None:
-    """The stretch with the usable entries in the place of what they repeat; None if there is none."""
+def written_segment(
+    extracted: HistorySegment, spoken: Sequence[SpokenSentence], entries: Sequence[GroundedSentence], plain: Plain
+) -> HistorySegment | None:
+    """The segment with the usable entries in the place of what they repeat; None if there is none."""
     usable = [entry for entry in entries if not _fault(entry, spoken, plain)]
     topics = [entry.text for entry in usable if entry.kind == TOPIC]
     usable = [entry for entry in usable if entry.kind in KINDS]
@@ -103,7 +103,7 @@ def written_stretch(
         if place not in replaced:
             placed.append((position, item))
     items = tuple(item for _, item in sorted(placed, key=lambda one: one[0]))
-    return Stretch(shortened(topics[0], TOPIC_CHARACTERS_MAX) if topics else extracted.topic, items)
+    return HistorySegment(shortened(topics[0], TOPIC_CHARACTERS_MAX) if topics else extracted.topic, items)
 
 
 def _of_exchange(
@@ -150,6 +150,3 @@ def _item(entry: GroundedSentence, spoken: Sequence[SpokenSentence], repeats: Se
         kind = StateItemKind.ANSWER
     scores = [item.score for item in repeats] or [NAMED if specifics_of(entry.text).weight else 0.0]
     return StateItem(kind, entry.text, max(scores))
-
-
-__all__ = ["TASK", "SpokenSentence", "entry_faults", "spoken_sentences", "written_stretch"]

@@ -16,7 +16,7 @@ from memory.chat.plain_lines import on_one_line
 from memory.language.grounding import adds_nothing
 from memory.model import Message, Role, Turn
 from memory.sessions.compaction.sentences import shortened
-from memory.sessions.summaries.telling import SummaryText, user_messages
+from memory.sessions.summaries.salient_sentences import SummaryText, user_messages
 
 TITLE_CHARACTERS_MAX = 80
 TEXT_CHARACTERS_MAX = 480
@@ -76,6 +76,3 @@ def _written(turn: Turn) -> str:
 
 def _line(text: str) -> str:
     return on_one_line(shortened(text, MESSAGE_CHARACTERS_MAX))
-
-
-__all__ = ["ANSWER_TOKENS", "SCHEMA", "VERSION", "asked", "checked"]

@@ -26,11 +26,17 @@ from memory.ports import (
     SummaryQueue,
     Tokens,
 )
-from memory.runtime.instruments import Instruments
 from memory.runtime.task_groups import pause_before
+from memory.runtime.telemetry import Telemetry
 from memory.sessions.compaction.sentences import Sentences
 from memory.sessions.summaries import prose
-from memory.sessions.summaries.telling import SummaryText, has_substance, of_one_scope, telling_text, wanted_turns
+from memory.sessions.summaries.salient_sentences import (
+    SummaryText,
+    has_substance,
+    of_one_scope,
+    salient_text,
+    wanted_turns,
+)
 
 POLL_SECONDS = 1.0
 SESSIONS_PER_POLL_MAX = 4  # of different users
@@ -81,11 +87,11 @@ class SummaryLimits:
 class Summarizer:
     """Any number of processes may run one: they only repeat each other's work."""
 
-    def __init__(self, parts: SummarizerParts, *, limits: SummaryLimits, instruments: Instruments) -> None:
+    def __init__(self, parts: SummarizerParts, *, limits: SummaryLimits, telemetry: Telemetry) -> None:
         self._parts = parts
         self._limits = limits
-        self._clock = instruments.clock
-        self._outcomes = instruments.metrics.summaries
+        self._clock = telemetry.clock
+        self._outcomes = telemetry.metrics.summaries
         self._is_broken = False
 
     async def run(self, until: asyncio.Event) -> None:
@@ -129,7 +135,7 @@ class Summarizer:
         turns = await asyncio.to_thread(wanted_turns, turns, claims)
         text, made_by = None, parts.reader.name
         if sum(map(has_substance, turns)) >= self._limits.turns_min:
-            text = await asyncio.to_thread(telling_text, turns, claims, sentences=parts.sentences, tokens=parts.tokens)
+            text = await asyncio.to_thread(salient_text, turns, claims, sentences=parts.sentences, tokens=parts.tokens)
         if text is None:
             return "no_substance" if await parts.summaries.put(session, None, None) else "overtaken"
         written = await self._written(turns)
@@ -180,6 +186,3 @@ def _summary(
         made_at=made_at,
         series=session.series,
     )
-
-
-__all__ = ["KeptSummaries", "Summarizer", "SummarizerParts", "SummaryLimits", "SummaryWriter"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from bare_envoy import render_bare
 from product import eventually
 from served_app import free_port
 from token_issuer import TokenIssuer
@@ -20,7 +21,7 @@ from extproc.addresses import HostAndPort
 from extproc.health import CHECK_INTERVAL_SECONDS
 from extproc.identity import IdentityMode
 from extproc.supervisor import bootstrap
-from extproc.supervisor.bootstrap import BootstrapValues, TrafficLimits, render, render_bare, render_unchecked, template
+from extproc.supervisor.bootstrap import BootstrapValues, TrafficLimits, render, render_unchecked, template
 from extproc.supervisor.envoy_tracing import EnvoyTracing
 from extproc.supervisor.process_specs import bootstrap_values
 from extproc.supervisor.token_verification import TokenVerification

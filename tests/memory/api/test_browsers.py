@@ -17,8 +17,8 @@ from prometheus_client import CollectorRegistry
 from memory.api.asgi import AsgiApp
 from memory.api.rest import create_app
 from memory.processes.composition import SYSTEM_CLOCK
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 
 ANN = {"x-authz-user-id": "ann", "x-memory-edge-secret": "s3cret"}
 MEMORY = b'{"memories":[{"content":"planted"}]}'
@@ -41,8 +41,8 @@ class Served:
 async def served(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Served]:
     """The API in the identity mode that the test names."""
     async with library_parts(tmp_path) as parts:
-        instruments = Instruments(SYSTEM_CLOCK, Metrics(registry := CollectorRegistry()))
-        app = create_app(parts.library, identity_mode=request.param, edge_secret="s3cret", instruments=instruments)
+        telemetry = Telemetry(SYSTEM_CLOCK, Metrics(registry := CollectorRegistry()))
+        app = create_app(parts.library, identity_mode=request.param, edge_secret="s3cret", telemetry=telemetry)
         yield Served(app, registry)
 
 

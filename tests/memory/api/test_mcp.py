@@ -32,8 +32,8 @@ from memory.model.projects import ProjectRole
 from memory.model.web_pages import TrustedPages
 from memory.ports import MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 
 ENVIRONMENT = {
     "PYTHONPATH": str(Path(__file__).parents[3]),  # the SDK passes on next to nothing
@@ -338,7 +338,7 @@ async def test_without_its_sdk_mcp_is_503_and_the_rest_goes_on(parts: Parts) -> 
         parts.library,
         identity_mode="development",
         edge_secret="",
-        instruments=Instruments(SYSTEM_CLOCK, Metrics(CollectorRegistry())),
+        telemetry=Telemetry(SYSTEM_CLOCK, Metrics(CollectorRegistry())),
         routes=mcp.routes,
     )
     transport = httpx.ASGITransport(app)

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from absent_stores import request_stores
 from learning_parts import Bench
+from note_lookup import notes_of
 from turn_logs import START, Process
 
 from memory.learn.worker import WorkerSettings
@@ -19,7 +21,7 @@ from memory.model.raw_words import (
     embedded_text,
     raw_row_ids,
 )
-from memory.ports import MemoryBank, MemoryFilter, RequestTraces
+from memory.ports import MemoryBank, MemoryFilter
 from memory.service.erasure import Erasure
 from memory.service.requests import ListedContent
 
@@ -47,11 +49,11 @@ async def noted(bench: Bench, process: Process) -> None:
 
 
 def erasure(bench: Bench, process: Process) -> Erasure:
-    traces = RequestTraces(
+    stores = request_stores(
         process.notes, process.receipts, process.usage_counts, process.profiles, summaries=process.summaries
     )
     memories = MemoryBank(bench.store, process.ledger, bench.embedder)
-    return Erasure(memories=memories, turn_log=process.log, traces=traces, clock=bench.deployment.clock)
+    return Erasure(memories=memories, turn_log=process.log, stores=stores, clock=bench.deployment.clock)
 
 
 async def test_an_answer_is_stored_as_the_assistants_and_is_no_memory(bench: Bench, process: Process) -> None:
@@ -117,7 +119,7 @@ async def test_answers_go_with_what_they_say_and_so_do_the_notes_that_hold_them(
         case "everything":
             await erasure(bench, process).scope("ann", "")
     assert [one for one in await answers(bench) if "Sole" in one] == []
-    assert await process.notes.find("ann", ["chat"]) == {}
+    assert await notes_of(process.notes, "ann", ["chat"]) == {}
 
 
 async def test_forgetting_an_answer_leaves_other_turns_with_the_same_question(bench: Bench, process: Process) -> None:

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import pytest
 from learning_parts import Bench, Faults, Killed
+from note_lookup import notes_of
 from suspensions import EVERY, crash_points
 from turn_logs import START, Process, a_turn
 
@@ -73,7 +74,7 @@ async def test_notes_with_a_withdrawn_memory_are_dropped(bench: Bench, process: 
         await process.notes.keep("ann", key, PastNote(content, (by_content[content],), 5), made_at=START)
     await say(process, "t2", "I like tea", "I like juice", at=2)
     await worker.work_off()
-    assert list(await process.notes.find("ann", ["k1", "k2"])) == ["k2"]
+    assert list(await notes_of(process.notes, "ann", ["k1", "k2"])) == ["k2"]
 
 
 async def test_a_withdrawn_memory_leaves_the_profile_at_once(bench: Bench, process: Process) -> None:
@@ -169,7 +170,7 @@ async def branch(bench: Bench, process: Process, user: str) -> None:
 
 def erasure(bench: Bench, process: Process) -> Erasure:
     memories = MemoryBank(bench.store, process.ledger, bench.embedder)
-    return Erasure(memories=memories, turn_log=process.log, traces=process.traces, clock=bench.deployment.clock)
+    return Erasure(memories=memories, turn_log=process.log, stores=process.stores, clock=bench.deployment.clock)
 
 
 async def test_erasing_everything_reaches_branches_and_nothing_comes_back(bench: Bench, process: Process) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from absent_stores import NoErasures
 from learning_parts import Bench, Faults, Killed
 from plain_reader import PlainReader
 from suspensions import EVERY, crash_points
@@ -53,8 +54,8 @@ class ErasedAt(Faults):
 def erasures(bench: Bench, process: Process) -> UserErasures:
     bank = MemoryBank(bench.store, process.ledger, bench.embedder)
     clock = bench.deployment.clock
-    erasure = Erasure(memories=bank, turn_log=process.log, traces=process.traces, clock=clock)  # type: ignore[arg-type]
-    proof = ErasureProof()
+    erasure = Erasure(memories=bank, turn_log=process.log, stores=process.stores, clock=clock)  # type: ignore[arg-type]
+    proof = ErasureProof(NoErasures())
     looks = ErasureLooks(proof.record, clock=clock)
     return UserErasures(erasure, proof, looks=looks, clock=clock, new_id=lambda: "e1")
 

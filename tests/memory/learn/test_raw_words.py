@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from absent_stores import request_stores
 from learning_parts import Bench, Faults, Killed
 from recorded import texts
 from turn_logs import START, Process, a_turn
@@ -33,7 +34,7 @@ from memory.model import (
     TurnStatus,
 )
 from memory.model.withdrawn import Withdrawn, with_withdrawn
-from memory.ports import MemoryBank, RequestTraces, Trimming
+from memory.ports import MemoryBank, Trimming
 from memory.secrets.redaction import RECORDED_CHARACTERS_MAX
 from memory.service.erasure import Erasure
 
@@ -49,9 +50,9 @@ async def learn(bench: Bench, process: Process, *said: str, faults: Faults | Non
 
 
 def erasure(bench: Bench, process: Process) -> Erasure:
-    traces = RequestTraces(process.notes, process.receipts, process.usage_counts)
+    stores = request_stores(process.notes, process.receipts, process.usage_counts)
     memories = MemoryBank(bench.store, process.ledger, bench.embedder)
-    return Erasure(memories=memories, turn_log=process.log, traces=traces, clock=bench.deployment.clock)
+    return Erasure(memories=memories, turn_log=process.log, stores=stores, clock=bench.deployment.clock)
 
 
 def vectors_of(bench: Bench, rows: list[Memory]) -> np.ndarray:

@@ -284,7 +284,7 @@ def _erasure(bench: Bench, process: Process) -> Erasure:
     return Erasure(
         memories=MemoryBank(bench.store, process.ledger, bench.embedder),
         turn_log=process.log,
-        traces=process.traces,
+        stores=process.stores,
         clock=bench.deployment.clock,
     )
 

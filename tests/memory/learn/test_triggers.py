@@ -28,8 +28,8 @@ from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Act, Claim, Message, Scope, Turn, TurnStatus, Vector
 from memory.ports import Embedder, LearnDue, StatementReader
 from memory.processes.from_settings import worker_settings
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.settings import Settings
 
 NOTHING: tuple[Claim, ...] = ()
@@ -262,7 +262,7 @@ def a_scanner(
         embedder=embedder,
         readers=Readers(PlainReader(), model),
         due=DUE,
-        instruments=Instruments(bench.deployment.clock, bench.metrics),
+        telemetry=Telemetry(bench.deployment.clock, bench.metrics),
         settings=TriggerSettings(drift_similarity=0.1, queue_turns_max=turns_max),
     )
 

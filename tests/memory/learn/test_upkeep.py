@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from absent_stores import request_stores
 from hashing_embedder import HashingEmbedder
 from learning_parts import Faults, Killed
+from note_lookup import notes_of
 from plain_reader import FactReader
 from prometheus_client import CollectorRegistry
 
@@ -31,9 +33,9 @@ from memory.learn.retention import DAY, RetentionReason, RetentionRules
 from memory.learn.schedule import ScheduleTiming, UpkeepLoop
 from memory.learn.upkeep import ROWS_PER_WRITE, Upkeep, UpkeepTask
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Message, PastNote, Trust
-from memory.ports import Completion, MemoryBank, MemoryFilter, MemoryStore, RequestTraces, StatementReader
-from memory.runtime.instruments import Instruments
+from memory.ports import Completion, MemoryBank, MemoryFilter, MemoryStore, StatementReader
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 
 NOW = 1_750_000_000.0
 EMBEDDER = HashingEmbedder()
@@ -58,10 +60,10 @@ class World:
         through = (faults or Faults()).around
         return Upkeep(
             memories=MemoryBank(through(self.store), through(self.ledger), EMBEDDER),
-            traces=RequestTraces(
+            stores=request_stores(
                 through(self.notes), self.receipts, through(self.usage_counts), opt_outs=SqlOptOuts(self.database)
             ),
-            instruments=Instruments(lambda: NOW, self.metrics),
+            telemetry=Telemetry(lambda: NOW, self.metrics),
             rules=rules or RetentionRules(),
             reflecting=self.reflecting,
             reader=self._ready if self.reader is not None else None,
@@ -262,7 +264,7 @@ async def test_a_crash_at_any_call_leaves_nothing_half_done(tmp_path: Path, is_a
             if rows["tea again"].status is MemoryStatus.ARCHIVED:
                 assert len(rows["tea"].evidence) == 2
             if "old" not in rows:
-                assert await here.notes.find("ann", ["k"]) == {}
+                assert await notes_of(here.notes, "ann", ["k"]) == {}
             await here.upkeep(rules).run("ann")
             if not number:
                 wanted = await here.rows()

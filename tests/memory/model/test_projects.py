@@ -11,8 +11,8 @@ import pytest
 from memory.errors import BadInput
 from memory.model import Evidence, Memory, Scope, is_valid_id
 from memory.model.identity import is_project_owner, is_valid_owner
+from memory.model.memories import MemoryVisibility
 from memory.model.projects import (
-    MemoryVisibility,
     ProjectAccess,
     ProjectMember,
     ProjectRole,

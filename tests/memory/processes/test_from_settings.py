@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hashing_embedder import HashingEmbedder
+from note_lookup import notes_of
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
@@ -104,7 +105,7 @@ class Desk:
             AsyncExitStack() as stack,
         ):
             corpora, _ = await opened_sets(
-                Process(parts.settings, parts.instruments),
+                Process(parts.settings, parts.telemetry),
                 stack,
                 store=store,
                 state=parts.state,
@@ -186,7 +187,7 @@ async def test_what_is_kept_keeps_to_the_bounds_of_the_settings(
         for key in keys:
             await parts.state.notes.keep("u", key, PastNote("n" * (50 << 10), (), 1), made_at=now)
         await parts.state.opt_outs.clear("u")  # what was kept is written with it
-        assert sorted(await parts.state.notes.find("u", keys), key=keys.index) == keys[-21:]
+        assert sorted(await notes_of(parts.state.notes, "u", keys), key=keys.index) == keys[-21:]
         kept = [await parts.state.receipts.get("u", f"r{number}") is not None for number in range(4)]
         assert kept == [False, False, True, True]
 

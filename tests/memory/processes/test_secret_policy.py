@@ -14,7 +14,7 @@ from memory.learn import gate
 from memory.model import Message, RecallStatus, Receipt, Scope, Turn, TurnStatus
 from memory.processes import composition
 from memory.processes.from_settings import recording, secret_policy, worker_settings
-from memory.secrets.redaction import SecretClass
+from memory.secrets.secret_classes import SecretClass
 from memory.settings import SecretSettings, Settings
 
 SAID = {

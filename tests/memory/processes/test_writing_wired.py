@@ -14,6 +14,7 @@ import pytest
 from chat_server import FakeModelServer, running_chat_server
 from hashing_embedder import HashingEmbedder
 from long_chats import FIRST
+from note_lookup import notes_of
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
 from token_counts import counted_tokens
@@ -30,8 +31,8 @@ from memory.processes.composition import Parts, open_parts_on
 from memory.processes.from_settings import vector_origin
 from memory.processes.kept_state import Process
 from memory.processes.summary_parts import open_summarizer
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 
 NOW = 1_750_000_000.0
 ASKED = {"messages": [{"role": "user", "content": "What did we talk about last time?"}]}
@@ -67,7 +68,7 @@ async def opened(folder: Path, server: FakeModelServer | None = None, **memory: 
     settings = written_settings(folder, memory=memory, data_dir=str(folder / "data"), external_models=models)
     clock, embedder = SettableClock(NOW), HashingEmbedder(dimension=384)
     async with AsyncExitStack() as stack:
-        process = Process(settings, Instruments(clock, Metrics(CollectorRegistry())))
+        process = Process(settings, Telemetry(clock, Metrics(CollectorRegistry())))
         store = InMemoryStore(dimension=embedder.dimension)
         parts = await open_parts_on(process, stack, store=store, embedder=embedder, origin=vector_origin(settings))
         yield Opened(parts, clock, embedder)
@@ -113,7 +114,7 @@ async def test_switched_off_those_that_exist_are_not_recalled_withdrawn_ones_lea
         async with asyncio.timeout(20), asyncio.TaskGroup() as group:
             for work in entrypoints._derivations(here.parts, Readers(PlainReader()), until):
                 group.create_task(work)
-            while await state.notes.find("ann", ["k"]):
+            while await notes_of(state.notes, "ann", ["k"]):
                 await asyncio.sleep(0.02)
             until.set()
         assert await state.summaries.of_session("ann", "s1") is None
@@ -153,8 +154,8 @@ async def test_the_model_that_reads_messages_writes_summaries_and_only_once_it_m
         async with open_summarizer(
             parts.settings,
             Readers(PlainReader(), PlainReader() if has_passed else None),
-            Instruments(here.clock, parts.metrics),
-            traces=parts.traces,
+            Telemetry(here.clock, parts.metrics),
+            stores=parts.stores,
             summaries=state.summaries,
             embedding=(here.embedder, counted_tokens()),
         ) as summarizer:

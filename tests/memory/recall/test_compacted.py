@@ -32,8 +32,8 @@ from memory.ports.writing import GroundedWriter
 from memory.processes.compaction_parts import no_kinds, own_sentences
 from memory.recall import pipeline
 from memory.recall.pipeline import RecallOutcome
-from memory.runtime.instruments import Instruments
 from memory.runtime.offload import HEAVY_BODY_BYTES
+from memory.runtime.telemetry import Telemetry
 from memory.sessions.compaction.compactor import Compactor, CompactorParts
 from memory.sessions.compaction.cuts import CompactionLimits
 
@@ -64,8 +64,8 @@ class CompactingRig:
             writer=writer,
         )
         self.now = NOW
-        instruments = Instruments(lambda: self.now, rig.metrics)
-        self.compactor = Compactor(parts, limits=CompactionLimits(), instruments=instruments)
+        telemetry = Telemetry(lambda: self.now, rig.metrics)
+        self.compactor = Compactor(parts, limits=CompactionLimits(), telemetry=telemetry)
 
     async def _load(self) -> StatementReader:
         return self.reader

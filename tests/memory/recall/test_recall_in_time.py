@@ -23,8 +23,9 @@ from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, Placement, RecallStatus, RequestOptions, Scope, Vector
 from memory.recall import admission, trace
 from memory.recall.admission import ALWAYS, LEFT_MIN, RUN_SHARE, WAITING_MAX, Admission
-from memory.recall.pipeline import RecallOutcome, RecallSettings
+from memory.recall.pipeline import RecallOutcome
 from memory.recall.search_flow import CALLERS_AT_ONCE
+from memory.recall.trace import RecallSettings
 from memory.runtime.metrics import Metrics
 
 QUESTION = "Tell me, where is my kayak stored now?"  # not what the rig warms up with: that note would be put back

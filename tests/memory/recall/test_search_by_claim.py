@@ -18,7 +18,7 @@ from memory.model.claim_filters import ClaimFilter
 from memory.ports import Revision
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.ranking import Ranked
-from memory.recall.retrieval import COMPARISONS_MAX, Expected, Retrieval
+from memory.recall.retrieval import COMPARISONS_MAX, Prefetch, Retrieval
 
 NOW = 1_750_000_000.0
 PETS = ClaimFilter(subject="pet", value="red meat")
@@ -35,11 +35,11 @@ class ChangingSet:
     def searching(self) -> AbstractContextManager[None]:
         raise AssertionError("for chats")
 
-    def expect(self, user_id: str, revision: Revision | None = None) -> Expected:
-        return Expected()
+    def prefetch(self, user_id: str, revision: Revision | None = None) -> Prefetch:
+        return Prefetch()
 
     async def corpus(
-        self, user_id: str, *, waits: bool = False, expected: object = None, seconds: float = 0.0
+        self, user_id: str, *, waits: bool = False, prefetch: object = None, seconds: float = 0.0
     ) -> Corpus | None:
         assert (user_id, waits) == ("ann", True)
         if self.looks and self.changes:

@@ -27,7 +27,7 @@ from memory.recall.known_windows import (
     KnownWindows,
 )
 from memory.recall.notes.past_notes import CarriedNotes
-from memory.recall.pipeline import RecallSettings
+from memory.recall.trace import RecallSettings
 from memory.recall.window_room import NOTE_TOKENS_MARGIN, room_for_notes
 
 SETTINGS = RecallSettings(deadline_seconds=30.0, answer_reserve_tokens=500)

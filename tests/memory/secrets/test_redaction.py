@@ -10,16 +10,9 @@ from hypothesis import strategies as st
 
 from memory.errors import NotRecordable
 from memory.secrets import redaction
-from memory.secrets.redaction import (
-    PLACEHOLDER,
-    RECORDED_CHARACTERS_MAX,
-    REDACT_ALL,
-    SecretClass,
-    SecretPolicy,
-    recordable,
-    redact,
-)
-from memory.secrets.secret_classes import Span
+from memory.secrets.plain_text import PLACEHOLDER
+from memory.secrets.redaction import RECORDED_CHARACTERS_MAX, REDACT_ALL, SecretPolicy, recordable, redact
+from memory.secrets.secret_classes import SecretClass, Span
 from memory.secrets.secret_spans import SLICE_CHARACTERS
 from memory.secrets.vocabulary import languages
 

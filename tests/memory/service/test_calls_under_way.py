@@ -24,11 +24,12 @@ from memory.errors import Conflict, NotFound, Unavailable
 from memory.learn.retention import RetentionRules
 from memory.learn.upkeep import Upkeep
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Message, Scope
-from memory.model.projects import MemoryVisibility, ProjectRole
+from memory.model.memories import MemoryVisibility
+from memory.model.projects import ProjectRole
 from memory.model.recorded import MessageFilter, Party, PartyType
 from memory.ports import MemoryBank, MemoryFilter, MemoryStore
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.service.conversations import NewMessage
 from memory.service.library import Library
 from memory.service.opt_outs import OptedOut
@@ -119,15 +120,15 @@ async def test_turns_and_messages_of_an_erased_user_are_refused(parts: Parts, mo
 
 
 async def test_pinned_lines_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    life = parts.ledger.life
+    epoch = parts.ledger.erase_epoch
 
     async def erased_after(user_id: str) -> int:
-        monkeypatch.setattr(parts.ledger, "life", life)
-        number = await life(user_id)
+        monkeypatch.setattr(parts.ledger, "erase_epoch", epoch)
+        number = await epoch(user_id)
         await parts.library.erase_everything(user_id)
         return number
 
-    monkeypatch.setattr(parts.ledger, "life", erased_after)
+    monkeypatch.setattr(parts.ledger, "erase_epoch", erased_after)
     with pytest.raises(Conflict):
         await parts.library.profiles.set_own("ann", pinned=["Answer in German"])
     assert await parts.library.profiles.own("ann") == []
@@ -274,7 +275,7 @@ class Here:
         return Library(
             memories=MemoryBank(store, process.ledger, EMBEDDER),
             turn_log=process.log,
-            traces=process.traces,
+            stores=process.stores,
             searcher=PlainSearch(EMBEDDER, self.store),
             intake=Intake(self.deployment.clock, lambda: "new", str, len),
         )
@@ -282,8 +283,8 @@ class Here:
     def upkeep(self, process: Process, store: MemoryStore) -> Upkeep:
         return Upkeep(
             memories=MemoryBank(store, process.ledger, EMBEDDER),
-            traces=process.traces,
-            instruments=Instruments(self.deployment.clock, Metrics(CollectorRegistry())),
+            stores=process.stores,
+            telemetry=Telemetry(self.deployment.clock, Metrics(CollectorRegistry())),
             rules=RetentionRules(),
         )
 

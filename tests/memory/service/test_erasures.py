@@ -19,9 +19,7 @@ from memory.adapters.sql.erasures import SqlErasures
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Unavailable
 from memory.ports.erasures import (
-    ERASURES_PER_USER_MAX,
     ErasureProof,
-    ErasureRecord,
     ErasureRequest,
     Erasures,
     FileRewriting,
@@ -29,23 +27,11 @@ from memory.ports.erasures import (
     ScanReport,
 )
 from memory.runtime.metrics import Metrics
-from memory.service import erasure_states
 from memory.service.erasure import Erasure
-from memory.service.erasure_states import (
-    FIRST_LOOK_SECONDS,
-    LOOK_AGAIN_SECONDS,
-    LOOK_AGAIN_SECONDS_MAX,
-    LOOKS_COUNT_SECONDS,
-    PARTLY_AGAIN_SECONDS,
-    PLACE_SECONDS,
-    REST_PER_SECOND,
-    ErasureLooks,
-    ErasureState,
-)
+from memory.service.erasure_states import LOOK_AGAIN_SECONDS, REST_PER_SECOND, ErasureLooks, ErasureState
 from memory.service.user_erasures import (
     DAY,
     RETRY_SECONDS,
-    RETRY_SECONDS_MAX,
     SHARED_SECONDS,
     FileRewriter,
     UserErasures,
@@ -133,43 +119,28 @@ async def test_a_proof_of_files_alone_by_an_earlier_release_is_made_again(tmp_pa
         assert (await erasures.status(USER, "e1")).state == ErasureState.PARTLY_PROVEN
 
 
-@pytest.mark.parametrize(
-    ("place", "gaps"),
-    [
-        (UNREAD, [PARTLY_AGAIN_SECONDS] * 2),
-        (FOUND, [*(LOOK_AGAIN_SECONDS * 2.0**n for n in range(9)), LOOK_AGAIN_SECONDS_MAX, LOOK_AGAIN_SECONDS_MAX]),
-        (FOUND, [LOOK_AGAIN_SECONDS, 2 * LOOK_AGAIN_SECONDS, LOOKS_COUNT_SECONDS, LOOK_AGAIN_SECONDS]),
-    ],
-    ids=["partly proven", "ever more seldom, up to an hour", "and after a day as at first"],
-)
-async def test_whoever_asks_at_once_shares_one_look_and_the_next_comes_so_much_later(
-    tmp_path: Path, place: PlaceReport, gaps: list[float]
+async def test_whoever_asks_at_once_shares_one_look_and_what_remains_is_looked_for_again_a_minute_later(
+    tmp_path: Path,
 ) -> None:
     clock = ManualClock()
-    async with looked_for(tmp_path, clock, place) as (erasures, _, [scan]):
-        await erasures.status(USER, "e1")
-        for looks, gap in enumerate(gaps, 1):
-            if gap < LOOKS_COUNT_SECONDS:
-                clock.now += gap - 1
-                await erasures.status(USER, "e1")
-                assert scan.looks == looks
-                gap = 1.0
-            clock.now += gap
+    async with looked_for(tmp_path, clock, FOUND) as (erasures, _, [scan]):
+        for looks in (1, 2, 3):
             found = await asyncio.gather(*(erasures.status(USER, "e1") for _ in range(3)))
-            assert len({one.state for one in found}) == 1
-            assert scan.looks == looks + 1
+            assert [one.state for one in found] == [ErasureState.REMAINS] * 3
+            clock.now += LOOK_AGAIN_SECONDS - 1
+            await erasures.status(USER, "e1")
+            assert scan.looks == looks
+            clock.now += 1
 
 
-@pytest.mark.parametrize("places", [[FOUND], [CLEAN], [UNREAD]], ids=["remains", "proven", "partly proven"])
-async def test_being_erased_again_does_not_make_looks_more_frequent(tmp_path: Path, places: list[PlaceReport]) -> None:
-    """So often that the first ones are forgotten."""
+@pytest.mark.parametrize("place", [CLEAN, UNREAD], ids=["proven", "partly proven"])
+async def test_where_nothing_was_found_nobody_looks_again(tmp_path: Path, place: PlaceReport) -> None:
     clock = ManualClock()
-    async with looked_for(tmp_path, clock, *places) as (erasures, record, [scan]):
-        for number in range(2 * ERASURES_PER_USER_MAX):
-            await erased(record, f"again-{number}", clock)
-            await erasures.status(USER, f"again-{number}")
-            clock.now += HOUR / ERASURES_PER_USER_MAX
-        assert scan.looks <= 10  # after 10 s, 20 s, … 2,560 s: within two hours
+    async with looked_for(tmp_path, clock, place) as (erasures, _, [scan]):
+        for _ in range(3):
+            await erasures.status(USER, "e1")
+            clock.now += HOUR
+        assert scan.looks == 1
 
 
 @pytest.mark.parametrize("is_at_once", [True, False])
@@ -191,69 +162,6 @@ async def test_nobody_waits_for_a_look_for_somebody_else(tmp_path: Path, *, is_a
         assert [one.result().state for one in done] == [ErasureState.REWRITTEN]
         assert {one.result().state for one in waiting} == {ErasureState.REMAINS}
         assert scan.looks == 1
-
-
-async def test_erasing_ever_more_projects_does_not_make_looks_frequent_and_the_first_for_each_comes_within_a_minute(
-    tmp_path: Path,
-) -> None:
-    """Names of projects are free."""
-    clock, looked = ManualClock(), list[tuple[str, float]]()
-
-    async def look(found: ErasureRecord) -> list[PlaceReport]:
-        looked.append((found.request.id, clock()))
-        return [FOUND]
-
-    async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        record = SqlErasures(database)
-        looks, began_at = ErasureLooks(record, clock=clock), clock()
-        names = [f"project-{number}" for number in range(5)]
-        for name in names:
-            await erased(record, name, clock, part=name)
-        while clock() < began_at + HOUR:
-            for name in names:
-                await looks.status(USER, name, look, part=name)
-            clock.now += LOOK_AGAIN_SECONDS if clock() < began_at + 10 * FIRST_LOOK_SECONDS else FIRST_LOOK_SECONDS
-        times = [at for _, at in looked]
-        assert [after - before for before, after in pairwise(times)][:3] == [10.0, 20.0, 40.0]
-        assert {name for name, at in looked if at <= began_at + FIRST_LOOK_SECONDS * (len(names) + 1)} == set(names)
-        assert len(looked) <= len(names) + 5, "after the first for each they are as rare as hourly"
-
-
-async def test_whoever_was_turned_away_first_is_the_next_to_look_and_not_whoever_asks_most_often(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(erasure_states, "PLACES_MAX", 2)
-    clock = ManualClock()
-    async with looked_for(tmp_path, clock, FOUND) as (erasures, record, [scan]):
-        scan.seconds = 2.0
-        users = [f"{USER}-{number}" for number in range(5)]
-        for user in users:
-            await erased(record, f"of-{user}", clock, user)
-
-        async def has_looked(number: int) -> bool:
-            found = await erasures.status(users[number], f"of-{users[number]}")
-            return found.state == ErasureState.REMAINS
-
-        assert await has_looked(0)
-        assert [await has_looked(number) for number in (2, 1, 2, 3, 4)] == [False] * 5  # it rests; 3 and 4 get no place
-        clock.now += REST_PER_SECOND * scan.seconds
-        assert [await has_looked(number) for number in (1, 3, 4, 1, 2)] == [False] * 4 + [True]
-        assert not await has_looked(4)  # now one is free
-        clock.now += REST_PER_SECOND * scan.seconds
-        assert [await has_looked(number) for number in (3, 4, 1)] == [False, False, True]
-
-
-async def test_who_does_not_come_back_keeps_nobody_waiting_for_longer_than_a_minute(tmp_path: Path) -> None:
-    clock = ManualClock()
-    async with looked_for(tmp_path, clock, FOUND) as (erasures, record, [scan]):
-        scan.seconds = 1.0
-        await erased(record, "other", clock, f"{USER}-2")
-        await erased(record, "late", clock, f"{USER}-3")
-        for user, erasure_id in ((USER, "e1"), (f"{USER}-2", "other")):  # the second is turned away, and gives up
-            await erasures.status(user, erasure_id)
-        for seconds, state in ((PLACE_SECONDS - 1, ErasureState.REWRITTEN), (1.0, ErasureState.REMAINS)):
-            clock.now += seconds
-            assert (await erasures.status(f"{USER}-3", "late")).state == state
 
 
 @pytest.mark.parametrize("is_failing", [False, True])
@@ -368,14 +276,12 @@ async def test_erasures_that_happen_close_together_share_a_rewriting() -> None:
 
 
 @in_virtual_time
-async def test_what_cannot_be_rewritten_is_tried_less_and_less_often_and_old_records_go_meanwhile() -> None:
-    """A part before the one that refuses is rewritten each time."""
+async def test_what_cannot_be_rewritten_is_tried_once_a_minute_and_old_records_go_meanwhile() -> None:
     store = CountedStore()
     async with rewriting(store, CountedStore(refuses=True)) as erasures:
         erasures.begin()
-        await asyncio.sleep(3 * RETRY_SECONDS_MAX + 40)
-    gaps = [after - before for before, after in pairwise(store.rewritings)]
-    assert gaps[:8] == [*(RETRY_SECONDS * 2.0**n for n in range(6)), RETRY_SECONDS_MAX, RETRY_SECONDS_MAX]
+        await asyncio.sleep(30 * RETRY_SECONDS + 1)
+    assert [after - before for before, after in pairwise(store.rewritings)] == [RETRY_SECONDS] * 30
     assert erasures.expired == [-2 * DAY], "once an hour"
 
 
@@ -388,6 +294,6 @@ async def test_records_that_cannot_be_deleted_keep_no_file_from_being_rewritten(
             await asyncio.sleep(SHARED_SECONDS)
             assert erasures.waiting == []
             erasures.is_failing = False
-            await asyncio.sleep(2 * RETRY_SECONDS_MAX)
+            await asyncio.sleep(2 * RETRY_SECONDS)
     assert {one["event"] for one in logs} == {"old records of erasures are not deleted: trying again"}
     assert erasures.expired

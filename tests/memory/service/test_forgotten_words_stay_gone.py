@@ -14,6 +14,7 @@ from random import Random
 
 import pytest
 from learning_parts import Bench
+from note_lookup import notes_of
 from plain_reader import PlainReader
 from token_counts import counted_tokens
 from turn_logs import Process, lease_at, sqlite_deployment
@@ -22,7 +23,7 @@ from memory.errors import NotFound
 from memory.model import PastNote, Turn, TurnStatus
 from memory.ports import MemoryBank
 from memory.processes.compaction_parts import own_sentences
-from memory.runtime.instruments import Instruments
+from memory.runtime.telemetry import Telemetry
 from memory.service.erasure import Erasure
 from memory.service.withdrawn_summaries import WithdrawnSummaries
 from memory.sessions.summaries.summarizer import Summarizer, SummarizerParts, SummaryLimits
@@ -166,7 +167,7 @@ class Life:
         ).drop()
         standing = [one.summary for one in await self.process.summaries.of_user("ann", limit=99)]
         texts = [f"{one.title} {one.text}" for one in standing]
-        texts += [note.text for note in (await self.process.notes.find("ann", self.keys)).values()]
+        texts += [note.text for note in (await notes_of(self.process.notes, "ann", self.keys)).values()]
         for due in await self.process.summaries.due(now=9e9, idle_seconds=0, limit=9):
             turns = await self.process.summaries.turns(due, limit=99)
             texts += [message.content for turn in turns for message in turn.messages]
@@ -195,11 +196,11 @@ WEIGHTS = {
 async def living(folder: Path, seed: int) -> AsyncIterator[Life]:
     bench = Bench(sqlite_deployment(folder))
     async with bench.deployment.start() as process:
-        instruments = Instruments(bench.deployment.clock, bench.metrics)
+        telemetry = Telemetry(bench.deployment.clock, bench.metrics)
         erasure = Erasure(
             memories=MemoryBank(bench.store, process.ledger, bench.embedder),
             turn_log=process.log,
-            traces=process.traces,
+            stores=process.stores,
             clock=bench.deployment.clock,
         )
         parts = SummarizerParts(
@@ -209,7 +210,7 @@ async def living(folder: Path, seed: int) -> AsyncIterator[Life]:
             tokens=counted_tokens(),
             sentences=own_sentences,
         )
-        summarizer = Summarizer(parts, limits=SummaryLimits(turns_min=1), instruments=instruments)
+        summarizer = Summarizer(parts, limits=SummaryLimits(turns_min=1), telemetry=telemetry)
         yield Life(bench, process, Random(seed), erasure, summarizer)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from library_parts import NOW, Parts
+from note_lookup import notes_of
 
 from memory.errors import BadInput, NotFound, Unavailable
 from memory.learn.retention import RetentionReason, put_away
@@ -40,7 +41,7 @@ async def noted(parts: Parts, *contents: str, project_id: str = "") -> list[str]
 
 
 async def left(parts: Parts, ids: Collection[str]) -> set[str]:
-    return set(await parts.notes.find("ann", list(ids)))
+    return set(await notes_of(parts.notes, "ann", list(ids)))
 
 
 async def test_deleting_a_memory_drops_the_notes_that_hold_it(parts: Parts) -> None:
@@ -239,7 +240,7 @@ async def test_forgetting_takes_duplicates_reflections_notes_and_uses_along(part
     await parts.library.delete("ann", "m")
 
     assert await ids(parts, None) == {"apart", "other"}
-    assert await parts.notes.find("ann", ["k"]) == {}
+    assert await notes_of(parts.notes, "ann", ["k"]) == {}
     async with parts.usage_counts:
         pass  # what was counted is on its way now
     await parts.usage_counts.end_store("bob", [])  # and this comes after it

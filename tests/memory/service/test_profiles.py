@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from library_parts import NOW, Parts
+from note_lookup import notes_of
 from prometheus_client import CollectorRegistry
 from token_counts import counted_tokens
 
@@ -15,8 +16,8 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.errors import BadInput, NotFound, Unavailable
 from memory.model import Evidence, Memory, MemoryStatus, PastNote, Profile, ProfileLine, Scope, Trust
 from memory.ports import MemoryBank, MemoryFilter, MemoryLookup, Page
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.service import profile_refresher
 from memory.service import profiles as profiles_of_service
 from memory.service.profile_layout import (
@@ -198,7 +199,7 @@ def refresher(parts: Parts, metrics: Metrics | None = None) -> ProfileRefresher:
         memories=MemoryBank(parts.store, parts.ledger, parts.embedder),
         profiles=parts.profiles,
         tokens=counted_tokens(),
-        instruments=Instruments(lambda: NOW, metrics or Metrics(CollectorRegistry())),
+        telemetry=Telemetry(lambda: NOW, metrics or Metrics(CollectorRegistry())),
     )
 
 
@@ -302,10 +303,10 @@ async def test_what_a_user_takes_back_leaves_their_conversations(parts: Parts, t
     for user_id in ("ann", "bob"):
         await parts.notes.keep(user_id, "k", PastNote("<profile>…", (), 5), made_at=NOW - 1)
     await parts.library.profiles.set_own("ann", pinned=["Answer in German", "And be brief"])
-    assert await parts.notes.find("ann", ["k"])  # an addition takes nothing back
+    assert await notes_of(parts.notes, "ann", ["k"])  # an addition takes nothing back
     await parts.library.profiles.set_own("ann", **taken_back)  # type: ignore[arg-type]
-    assert not await parts.notes.find("ann", ["k"])
-    assert await parts.notes.find("bob", ["k"])
+    assert not await notes_of(parts.notes, "ann", ["k"])
+    assert await notes_of(parts.notes, "bob", ["k"])
 
 
 async def test_deleting_takes_pinned_lines_too_also_from_conversations_and_learning_builds_it_again(
@@ -315,7 +316,7 @@ async def test_deleting_takes_pinned_lines_too_also_from_conversations_and_learn
     await parts.library.profiles.set_own("ann", pinned=["Answer in German"])
     await parts.notes.keep("ann", "k", PastNote("<profile>…", (), 5), made_at=NOW - 1)
     await parts.library.profiles.delete("ann")
-    assert not await parts.notes.find("ann", ["k"])
+    assert not await notes_of(parts.notes, "ann", ["k"])
     with pytest.raises(NotFound):
         await parts.library.profiles.show("ann")
     await parts.library.add(Scope("ann"), [NewMemory("I prefer tabs", category="preference")])

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 from hashing_embedder import HashingEmbedder
+from in_memory_copies import InMemoryReembedding, InMemorySnapshots, others_of
 from memory_rows import DIMENSION, memory, put
 
-from memory.adapters.in_memory import InMemoryReembedding, InMemorySnapshots, InMemoryStore
+from memory.adapters.in_memory import InMemoryStore
 from memory.errors import MemproxyError, Unavailable
 from memory.model import Memory, Vector, VectorOrigin
 from memory.ports import MemoryFilter, Outdated, ReembeddingStatus
@@ -64,11 +65,11 @@ async def test_where_the_vectors_are_those_wanted_nothing_is_embedded_and_what_w
     store, embedder, watch = await filled(), HashingEmbedder(), Watch()
     await run_of(store, embedder).run(advance=watch.advance, check_alone=watch.check_alone)
     embedder.texts, snapshots = [], InMemorySnapshots()
-    store._others[OLD] = {}  # as when the run had been killed after the switch
+    others_of(store)[OLD] = {}  # as when the run had been killed after the switch
     await snapshots.write("ann", b"of old vectors")
     outcome = await run_of(store, embedder, snapshots).run(advance=watch.advance, check_alone=watch.check_alone)
     assert (outcome.is_needed, outcome.embedded, embedder.texts) == (False, 0, [])
-    assert store._others == {}
+    assert others_of(store) == {}
     assert snapshots.kept == {}
 
 
@@ -81,22 +82,22 @@ class OfFewerMemories(InMemoryReembedding):
 
 async def test_where_only_migrate_has_something_to_do_its_interrupted_copy_is_kept() -> None:
     store, embedder, watch = await filled(), HashingEmbedder(), Watch()
-    store._others[OLD] = copied = dict(list(store._records.items())[:2])
+    others_of(store)[OLD] = copied = dict(list(store._records.items())[:2])
     run = Reembed(OfFewerMemories(store, OLD), embedder, InMemorySnapshots(), wanted=OLD)
     outcome = await run.run(advance=watch.advance, check_alone=watch.check_alone)
     assert (outcome.is_needed, outcome.status.outdated, embedder.texts) == (False, Outdated.INDEX, [])
-    assert store._others == {OLD: copied}
+    assert others_of(store) == {OLD: copied}
 
 
 async def test_migrate_keeps_what_an_interrupted_run_with_another_model_has_embedded() -> None:
     store, watch = await filled(), Watch()
-    store._others[NEW] = embedded = dict(list(store._records.items())[:2])
+    others_of(store)[NEW] = embedded = dict(list(store._records.items())[:2])
     migrate = Migrate(InMemoryReembedding(store, NEW), wanted=NEW)
     assert (await migrate.run(advance=watch.advance, check_alone=watch.check_alone)).copied == 0
-    assert store._others == {NEW: embedded}
+    assert others_of(store) == {NEW: embedded}
     migrate = Migrate(InMemoryReembedding(store, OLD), wanted=OLD)
     await migrate.run(advance=watch.advance, check_alone=watch.check_alone)
-    assert store._others == {}, "nothing is left to do with it"
+    assert others_of(store) == {}, "nothing is left to do with it"
 
 
 async def test_an_embedder_that_stays_away_ends_the_run_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,4 +176,4 @@ async def test_an_estimate_embeds_a_sample_and_changes_nothing() -> None:
     assert (estimate.is_needed, estimate.status.memories) == (True, 200)
     assert estimate.seconds > 0
     assert len(embedder.texts) == reembedding.SAMPLE_TEXTS
-    assert (store._others, snapshots.kept) == ({}, {"ann": b"kept"})
+    assert (others_of(store), snapshots.kept) == ({}, {"ann": b"kept"})

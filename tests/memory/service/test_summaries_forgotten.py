@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from library_parts import NOW, Parts, library_parts
+from note_lookup import notes_of
 
 from memory.errors import NotFound
 from memory.model import CompactedState, Evidence, Memory, Message, PastNote, Scope, SessionSummary, Turn, TurnStatus
@@ -104,11 +105,11 @@ async def test_forgetting_takes_the_summary_the_notes_with_it_and_the_states_of_
 ) -> None:
     await forgetting(parts)
     assert await parts.summaries.of_session("ann", "s1") is None
-    assert await parts.notes.find("ann", ["k"]) == {}
+    assert await notes_of(parts.notes, "ann", ["k"]) == {}
     assert await parts.summaries.withdrawn("ann", limit=9) == []
     assert await parts.states.find("ann", ["k"]) is None
     assert await parts.summaries.of_session("bob", "s1") is not None
-    assert set(await parts.notes.find("bob", ["k"])) == {"k"}
+    assert set(await notes_of(parts.notes, "bob", ["k"])) == {"k"}
     assert await parts.states.find("bob", ["k"]) is not None
 
 
@@ -171,7 +172,7 @@ async def test_the_worker_drops_notes_with_a_withdrawn_summary_and_no_others(par
     after = await summarise(parts, "ann")
     await parts.notes.keep("ann", "next", PastNote("with the next one", (after.id,), 3), made_at=parts.now)
     assert await dropping(parts).drop() == 1
-    assert set(await parts.notes.find("ann", ["k", "without", "next"])) == {"without", "next"}
+    assert set(await notes_of(parts.notes, "ann", ["k", "without", "next"])) == {"without", "next"}
     assert await parts.summaries.withdrawn(limit=9) == []
 
 
@@ -180,6 +181,6 @@ async def test_it_does_so_until_it_is_told_to_stop(parts: Parts) -> None:
     until = asyncio.Event()
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         group.create_task(dropping(parts).run(until))
-        while await parts.notes.find("ann", ["k"]):
+        while await notes_of(parts.notes, "ann", ["k"]):
             await asyncio.sleep(0.01)
         until.set()

@@ -24,18 +24,18 @@ from memory.model import (
     Claim,
     Conversation,
     Evidence,
+    HistorySegment,
     Message,
     Role,
     Scope,
     StateItem,
     StateItemKind,
-    Stretch,
 )
 from memory.processes.compaction_parts import own_sentences
 from memory.recall.notes.injection import on_one_line
 from memory.sessions.compaction.cuts import NO_CUT, CompactionLimits, Cut, due_cuts, turn_starts
 from memory.sessions.compaction.sentence_kinds import SentenceKind
-from memory.sessions.compaction.sentences import specifics_of, stretch_of
+from memory.sessions.compaction.sentences import segment_of, specifics_of
 from memory.sessions.compaction.state_text import made_plain, next_state, rendered, without_need
 
 count = counted_tokens()
@@ -101,17 +101,17 @@ def test_names_numbers_and_references_are_counted(sentence: str, names: int, num
 
 def said(
     *messages: tuple[str, str], claims: tuple[Claim, ...] = (), kinds: Mapping[str, SentenceKind] | None = None
-) -> Stretch:
+) -> HistorySegment:
     exchanges = exchanges_of([Message(role, text) for role, text in messages])
-    return stretch_of(exchanges, claims, kinds or {}, own_sentences)
+    return segment_of(exchanges, claims, kinds or {}, own_sentences)
 
 
 def claim(text: str, act: Act = Act.STATE, **more: Any) -> Claim:
     return Claim(act, text, Evidence(text, "t"), Scope("u"), 0.0, **more)
 
 
-def texts(stretch: Stretch, kind: StateItemKind) -> list[str]:
-    return [item.text for item in stretch.items if item.kind is kind]
+def texts(segment: HistorySegment, kind: StateItemKind) -> list[str]:
+    return [item.text for item in segment.items if item.kind is kind]
 
 
 def test_statements_of_the_user_stay_and_questions_do_not() -> None:
@@ -206,22 +206,22 @@ def test_code_and_quotations_are_nobody_s_statement() -> None:
 # The state
 
 
-def grown(stretches: list[Stretch], tokens_max: int = 420) -> list[str]:
+def grown(stretches: list[HistorySegment], tokens_max: int = 420) -> list[str]:
     states, earlier = [], ()
-    for number, stretch in enumerate(stretches):
-        state = next_state(earlier, stretch, cut=number, replaced_tokens=0, tokens=count, tokens_max=tokens_max)
+    for number, segment in enumerate(stretches):
+        state = next_state(earlier, segment, cut=number, replaced_tokens=0, tokens=count, tokens_max=tokens_max)
         earlier = state.stretches
         states.append(state.text)
     return states
 
 
-def stretch(number: int) -> Stretch:
+def segment(number: int) -> HistorySegment:
     items = [StateItem(StateItemKind.FACT, f"Room {number} costs {number * 37} euros.", 0.5 + number % 5 / 10)]
-    return Stretch(f"Room {number}", tuple(items))
+    return HistorySegment(f"Room {number}", tuple(items))
 
 
 def test_a_state_is_json_and_grows_at_its_end() -> None:
-    states = grown([stretch(number) for number in range(5)])
+    states = grown([segment(number) for number in range(5)])
     for before, after in pairwise(states):
         common = before[: before.rindex("\n]}")]
         assert after.startswith(common)
@@ -233,7 +233,7 @@ def test_a_state_is_json_and_grows_at_its_end() -> None:
 @given(st.lists(st.lists(st.text(min_size=1, max_size=300), max_size=5), max_size=12))
 def test_whatever_is_said_a_state_is_json_in_its_frame_and_within_its_tokens(said_texts: list[list[str]]) -> None:
     stretches = [
-        made_plain(Stretch("t", tuple(StateItem(StateItemKind.FACT, one, 0.5) for one in many)), on_one_line)
+        made_plain(HistorySegment("t", tuple(StateItem(StateItemKind.FACT, one, 0.5) for one in many)), on_one_line)
         for many in said_texts
     ]
     for text in grown(stretches):
@@ -244,18 +244,18 @@ def test_whatever_is_said_a_state_is_json_in_its_frame_and_within_its_tokens(sai
 
 
 def test_what_is_needed_stays_whatever_it_costs_until_a_memory_holds_it() -> None:
-    needed = [replace(stretch(number).items[0], score=NEEDED) for number in range(40)]
-    (*_, last) = grown([Stretch("t", (item, *stretch(900).items)) for item in needed])
+    needed = [replace(segment(number).items[0], score=NEEDED) for number in range(40)]
+    (*_, last) = grown([HistorySegment("t", (item, *segment(900).items)) for item in needed])
     assert all(item.text in last for item in needed)
     assert count(last) > 420
     held = [item.text for item in needed[:30]]
-    (*_, less) = grown([without_need(Stretch("t", (item,)), held) for item in needed])
+    (*_, less) = grown([without_need(HistorySegment("t", (item,)), held) for item in needed])
     assert count(less) <= 420
     assert all(item.text in less for item in needed[30:])
 
 
 def test_united_stretches_keep_what_is_worth_most() -> None:
-    (*_, last) = grown([stretch(number) for number in range(60)])
+    (*_, last) = grown([segment(number) for number in range(60)])
     assert "Room 59" in last
     assert "Room 54" in last
     assert count(last) <= 420

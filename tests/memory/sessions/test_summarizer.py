@@ -19,8 +19,8 @@ from turn_logs import DEPLOYMENTS, START, Deployment, Process, a_turn, lease_at
 from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
 from memory.model import Claim, SessionSummary, Turn, TurnStatus
 from memory.processes.compaction_parts import own_sentences
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.sessions.summaries.summarizer import (
     RETRY_SECONDS,
     Summarizer,
@@ -72,8 +72,8 @@ class Rig:
         return ids
 
     def summarizer(self, turns_min: int = 2) -> Summarizer:
-        instruments = Instruments(self.deployment.clock, self.metrics)
-        return Summarizer(self.parts, limits=SummaryLimits(IDLE, turns_min), instruments=instruments)
+        telemetry = Telemetry(self.deployment.clock, self.metrics)
+        return Summarizer(self.parts, limits=SummaryLimits(IDLE, turns_min), telemetry=telemetry)
 
     async def work(self, *, turns_min: int = 2, later: float = IDLE) -> int:
         self.deployment.clock.now += later

@@ -1,4 +1,4 @@
-"""The pure parts of a session's summary: the most telling statements, and what is accepted of a model."""
+"""The pure parts of a session's summary: the most salient sentences, and what is accepted of a model."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from memory.learn.reading.units import own_messages, units_of
 from memory.model import Claim, Message, Role, Scope, Turn
 from memory.processes.compaction_parts import own_sentences
 from memory.sessions.summaries import prose
-from memory.sessions.summaries.telling import (
+from memory.sessions.summaries.salient_sentences import (
     TOKENS_MAX,
     SummaryText,
     has_substance,
     of_one_scope,
-    telling_text,
+    salient_text,
     wanted_turns,
 )
 
@@ -36,7 +36,7 @@ def claims_in(*turns: Turn) -> list[Claim]:
 
 
 def summary_of(*turns: Turn) -> SummaryText | None:
-    return telling_text(turns, claims_in(*turns), sentences=own_sentences, tokens=TOKENS)
+    return salient_text(turns, claims_in(*turns), sentences=own_sentences, tokens=TOKENS)
 
 
 def test_title_and_statements_are_the_users_own_words_in_the_order_said() -> None:

@@ -26,17 +26,27 @@ from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat.exchanges import exchanges_of
 from memory.chat.plain_lines import on_one_line
 from memory.learn.readers import OffReader
-from memory.model import Act, Claim, CompactedState, Conversation, Evidence, Message, Scope, StateItemKind, Stretch
+from memory.model import (
+    Act,
+    Claim,
+    CompactedState,
+    Conversation,
+    Evidence,
+    HistorySegment,
+    Message,
+    Scope,
+    StateItemKind,
+)
 from memory.ports import ResentHistory, StatementReader
 from memory.ports.writing import GroundedSentence
 from memory.processes.compaction_parts import no_kinds, own_sentences
-from memory.runtime.instruments import Instruments
 from memory.runtime.metrics import Metrics
+from memory.runtime.telemetry import Telemetry
 from memory.sessions.compaction import compactor as compactor_module
 from memory.sessions.compaction.compactor import Compactor, CompactorParts
 from memory.sessions.compaction.cuts import CompactionLimits
-from memory.sessions.compaction.sentences import stretch_of
-from memory.sessions.compaction.written import TASK, entry_faults, spoken_sentences, written_stretch
+from memory.sessions.compaction.sentences import segment_of
+from memory.sessions.compaction.written import TASK, entry_faults, spoken_sentences, written_segment
 
 NOW = 1_750_000_000.0
 TALK = [
@@ -47,7 +57,7 @@ TALK = [
 ]
 EXCHANGES = exchanges_of(TALK)
 SPOKEN = spoken_sentences(EXCHANGES, (), {}, own_sentences)
-EXTRACTED = stretch_of(EXCHANGES, (), {}, own_sentences)
+EXTRACTED = segment_of(EXCHANGES, (), {}, own_sentences)
 
 
 def number(begin: str) -> int:
@@ -63,8 +73,8 @@ GOOD = entry("fact", "The festival Kesselhaus expects 340 guests.", "The festiva
 BUSES = entry("decision", "We go by two buses.", "We go")
 
 
-def texts(stretch: Stretch | None) -> dict[str, StateItemKind]:
-    return {item.text: item.kind for item in stretch.items} if stretch is not None else {}
+def texts(segment: HistorySegment | None) -> dict[str, StateItemKind]:
+    return {item.text: item.kind for item in segment.items} if segment is not None else {}
 
 
 def test_a_model_sees_who_said_what() -> None:
@@ -91,7 +101,7 @@ def test_a_model_sees_nothing_planted_and_nothing_that_is_not_to_be_kept() -> No
 
 
 def test_an_entry_takes_the_place_of_what_it_repeats_and_all_else_stays() -> None:
-    found = written_stretch(EXTRACTED, SPOKEN, [GOOD, BUSES], on_one_line)
+    found = written_segment(EXTRACTED, SPOKEN, [GOOD, BUSES], on_one_line)
     shown = texts(found)
     assert shown["The festival Kesselhaus expects 340 guests."] is StateItemKind.FACT
     assert shown["We go by two buses."] is StateItemKind.DECISION
@@ -105,7 +115,7 @@ def test_an_entry_takes_the_place_of_what_it_repeats_and_all_else_stays() -> Non
 
 def test_an_entry_that_leaves_out_a_number_does_not_replace_its_sentence() -> None:
     vague = entry("fact", "The festival Kesselhaus expects guests.", "The festival", "We expect")
-    shown = texts(written_stretch(EXTRACTED, SPOKEN, [vague], on_one_line))
+    shown = texts(written_segment(EXTRACTED, SPOKEN, [vague], on_one_line))
     assert "We expect 340 guests." in shown
     assert "The festival is called Kesselhaus." not in shown
 
@@ -127,26 +137,26 @@ def test_an_entry_that_leaves_out_a_number_does_not_replace_its_sentence() -> No
 def test_an_entry_that_says_what_was_not_said_is_not_used(kind: str, text: str, begins: tuple[str, ...]) -> None:
     wrong = entry(kind, text, *begins)
     assert entry_faults([wrong], SPOKEN, on_one_line)
-    assert written_stretch(EXTRACTED, SPOKEN, [wrong], on_one_line) is None
-    both = texts(written_stretch(EXTRACTED, SPOKEN, [wrong, BUSES], on_one_line))
+    assert written_segment(EXTRACTED, SPOKEN, [wrong], on_one_line) is None
+    both = texts(written_segment(EXTRACTED, SPOKEN, [wrong, BUSES], on_one_line))
     assert "We go by two buses." in both
     assert text not in both
 
 
 def test_what_only_the_assistant_said_is_no_fact_or_decision_of_the_user() -> None:
     said = [entry("decision", "Your booking is KX-20417.", "Your booking"), entry("fact", "By bus.", "By bus")]
-    shown = texts(written_stretch(EXTRACTED, SPOKEN, said, on_one_line))
+    shown = texts(written_segment(EXTRACTED, SPOKEN, said, on_one_line))
     assert {shown["Your booking is KX-20417."], shown["By bus."]} == {StateItemKind.ANSWER}
 
 
 def test_the_topic_is_the_model_s_if_it_stands_in_what_was_said_and_alone_it_is_no_state() -> None:
     topic = entry("topic", "Kesselhaus festival", "The festival")
     for named, expected in ((topic, topic.text), (entry("topic", "Wembley", "The festival"), EXTRACTED.topic)):
-        found = written_stretch(EXTRACTED, SPOKEN, [named, GOOD], on_one_line)
+        found = written_segment(EXTRACTED, SPOKEN, [named, GOOD], on_one_line)
         assert found is not None
         assert found.topic == expected
     assert entry_faults([topic], SPOKEN, on_one_line) == ["there is only a topic"]
-    assert written_stretch(EXTRACTED, SPOKEN, [topic], on_one_line) is None
+    assert written_segment(EXTRACTED, SPOKEN, [topic], on_one_line) is None
 
 
 @settings(deadline=None)
@@ -159,7 +169,7 @@ def test_whatever_a_model_answers_no_name_or_number_of_the_extracted_sentences_g
     answer: list[tuple[str, str, list[int]]],
 ) -> None:
     entries = [GroundedSentence(text, tuple(sources), kind) for kind, text, sources in answer]
-    found = written_stretch(EXTRACTED, SPOKEN, entries, on_one_line) or EXTRACTED
+    found = written_segment(EXTRACTED, SPOKEN, entries, on_one_line) or EXTRACTED
     told = " ".join(item.text for item in found.items)
     for item in EXTRACTED.items:
         for word in re.findall(r"[0-9][0-9,-]*|Kesselhaus|Henrike|KX-[0-9]+", item.text):
@@ -200,7 +210,7 @@ async def compacting(
             writer=ChatWriter(model, name="m", seconds=seconds, answer_tokens_max=400),
         )
         yield (
-            Compactor(parts, limits=CompactionLimits(), instruments=Instruments(lambda: NOW, metrics)),
+            Compactor(parts, limits=CompactionLimits(), telemetry=Telemetry(lambda: NOW, metrics)),
             states,
             metrics,
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from note_lookup import notes_of
 from turn_logs import START, a_turn, ids_of, lease_at
 
 from memory.adapters.sql import notes
@@ -282,12 +283,12 @@ async def test_the_process_that_made_it_finds_it_before_it_is_written(desk: Desk
     may_go_on = desk.busy_disk()
     async with asyncio.timeout(30):  # nobody waits for the disk
         await desk.filter_.keep("ann", "k", NOTE, made_at=1.0)
-    assert await desk.filter_.find("ann", ["k"]) == {"k": NOTE}
-    assert await desk.filter_.find("bob", ["k"]) == {}
-    assert await desk.api.find("ann", ["k"]) == {}
+    assert await notes_of(desk.filter_, "ann", ["k"]) == {"k": NOTE}
+    assert await notes_of(desk.filter_, "bob", ["k"]) == {}
+    assert await notes_of(desk.api, "ann", ["k"]) == {}
     may_go_on.set()
     await desk.database.write(lambda _: None)
-    assert await desk.api.find("ann", ["k"]) == {"k": NOTE}
+    assert await notes_of(desk.api, "ann", ["k"]) == {"k": NOTE}
     async with asyncio.timeout(30):
         while desk.filter_._on_their_way:
             await asyncio.sleep(0.001)
@@ -298,7 +299,7 @@ async def test_it_takes_the_place_of_an_older_one_at_once(desk: Desk) -> None:
     await desk.database.write(lambda _: None)
     may_go_on = desk.busy_disk()
     await desk.filter_.keep("ann", "k", NOTE, made_at=2.0)
-    assert await desk.filter_.find("ann", ["k"]) == {"k": NOTE}
+    assert await notes_of(desk.filter_, "ann", ["k"]) == {"k": NOTE}
     may_go_on.set()
 
 
@@ -307,11 +308,11 @@ async def test_what_another_process_forgot_meanwhile_is_not_found(desk: Desk, fo
     may_go_on = desk.busy_disk()
     await desk.filter_.keep("ann", "k", NOTE, made_at=1.0)
     await desk.api.drop("ann", forgotten, now=2.0)
-    assert await desk.filter_.find("ann", ["k"]) == {}
+    assert await notes_of(desk.filter_, "ann", ["k"]) == {}
     may_go_on.set()
     await desk.database.write(lambda _: None)
-    assert await desk.filter_.find("ann", ["k"]) == {}
-    assert await desk.api.find("ann", ["k"]) == {}
+    assert await notes_of(desk.filter_, "ann", ["k"]) == {}
+    assert await notes_of(desk.api, "ann", ["k"]) == {}
 
 
 async def test_other_processes_find_it_when_anything_is_written_or_in_any_case_soon(
@@ -322,11 +323,11 @@ async def test_other_processes_find_it_when_anything_is_written_or_in_any_case_s
     commits = desk.database.commits
     await desk.database.write(lambda _: None)
     assert desk.database.commits == commits + 1
-    assert await desk.api.find("ann", ["k1"]) == {"k1": NOTE}
+    assert await notes_of(desk.api, "ann", ["k1"]) == {"k1": NOTE}
     monkeypatch.setattr(notes, "IN_PASSING_SECONDS", 0.0)
     await desk.filter_.keep("ann", "k2", NOTE, made_at=1.0)
     async with asyncio.timeout(30):
-        while not await desk.api.find("ann", ["k2"]):
+        while not await notes_of(desk.api, "ann", ["k2"]):
             await asyncio.sleep(0.001)
 
 
@@ -342,4 +343,4 @@ async def test_a_note_that_cannot_be_written_is_not_remembered_for_ever(tmp_path
     await book.keep("ann", "k", NOTE, made_at=1.0)  # closed: nothing is written any more
     assert not book._on_their_way
     with pytest.raises(Unavailable):
-        await book.find("ann", ["k"])
+        await notes_of(book, "ann", ["k"])

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from in_memory_copies import InMemorySnapshots
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 from working_set_world import DIMENSION, HANG_SECONDS, memory, until
 
-from memory.adapters.in_memory import InMemorySnapshots, InMemoryStore
+from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.working_set import working_sets

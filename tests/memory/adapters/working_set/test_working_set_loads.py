@@ -150,7 +150,7 @@ async def test_many_cold_users_share_the_patience_with_chats_that_search_without
             await here.write(memory(f"of {user}", user=user))
         with here.sets.searching():
             for user in users:
-                here.sets.expect(user)
+                here.sets.prefetch(user)
             await until(lambda: all(here.sets.state_of(user) is SetState.HELD for user in users))
     assert 20 <= pauses.count(loader.QUIET_SECONDS) <= 200
 
@@ -217,7 +217,7 @@ async def test_rows_of_one_user_that_cannot_be_read_cost_nobody_else_their_set(t
         for user in users:
             await here.write(memory(f"of {user}", user=user))
         for user in users:
-            here.sets.expect(user)
+            here.sets.prefetch(user)
         for user in ("bob", "cid", "dan"):
             assert len(await here.seen(user) or ()) == 1
         assert await here.seen("ann") is None

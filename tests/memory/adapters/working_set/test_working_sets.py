@@ -158,7 +158,7 @@ async def test_a_set_goes_from_state_to_state_as_the_table_says(tmp_path: Path) 
         await here.write(memory("a"))
         assert here.sets.state_of("ann") is SetState.ABSENT
         watched.gate.clear()
-        task = here.sets.expect("ann").task
+        task = here.sets.prefetch("ann").task
         await asyncio.sleep(0)
         assert here.sets.state_of("ann") is SetState.OPENING
         await task

@@ -19,7 +19,8 @@ from memory.evaluation.signals import read_signals
 from memory.model import Conversation, Message, Vector
 from memory.model.memories import statement_key
 from memory.recall.ranking.lexical import fold
-from memory.recall.signals.classifier import Phrase, Scores, SignalClassifier, SignalLabel, features
+from memory.recall.signals.classifier import Phrase, Scores, SignalClassifier, SignalLabel
+from memory.recall.signals.linear_model import features
 from memory.recall.signals.phrases import parsed, question_phrases, training_phrases
 from memory.recall.signals.question_kinds import QuestionClassifier, QuestionKind, QuestionPhrase
 from memory.recall.signals.search_decision import AFTER_FACT_SCORE_MIN, SEARCH_SCORE_MIN, decide_late

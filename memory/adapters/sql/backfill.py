@@ -22,7 +22,7 @@ from memory.adapters.sql.user_digests import user_hash
 from memory.adapters.tree_rules import RETURN_SECONDS_MAX, BranchPosition, filled_in, seconds_to_begin
 from memory.model import SentExchange, Turn
 
-SQL = statements("filling_in")
+SQL = statements("backfill")
 
 
 def erase(connection: Connection, user_id: str) -> None:
@@ -37,7 +37,7 @@ def is_known(connection: Connection, user_id: str, exchange: SentExchange) -> bo
 
 
 @dataclass(frozen=True, slots=True)
-class FillingIn:
+class Backfill:
     """Fills in before `turn`, which is in its session already. `is_session_given`: history may have been imported."""
 
     turn: Turn

@@ -28,7 +28,7 @@ class Reach:
     until: float = inf
 
 
-class LeftOutTurns:
+class SummaryExclusions:
     """Methods raise `Unavailable`; each may be repeated. Where turns are examined, `between` is awaited meanwhile."""
 
     def __init__(self, summaries: SessionSummaries) -> None:
@@ -83,6 +83,3 @@ def _quotes(memories: Iterable[Memory]) -> list[Evidence]:
 
 def _saying(turns: Iterable[SaidTurn], says: Callable[[str], bool]) -> list[str]:
     return [turn.turn_id for turn in turns if any(map(says, turn.messages))]
-
-
-__all__ = ["LeftOutTurns", "turns_quoted"]

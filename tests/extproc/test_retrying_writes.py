@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import pytest
 from virtual_time import in_virtual_time, now
 
-from extproc.patient_writes import FIRST_SECONDS_MAX, PAUSE_SECONDS_MAX, PatientWrites
 from extproc.recording_beats import BEAT_SECONDS, RecordingBeats
+from extproc.retrying_writes import FIRST_SECONDS_MAX, PAUSE_SECONDS_MAX, RetryingWrites
 from memory.errors import Unavailable
 
 
@@ -39,7 +39,7 @@ class Log:
 @in_virtual_time
 async def test_what_comes_during_an_outage_is_written_after_it_in_order_before_what_comes_later() -> None:
     log, outages = Log(up_at=10.0), list[Unavailable]()
-    writes = PatientWrites(outages.append)
+    writes = RetryingWrites(outages.append)
 
     async def come_late() -> str:
         await asyncio.sleep(10.0)  # it is up again, and the others pause
@@ -54,7 +54,7 @@ async def test_what_comes_during_an_outage_is_written_after_it_in_order_before_w
 
 @in_virtual_time
 async def test_without_an_outage_nobody_waits_for_others() -> None:
-    log, writes = Log(), PatientWrites(lambda _: None)
+    log, writes = Log(), RetryingWrites(lambda _: None)
     is_over = asyncio.Event()
 
     async def come() -> None:
@@ -66,7 +66,7 @@ async def test_without_an_outage_nobody_waits_for_others() -> None:
 
 @in_virtual_time
 async def test_one_that_is_impossible_holds_the_others_up_for_a_limited_time() -> None:
-    log, writes = Log(up_at=1.0, poisoned="a"), PatientWrites(lambda _: None)
+    log, writes = Log(up_at=1.0, poisoned="a"), RetryingWrites(lambda _: None)
     impossible, other = await asyncio.gather(
         *(writes.write(log.writing(name)) for name in "ab"), return_exceptions=True
     )
@@ -77,7 +77,7 @@ async def test_one_that_is_impossible_holds_the_others_up_for_a_limited_time() -
 
 @in_virtual_time
 async def test_whoever_ends_tries_each_once_more_and_waits_no_longer() -> None:
-    log, writes = Log(up_at=math.inf), PatientWrites(lambda _: None)
+    log, writes = Log(up_at=math.inf), RetryingWrites(lambda _: None)
     asyncio.get_running_loop().call_later(5.0, writes.give_up)
     waiting = [writes.write(log.writing(name)) for name in "ab"]
     assert all(isinstance(one, Unavailable) for one in await asyncio.gather(*waiting, return_exceptions=True))

@@ -19,7 +19,7 @@ FIRST_SECONDS_MAX = 120.0  # for the first in line, after which the next is trie
 T = TypeVar("T")
 
 
-class PatientWrites:
+class RetryingWrites:
     """Of one process. `on_outage` is told of each first failure."""
 
     def __init__(self, on_outage: Callable[[Unavailable], None]) -> None:
@@ -61,6 +61,3 @@ class PatientWrites:
                 async with asyncio.timeout(pause):
                     await self._is_over.wait()
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
-
-
-__all__ = ["PatientWrites"]

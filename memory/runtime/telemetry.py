@@ -15,13 +15,10 @@ def no_jitter() -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Instruments:
+class Telemetry:
     """`clock` shows Unix seconds; `jitter` draws a number in 0..1."""
 
     clock: Callable[[], float]
     metrics: Metrics
     jitter: Callable[[], float] = no_jitter
     tracer: Tracer = NO_TRACER
-
-
-__all__ = ["Instruments", "no_jitter"]

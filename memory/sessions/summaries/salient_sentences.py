@@ -1,4 +1,4 @@
-"""Chooses a session's most telling statements, in the user's own words. Pure.
+"""Chooses a session's most salient sentences, in the user's own words. Pure.
 
 What a sentence means was decided by the reader, in its claims; what it is worth, by the valuation of compaction. Here a
 statement that the reader claims is worth more, not less, since a summary should say what the conversation was about.
@@ -16,7 +16,7 @@ from memory.language import content_words
 from memory.language.small_talk import is_pleasantry
 from memory.model import Act, Claim, Role, StateItemKind, Turn, statement_key
 from memory.ports import Tokens
-from memory.sessions.compaction.sentences import Sentences, shortened, specifics_of, stretch_of
+from memory.sessions.compaction.sentences import Sentences, segment_of, shortened, specifics_of
 
 TOKENS_MAX = 80  # of title and text
 TITLE_CHARACTERS_MAX = 60
@@ -68,7 +68,7 @@ def has_substance(turn: Turn) -> bool:
     return any(map(_says_something, user_messages(turn)))
 
 
-def telling_text(
+def salient_text(
     turns: Sequence[Turn], claims: Sequence[Claim], *, sentences: Sentences, tokens: Tokens
 ) -> SummaryText | None:
     """None if the user said nothing that could stand in a summary. Each turn gives its best before any gives two."""
@@ -117,7 +117,7 @@ def _statements(index: int, turn: Turn, claims: Sequence[Claim], sentences: Sent
     said = tuple(message for message in turn.messages if message.role == Role.USER)
     own = [claim for claim in claims if claim.evidence.turn_id == turn.id]
     place = 0
-    for item in stretch_of([Exchange(said, "")], own, {}, sentences).items:
+    for item in segment_of([Exchange(said, "")], own, {}, sentences).items:
         if not _says_something(item.text):
             continue
         more = (CLAIMED if item.is_needed else 0.0) + (CHOSEN if item.kind is StateItemKind.DECISION else 0.0)
@@ -144,13 +144,3 @@ def _by_turns(statements: Sequence[_Statement]) -> list[_Statement]:
         of_turns.setdefault(statement.turn, []).append(statement)
     ranked = [(rank, one) for of_turn in of_turns.values() for rank, one in enumerate(of_turn[:OF_TURN_MAX])]
     return [one for _, one in sorted(ranked, key=lambda each: (each[0], -each[1].worth, -each[1].turn))]
-
-
-__all__ = [
-    "SummaryText",
-    "has_substance",
-    "of_one_scope",
-    "telling_text",
-    "user_messages",
-    "wanted_turns",
-]

@@ -1,0 +1,37 @@
+"""Envoy's configuration without memory, for comparison."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from extproc.supervisor import bootstrap
+from extproc.supervisor.bootstrap import BootstrapValues
+from extproc.supervisor.envoy_tracing import COLLECTOR_CLUSTER
+from extproc.supervisor.token_verification import FILTER, KEYS_CLUSTER
+
+OUR_FILTERS = ("memory.observe", "memory.inject", FILTER)
+OUR_CLUSTERS = ("memory_observe", "memory_inject", "memory_api", KEYS_CLUSTER, COLLECTOR_CLUSTER)
+
+
+def render_bare(plan: BootstrapValues) -> bytes:
+    """The same listener and upstream without memory, for comparison in benchmarks."""
+    tree = bootstrap._filled(bootstrap._load(), plan)
+    resources = tree["static_resources"]
+    resources["clusters"] = [c for c in resources["clusters"] if c["name"] not in OUR_CLUSTERS]
+    for chain in resources["listeners"][0]["filter_chains"]:
+        manager = chain["filters"][0]["typed_config"]
+        manager["http_filters"] = [f for f in manager["http_filters"] if f["name"] not in OUR_FILTERS]
+        host = manager["route_config"]["virtual_hosts"][0]
+        host["routes"] = [_bare(route) for route in host["routes"] if route["route"]["cluster"] not in OUR_CLUSTERS]
+    return bootstrap._typed(tree)
+
+
+def _bare(route: dict[str, Any]) -> dict[str, Any]:
+    """A route without the parts for our filters."""
+    ours = (
+        "typed_per_filter_config",
+        "response_headers_to_add",
+        "response_headers_to_remove",
+        "request_body_buffer_limit",
+    )
+    return {key: value for key, value in route.items() if key not in ours}
