@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -73,7 +72,7 @@ def ranking_weights(settings: Settings) -> RankingWeights:
 def needs_file(settings: Settings) -> Path | None:
     """Where `bench/train_needed.py` leaves what it trains for another embedding model; None for the packaged one."""
     model = settings.memory.embedding.model
-    name = re.sub(r"[^\w.-]+", "-", model)
+    name = "".join(character if character.isalnum() else "-" for character in model)
     return None if model == EmbeddingSettings().model else settings.models_path / f"needed-{name}.npz"
 
 
