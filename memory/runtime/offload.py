@@ -17,10 +17,10 @@ from typing import TypeVar
 
 import structlog
 
+from memory.model import HEAVY_BODY_BYTES
 from memory.runtime.process_apart import ProcessApart, ProcessLost
 
 HEAVY_CHARACTERS = 1_024  # finding secrets in so many takes up to 10 ms
-HEAVY_BODY_BYTES = 256 << 10  # hashing or parsing its messages takes a millisecond, during which no other stream runs
 # For how long a thread may keep the interpreter while the loop wants it. A chat wants it some 20 times: Python's own
 # 5 ms would delay it by 100.
 SWITCH_SECONDS = 0.0005
@@ -105,7 +105,6 @@ def _pieces(texts: Sequence[str]) -> list[list[str]]:
 
 
 __all__ = [
-    "HEAVY_BODY_BYTES",
     "HEAVY_CHARACTERS",
     "LONG_CHARACTERS",
     "pause",

@@ -25,6 +25,7 @@ from turn_logs import sqlite_deployment
 
 from extproc.addresses import HostAndPort, unix_target
 from extproc.identity import IdentityRules
+from extproc.large_bodies import LargeBodies
 from extproc.recorder import ModelLessons, TurnRecorder
 from extproc.sent_again import RecordingPolicy
 from extproc.server import DrainPace, EdgeTrust, Filter, Signs, contained, serve
@@ -100,6 +101,7 @@ class RunningFilter:
     target: str
     signs: Signs
     serving: asyncio.Task[None]
+    large_bodies: LargeBodies
 
     async def leave(self) -> None:
         """Drain and wait for the end."""
@@ -176,6 +178,7 @@ class FilterStack:
             contained,
             RecordingPolicy(redact, True),
             ModelLessons(template_compatibility, self.windows),
+            LargeBodies(rests=0.0, wait_seconds_max=PATIENT_SECONDS),
         )
         filter_ = Filter(
             recall=self.recall,
@@ -196,7 +199,7 @@ class FilterStack:
             ready.set()
         signs = Signs(ready, stop)
         serving = serve(filter_, recorder, target=target, signs=signs, pace=DrainPace(grace=grace))
-        running = RunningFilter(target, signs, self.tasks.create_task(serving))
+        running = RunningFilter(target, signs, self.tasks.create_task(serving), recorder.large_bodies)
         self.filters.append(running)
         return running
 
