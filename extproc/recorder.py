@@ -70,7 +70,6 @@ class TurnRecorder:
         contained: Containment,
         policy: RecordingPolicy,
         lessons: ModelLessons,
-        large_bodies: LargeBodies | None = None,
     ) -> None:
         self._policy = policy
         self._lessons = lessons
@@ -80,7 +79,7 @@ class TurnRecorder:
         self._group = asyncio.TaskGroup()
         self._pending = PendingWrites()
         self._patience = PatientWrites(self._report_outage)
-        self.large_bodies = large_bodies or LargeBodies()
+        self.large_bodies = LargeBodies()
         self._probes: set[asyncio.Task[None]] = set()
         self._beats = RecordingBeats(turn_log.times, clock)
         self._beating: asyncio.Task[None] | None = None

@@ -178,8 +178,8 @@ class FilterStack:
             contained,
             RecordingPolicy(redact, True),
             ModelLessons(template_compatibility, self.windows),
-            LargeBodies(rests=0.0, wait_seconds_max=PATIENT_SECONDS),
         )
+        recorder.large_bodies = LargeBodies(rests=0.0, wait_seconds_max=PATIENT_SECONDS)
         filter_ = Filter(
             recall=self.recall,
             recorder=recorder,
