@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -241,12 +241,16 @@ def _words_and_joined(languages: Sequence[Language], field: str, *, is_suffix: b
 def _link_pattern(languages: Sequence[Language]) -> re.Pattern[str]:
     """A sign, or a word that links: behind what such a word begins with, since searches try every place."""
     fields = ("late_links", "links", "change_links")
-    words = "|".join(f"(?P<{field}>{_words_and_joined(languages, field)})" for field in fields)
-    apart = [
-        word for field in fields for word in _every(languages, field) if word[0] < _NO_SPACES and word[0].isalnum()
-    ]
-    begins = rf"(?=(?<![^\W_]){_any(word[:_LINK_LETTERS] for word in apart)}|['\u2e80-\uffff])"
-    return re.compile(f"(?:{_SIGN_BEGINS}(?:(?P<sign>{_SIGN})|(?P<dash>{_DASH}))|{begins}(?:{words}))")
+    words = _groups({field: _words_and_joined(languages, field) for field in fields})
+    every = (word for field in fields for word in _every(languages, field))
+    apart = [word[:_LINK_LETTERS] for word in every if word[0].isalnum() and word[0] < _NO_SPACES]
+    begins = rf"(?=(?<![^\W_]){_any(apart)}|['\u2e80-\uffff])"
+    return re.compile(f"{_SIGN_BEGINS}{_groups({'sign': _SIGN, 'dash': _DASH})}|{begins}{words}")
+
+
+def _groups(patterns: Mapping[str, str]) -> str:
+    """One of them, by name."""
+    return f"(?:{'|'.join(f'(?P<{name}>{pattern})' for name, pattern in patterns.items())})"
 
 
 def _label_pattern(language: Language) -> re.Pattern[str]:
