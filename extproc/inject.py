@@ -204,7 +204,7 @@ class Injection:
             case RequestBody(body):
                 return len(body) > HEAVY_BODY_BYTES
             case Recalled():
-                return self._request is not None and len(self._request.body) > HEAVY_BODY_BYTES
+                return self._request is not None and self._request.is_heavy
             case RequestHeaders():
                 return False
 

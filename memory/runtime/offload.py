@@ -17,7 +17,6 @@ from typing import TypeVar
 
 import structlog
 
-from memory.model import HEAVY_BODY_BYTES
 from memory.runtime.process_apart import ProcessApart, ProcessLost
 
 HEAVY_CHARACTERS = 1_024  # finding secrets in so many takes up to 10 ms
@@ -61,9 +60,9 @@ async def run_each_offloaded(rewrite: Callable[[str], str], texts: Sequence[str]
     return found
 
 
-async def run_by_size(work: Callable[[], T], *, size: int) -> T:
-    """`work()`; for a request body of many bytes (`size`) computed in a thread."""
-    return await asyncio.to_thread(work) if size > HEAVY_BODY_BYTES else work()
+async def run_by_weight(work: Callable[[], T], *, is_heavy: bool) -> T:
+    """`work()`; for a heavy request computed in a thread."""
+    return await asyncio.to_thread(work) if is_heavy else work()
 
 
 @cache
@@ -108,7 +107,7 @@ __all__ = [
     "HEAVY_CHARACTERS",
     "LONG_CHARACTERS",
     "pause",
-    "run_by_size",
+    "run_by_weight",
     "run_each_offloaded",
     "run_offloaded",
     "switch_often",
