@@ -59,6 +59,12 @@ def first_header(headers: Headers, name: str) -> str:
     return next((value.decode("latin-1") for key, value in headers if key == name), "")
 
 
+def content_length(headers: Headers) -> int:
+    """The length of the body that the client announced; 0 if it did not."""
+    length = first_header(headers, "content-length")
+    return int(length[:20]) if length.isascii() and length.isdigit() else 0
+
+
 class IdentityMode(StrEnum):
     """Whose statement about the user is trusted."""
 

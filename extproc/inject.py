@@ -13,7 +13,8 @@ A request is never held if it can be passed on, and our own fields never reach t
 | AWAIT_BODY     | a conversation of a known user     | RecallMemories, with upstream signals      | AWAIT_RECALL   |
 | AWAIT_RECALL   | recalled                           | Finish(stripped, with the notes)           | DONE           |
 
-Parsing and editing happen inside `on`; the shell runs `on` in a thread if `is_heavy`.
+Parsing and editing happen inside `on`; the shell runs `on` in a thread if `is_heavy`. A large body whose turn does not
+come (`extproc.large_bodies`) never gets here.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from extproc.identity import (
     Metadata,
     RefusalReason,
     RefusedIdentity,
+    content_length,
     first_header,
     identify,
 )
@@ -43,10 +45,8 @@ from memory.chat.api_shape import ApiShape
 from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
 from memory.chat.envelopes import of_speaker
 from memory.chat.history import deletions
-from memory.model import CHAT_BYTES_MAX, CompactedHistory, Note, Placement, RecallStatus, Scope
+from memory.model import CHAT_BYTES_MAX, HEAVY_BODY_BYTES, CompactedHistory, Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
-
-HEAVY_BODY_BYTES = 1 << 20  # parsing 1 MiB takes some milliseconds, during which no other stream runs
 
 COMPACT_HEADER = "x-memory-compact"  # "on" or "off": of a client, or of a route
 _SWITCH = {"on": True, "off": False}
@@ -191,8 +191,12 @@ class Injection:
     @property
     def body_bytes(self) -> int:
         """The length of the body that the client announced; 0 if it did not."""
-        length = first_header(self._headers, "content-length")
-        return int(length) if length.isascii() and length.isdigit() else 0
+        return content_length(self._headers)
+
+    @property
+    def exchange(self) -> str:
+        """Envoy's id of this exchange, which the observing stream knows too."""
+        return first_header(self._headers, "x-request-id")
 
     def is_heavy(self, event: Event) -> bool:
         """Whether `on(event)` would delay other streams."""
@@ -200,7 +204,7 @@ class Injection:
             case RequestBody(body):
                 return len(body) > HEAVY_BODY_BYTES
             case Recalled():
-                return self._request is not None and len(self._request.body) > HEAVY_BODY_BYTES
+                return self._request is not None and self._request.is_heavy
             case RequestHeaders():
                 return False
 
@@ -308,9 +312,8 @@ def _changed(before: bytes, after: bytes) -> bytes | None:
 
 def _unreadable(headers: Headers) -> str:
     """Why this body is not requested, or ""."""
-    length = first_header(headers, "content-length")
     # a larger body, if its length is known, is not sent to us: copying it would take too long
-    if length.isascii() and length.isdigit() and int(length[:20]) > CHAT_BYTES_MAX:
+    if content_length(headers) > CHAT_BYTES_MAX:
         return "too_large"
     if first_header(headers, "content-encoding").strip().lower() not in ("", "identity"):
         return "content_encoding"

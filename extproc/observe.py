@@ -32,7 +32,16 @@ from enum import Enum, auto
 
 from extproc.apis import API_BY_PATH, APIS, Api
 from extproc.exchange import CloseTurn, Closing, LeaveOut, ObservedExchange, ObservedRequest, OpenTurn
-from extproc.identity import USUAL_RULES, Headers, IdentityMode, IdentityRules, Metadata, first_header, identify
+from extproc.identity import (
+    USUAL_RULES,
+    Headers,
+    IdentityMode,
+    IdentityRules,
+    Metadata,
+    content_length,
+    first_header,
+    identify,
+)
 from extproc.refusals import context_tokens, refuses_roles
 from extproc.reply import Reply, ReplyBuffer, read_reply
 from extproc.switches import USUAL_REQUESTS, RequestRules, switched_off
@@ -42,6 +51,7 @@ from memory.chat.envelopes import of_speaker
 from memory.chat.sent_conversations import sent_conversation
 from memory.model import (
     CHAT_BYTES_MAX,
+    HEAVY_BODY_BYTES,
     NOTE_KEYS_MAX,
     Conversation,
     Message,
@@ -51,8 +61,7 @@ from memory.model import (
     TurnStatus,
 )
 
-HEAVY_REQUEST_BYTES = 1 << 20  # parsing more takes milliseconds, during which no other stream runs
-HEAVY_REPLY_BYTES = 128 << 10  # likewise; a stream takes longer per byte than a request
+HEAVY_REPLY_BYTES = 128 << 10  # parsing more takes milliseconds; a stream takes longer per byte than a request
 
 METADATA_NAMESPACE = "memory"  # namespace of the injecting filter's metadata for us
 RECEIPT_KEY = "receipt"
@@ -139,7 +148,7 @@ class Observation:
         self._phase = _Phase.AWAIT_REQUEST
         self._request_headers: Headers = ()
         self._request_chunks: list[bytes] = []
-        self._request_size = 0
+        self._request_size = self._announced = 0
         self._is_open = False
         self._is_recorded = False
         self._api: Api = APIS[0]
@@ -158,8 +167,18 @@ class Observation:
     def is_heavy(self) -> bool:
         """Whether a call that ends the current body would delay other streams."""
         if self._phase is _Phase.REQUEST_BODY:
-            return self._request_size > HEAVY_REQUEST_BYTES
+            return self.is_request_large
         return self._is_open and self._reply.size > HEAVY_REPLY_BYTES
+
+    @property
+    def is_request_large(self) -> bool:
+        """Whether the body that is awaited is large, as announced or as far as it has come."""
+        return self._phase is _Phase.REQUEST_BODY and max(self._announced, self._request_size) > HEAVY_BODY_BYTES
+
+    @property
+    def exchange(self) -> str:
+        """Envoy's id of this exchange, which the injecting stream knows too."""
+        return first_header(self._request_headers, "x-request-id")
 
     @property
     def is_idle(self) -> bool:
@@ -173,6 +192,7 @@ class Observation:
         self._request_headers = headers
         api = None if is_end else _readable_api(headers)
         self._api = api or self._api
+        self._announced = content_length(headers)
         self._move(_Event.CHAT if api is not None else _Event.END)
 
     def on_request_body(self, chunk: bytes, *, is_end: bool, at: float) -> OpenTurn | LeaveOut | None:
@@ -241,6 +261,10 @@ class Observation:
             return self._closed(at, is_whole=False)
         self._let_go()
         return None
+
+    def pass_by(self) -> None:
+        """Nobody has time for this exchange: it is not recorded."""
+        self._let_go()
 
     def _move(self, event: _Event) -> None:
         self._phase = _NEXT[self._phase, event]

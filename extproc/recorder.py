@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
@@ -18,6 +18,7 @@ from typing import Self, TypeAlias, TypeVar
 import structlog
 
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
+from extproc.large_bodies import LargeBodies
 from extproc.observe import LengthRefusal, NoteOutcome, Observation
 from extproc.pending_writes import PendingWrites, text_bytes
 from extproc.recording_beats import RecordingBeats
@@ -39,8 +40,10 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 Seen: TypeAlias = Observed | None
+Work: TypeAlias = AbstractContextManager[None]
 Opening: TypeAlias = asyncio.Task[ChainLink | None]
 Step: TypeAlias = Callable[[Observation], Seen]
+LIGHT: Work = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ class TurnRecorder:
         self._group = asyncio.TaskGroup()
         self._pending = PendingWrites()
         self._retrying = RetryingWrites(self._report_outage)
+        self.large_bodies = LargeBodies()
         self._probes: set[asyncio.Task[None]] = set()
         self._beats = RecordingBeats(turn_log.times, clock)
         self._beating: asyncio.Task[None] | None = None
@@ -109,8 +113,8 @@ class TurnRecorder:
         task.add_done_callback(lambda _: self._pending.remove(size))
         return task
 
-    def open(self, opening: OpenTurn) -> Opening | None:
-        """Start writing the beginning; None if too many writes are pending.
+    def open(self, opening: OpenTurn, work: Work = LIGHT) -> Opening | None:
+        """Start writing the beginning; None if too many writes are pending. `work`: around what takes long.
 
         The task's result is the link that later requests may continue, or None if the turn could not be written.
         """
@@ -119,7 +123,7 @@ class TurnRecorder:
             self._metrics.turns_lost.labels("backlog").inc()
             self._beats.miss()
             return None
-        task = self.start(self._open(opening), size=size)
+        task = self.start(self._open(opening, work), size=size)
         task.add_done_callback(self._count_failed)
         return task
 
@@ -139,18 +143,23 @@ class TurnRecorder:
             return
         self.start(self._continue(continuing), size=size).add_done_callback(self._count_failed)
 
-    def leave_out(self, exchange: LeaveOut) -> None:
+    def leave_out(self, exchange: LeaveOut, work: Work = LIGHT) -> None:
         """Start storing that this exchange must not be filled in later."""
         size = text_bytes(exchange)
         if not self._pending.has_room(size):
             self._metrics.turns_lost.labels("backlog").inc()
             return
-        self.start(self._leave_out(exchange), size=size)
+        self.start(self._leave_out(exchange, work), size=size)
 
     def link_exchange(self, exchange: LinkExchange) -> None:
         """Start storing the link of an exchange that is not recorded."""
         if self._pending.has_room():
             self.start(self._link(exchange))
+
+    def pass_by(self) -> None:
+        """Count a large body for which there was no time."""
+        self._metrics.bodies_passed.labels("busy_unlearnt").inc()
+        self._beats.miss()
 
     def probe_template(self, model: str) -> None:
         """Probe the template of a model seen for the first time, in the background."""
@@ -179,20 +188,21 @@ class TurnRecorder:
             self._metrics.turns_lost.labels("failed").inc()
             self._beats.miss()
 
-    async def _open(self, opening: OpenTurn) -> ChainLink | None:
+    async def _open(self, opening: OpenTurn, work: Work) -> ChainLink | None:
         turn = opening.turn
         try:
-            texts = await run_each_offloaded(self._policy.redact, [message.content for message in turn.messages])
+            with work:
+                texts = await run_each_offloaded(self._policy.redact, [message.content for message in turn.messages])
             messages = (replace(one, content=text) for one, text in zip(turn.messages, texts, strict=True))
             opening = replace(opening, turn=replace(turn, messages=tuple(messages)))
-            link = await self._retrying.write(partial(self._place, opening))
+            link = await self._retrying.write(partial(self._place, opening, work))
         except Unavailable as error:
             self._lost(error)
             return None
         self._recovered()
         return link
 
-    async def _place(self, opening: OpenTurn) -> ChainLink:
+    async def _place(self, opening: OpenTurn, work: Work) -> ChainLink:
         """Write the turn, already redacted, where its conversation continues. Raises `Unavailable`."""
         earlier = await earlier_link(self._turn_log.chains, opening.links)
         turn, sent = placed(opening.turn, opening, earlier)
@@ -200,7 +210,8 @@ class TurnRecorder:
         with self._policy.tracer.span(SpanName.OPEN_TURN):
             session_id = await trees.open_known(turn, sent)
         if session_id is None:
-            sent = await to_fill_in(trees, turn, sent, self._policy)
+            with work:
+                sent = await to_fill_in(trees, turn, sent, self._policy)
             with self._policy.tracer.span(SpanName.OPEN_TURN):
                 session_id = await trees.open(turn, sent)
         if not session_id:
@@ -257,9 +268,9 @@ class TurnRecorder:
             if not await self._policy.is_opted_out(exchange.links.user_id):
                 await link_exchange(self._turn_log.chains, exchange)
 
-    async def _leave_out(self, exchange: LeaveOut) -> None:
+    async def _leave_out(self, exchange: LeaveOut, work: Work) -> None:
         try:
-            await self._retrying.write(partial(leave_out, self._turn_log.trees, exchange, self._policy))
+            await self._retrying.write(partial(leave_out, self._turn_log.trees, exchange, self._policy, work))
         except Unavailable as error:
             self._lost(error)
 
@@ -305,6 +316,7 @@ class ObservedStream:
         self._observation = observation
         self._reading: asyncio.Task[None] | None = None
         self._opening: Opening | None = None
+        self._work: Work = LIGHT  # around what takes long
 
     @property
     def is_idle(self) -> bool:
@@ -312,11 +324,16 @@ class ObservedStream:
 
     async def take(self, step: Step, *, is_end: bool) -> None:
         """Pass the next message to the state machine. `is_end`: it completes a body, which is parsed now."""
-        if is_end and self._observation.is_heavy:
-            self._reading = self._recorder.start(self._in_thread(step))
+        observation = self._observation
+        if is_end and observation.is_heavy:
+            self._reading = self._recorder.start(
+                self._in_turn(step) if observation.is_request_large else self._in_thread(step)
+            )
             await asyncio.shield(self._reading)
-        else:
-            self._record(step(self._observation))
+            return
+        self._record(step(observation))
+        if observation.is_request_large and not self._recorder.large_bodies.has_room(observation.exchange):
+            self._pass_by()
 
     def end(self) -> None:
         """The stream is over, for whatever reason. Does not wait."""
@@ -324,6 +341,19 @@ class ObservedStream:
             self._recorder.start(self._end_later(self._reading))
         else:
             self._record(self._last(self._observation))
+
+    async def _in_turn(self, step: Step) -> None:
+        bodies, exchange = self._recorder.large_bodies, self._observation.exchange
+        if not await bodies.has_turn(exchange):
+            self._pass_by()
+            return
+        self._work = bodies.work(exchange)
+        with self._work:
+            await self._in_thread(step)
+
+    def _pass_by(self) -> None:
+        self._observation.pass_by()
+        self._recorder.pass_by()
 
     async def _in_thread(self, step: Step) -> None:
         self._record(await asyncio.to_thread(step, self._observation))
@@ -346,9 +376,9 @@ class ObservedStream:
             self._observation.length_refusal = None
         match seen:
             case OpenTurn():
-                self._opening = self._recorder.open(seen)
+                self._opening = self._recorder.open(seen, self._work)
             case LeaveOut():
-                self._recorder.leave_out(seen)
+                self._recorder.leave_out(seen, self._work)
             case ContinueTurn():
                 self._recorder.continue_turn(seen)
             case LinkExchange():

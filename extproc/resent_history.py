@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -77,9 +78,13 @@ async def to_fill_in(
     return replace(sent, earlier=(*sent.earlier[max(0, known - 1) : known], *redacted))
 
 
-async def leave_out(trees: ConversationTrees, what: LeaveOut, policy: RecordingPolicy) -> None:
-    """Raises `Unavailable`."""
-    await trees.leave_out(what.user_id, await _redacted(what.exchange, policy.redact))
+async def leave_out(
+    trees: ConversationTrees, what: LeaveOut, policy: RecordingPolicy, work: AbstractContextManager[None]
+) -> None:
+    """`work`: around what takes long. Raises `Unavailable`."""
+    with work:
+        exchange = await _redacted(what.exchange, policy.redact)
+    await trees.leave_out(what.user_id, exchange)
 
 
 async def _redacted(exchange: SentExchange, redact: Callable[[str], str]) -> SentExchange:

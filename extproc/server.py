@@ -43,7 +43,7 @@ from extproc.uploads import Uploads
 from extproc.upstream_signals import SignalReader, signal_reader
 from memory.chat.envelopes import Envelopes
 from memory.errors import BadSetting
-from memory.model import CHAT_BYTES_MAX
+from memory.model import CHAT_BYTES_MAX, HEAVY_BODY_BYTES
 from memory.model.web_pages import TrustedPages
 from memory.model.zones import Zones
 from memory.processes import composition, entrypoints
@@ -60,6 +60,8 @@ log = structlog.get_logger(__name__)
 
 MESSAGE_BYTES_MAX = CHAT_BYTES_MAX + (8 << 20)  # plus our notes and the message's overhead
 HEAVY_SECONDS = 2.0  # requested for a body of many MiB; envoy.yaml allows no more
+NOT_SENT = (CountPassed("busy"), Proceed(wants_body=False))
+PASSED_ON = (CountPassed("busy"), Finish())
 CUT_SECONDS = 0.5  # for streams that begin in the moment in which we stop
 SETTLE_SECONDS = 1.0  # for cancelled streams to hand over what they observed
 
@@ -124,6 +126,7 @@ class Filter:
     ) -> None:
         """`new_id` generates turn ids; without `is_recording` nothing is recorded."""
         self._uploads = Uploads(trust.slots)
+        self._large = recorder.large_bodies
         self._is_recording = is_recording
         self._recall = recall
         self._recorder = recorder
@@ -183,10 +186,22 @@ class Filter:
             self._metrics.bodies_passed.labels("slow_upload").inc()
 
     async def _answered(self, injection: Injection, event: Event, context: Context) -> bool:
-        """Execute the state machine's commands; whether it expects further events."""
-        for command in await self._decided(injection, event, context):
+        """Pass on an event, and execute the state machine's commands; whether it expects further events."""
+        if not injection.is_heavy(event):
+            return await self._executed(injection, injection.on(event), context)
+        if not isinstance(event, Recalled):
+            await context.write(wire.more_time(HEAVY_SECONDS))
+            if not await self._large.has_turn(injection.exchange):
+                return await self._executed(injection, PASSED_ON, context)
+        with self._large.work(injection.exchange):
+            return await self._executed(injection, await asyncio.to_thread(injection.on, event), context)
+
+    async def _executed(self, injection: Injection, commands: Sequence[Command], context: Context) -> bool:
+        for command in commands:
             match command:
                 case Proceed(wants_body):
+                    if wants_body and not self._has_room(injection):
+                        return await self._executed(injection, NOT_SENT, context)
                     await context.write(wire.proceed(command))
                     return wants_body
                 case Finish():
@@ -206,12 +221,8 @@ class Filter:
                     self._count(command)
         return False
 
-    async def _decided(self, injection: Injection, event: Event, context: Context) -> Sequence[Command]:
-        if not injection.is_heavy(event):
-            return injection.on(event)
-        if not isinstance(event, Recalled):
-            await context.write(wire.more_time(HEAVY_SECONDS))
-        return await asyncio.to_thread(injection.on, event)
+    def _has_room(self, injection: Injection) -> bool:
+        return injection.body_bytes <= HEAVY_BODY_BYTES or self._large.has_room(injection.exchange)
 
     def _count(self, command: CountPassed | CountRefused | CountRequest) -> None:
         match command:

@@ -18,7 +18,7 @@ from memory.chat.api_shape import NO_CHAIN, ApiShape, Chain, KeyMaterial
 from memory.chat.envelopes import KNOWN, Envelopes
 from memory.chat.json_spans import Member, NotJson, Splice, edited, items_of, members_of, parsed, removals, value_of
 from memory.chat.own_fields import OUR_FIELDS, MemoryContext, own_fields
-from memory.model import Conversation, Message, Note, Placement, RequestOptions, Role
+from memory.model import HEAVY_BODY_BYTES, Conversation, Message, Note, Placement, RequestOptions, Role
 
 PATH = "/v1/chat/completions"
 
@@ -59,6 +59,11 @@ class ChatRequest:
     shape: ApiShape
     chain: Chain = NO_CHAIN
     named_user: str = ""
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether work on all its messages would delay other chats."""
+        return len(self.body) > HEAVY_BODY_BYTES
 
     def member(self, name: str) -> Member | None:
         """The member of that name; of repeated ones the last."""

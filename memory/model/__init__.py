@@ -9,6 +9,7 @@ from __future__ import annotations
 from memory.model.chains import NOTE_KEYS_MAX, ChainLink, link_name
 from memory.model.chats import (
     CHAT_BYTES_MAX,
+    HEAVY_BODY_BYTES,
     Conversation,
     Message,
     Placement,
@@ -94,6 +95,7 @@ __all__ = [
     "EARLIER_BYTES_MAX",
     "EARLIER_EXCHANGES_MAX",
     "EXPLICIT_ACTS",
+    "HEAVY_BODY_BYTES",
     "ID_BYTES_MAX",
     "MEMORY_TYPES",
     "NEEDED",

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 
+HEAVY_BODY_BYTES = 256 << 10  # of a body: parsing or hashing its messages takes a millisecond, and holds up other chats
 CHAT_BYTES_MAX = 32 << 20  # of a request's body: read, recorded and hashed (70 ms); a larger one is passed on as it is
 
 

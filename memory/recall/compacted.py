@@ -21,7 +21,7 @@ from memory.ports import CompactedStates, ResentHistory
 from memory.recall.notes.past_notes import LATE_NOTE_TOKENS_MIN
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.recall.trace import RecallOutcome
-from memory.runtime.offload import run_by_size
+from memory.runtime.offload import run_by_weight
 
 CLOSING = ".!。！ "
 
@@ -44,7 +44,7 @@ async def find_state(
     resent = ResentHistory(scope, request.conversation, keys, partial(clean_cuts, request), asked_at, found)
     if found is None or found[1].cut not in keys:
         return FoundState(resent, None)
-    may_be_cut = await run_by_size(partial(is_clean, request, found[1].cut), size=len(request.body))
+    may_be_cut = await run_by_weight(partial(is_clean, request, found[1].cut), is_heavy=request.is_heavy)
     return FoundState(resent, found[1] if may_be_cut else None)
 
 

@@ -46,7 +46,7 @@ from memory.recall.stored_state import StateReader
 from memory.recall.trace import RecallOutcome, RecallSettings, Trace
 from memory.recall.window_room import room_for_notes
 from memory.recall.withholding import arm_signals, placement_of, withheld_verdicts, withhold
-from memory.runtime.offload import run_by_size
+from memory.runtime.offload import run_by_weight
 from memory.runtime.telemetry import Telemetry
 
 HISTORY_TURNS_MAX = 3  # of a chain: as many messages of the user as a vague question may refer to
@@ -126,7 +126,7 @@ class RecallPipeline:
             carried=carried_notes(conversation, {}, {}),
             keeps_words=request.options.auto_store and self._settings.keeps_words,
         )
-        trace.keys = await run_by_size(partial(note_keys, scope, request), size=len(request.body))
+        trace.keys = await run_by_weight(partial(note_keys, scope, request), is_heavy=request.is_heavy)
         with trace.timed("stored", self._metrics):
             stored = await self._stored.read(self._asked_of(scope, request, conversation, trace), trace)
         if isinstance(stored, RecallOutcome):
@@ -262,7 +262,7 @@ class RecallPipeline:
         if window is None:
             return carried
         counting = partial(room_for_notes, request, window, answer_reserve=settings.answer_reserve_tokens, state=state)
-        left = await run_by_size(counting, size=len(request.body))
+        left = await run_by_weight(counting, is_heavy=request.is_heavy)
         return carried if left is None else carried.within(left)
 
     async def search(

@@ -30,6 +30,8 @@ ANNOUNCED: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("no_conversation",),
         ("no_memory_api",),
         ("slow_upload",),
+        ("busy",),
+        ("busy_unlearnt",),
     ),
     "identity_refused": (
         ("several_headers",),

@@ -20,7 +20,6 @@ import structlog
 from memory.runtime.process_apart import ProcessApart, ProcessLost
 
 HEAVY_CHARACTERS = 1_024  # finding secrets in so many takes up to 10 ms
-HEAVY_BODY_BYTES = 256 << 10  # hashing or parsing its messages takes a millisecond, during which no other stream runs
 # For how long a thread may keep the interpreter while the loop wants it. A chat wants it some 20 times: Python's own
 # 5 ms would delay it by 100.
 SWITCH_SECONDS = 0.0005
@@ -61,9 +60,9 @@ async def run_each_offloaded(rewrite: Callable[[str], str], texts: Sequence[str]
     return found
 
 
-async def run_by_size(work: Callable[[], T], *, size: int) -> T:
-    """`work()`; for a request body of many bytes (`size`) computed in a thread."""
-    return await asyncio.to_thread(work) if size > HEAVY_BODY_BYTES else work()
+async def run_by_weight(work: Callable[[], T], *, is_heavy: bool) -> T:
+    """`work()`; for a heavy request computed in a thread."""
+    return await asyncio.to_thread(work) if is_heavy else work()
 
 
 @cache
@@ -105,11 +104,10 @@ def _pieces(texts: Sequence[str]) -> list[list[str]]:
 
 
 __all__ = [
-    "HEAVY_BODY_BYTES",
     "HEAVY_CHARACTERS",
     "LONG_CHARACTERS",
     "pause",
-    "run_by_size",
+    "run_by_weight",
     "run_each_offloaded",
     "run_offloaded",
     "switch_often",

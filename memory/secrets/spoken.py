@@ -38,13 +38,15 @@ class _Matches:
 
     def __init__(self, pattern: re.Pattern[str], text: str, windows: Iterable[tuple[int, int]]) -> None:
         self._found: list[re.Match[str]] = []
+        self._starts: list[int] = []
+        search, match, end = pattern.search, pattern.match, len(text)
         for begin, stop in windows:
-            while begin < stop and (inside := pattern.search(text, begin, stop)):
-                begin = inside.start() + 1
-                found = inside if stop == len(text) else pattern.match(text, inside.start())
-                if found:  # not forbidden by what stands behind the window
+            while begin < stop and (found := search(text, begin, stop)):
+                place = found.start()
+                begin = place + 1
+                if stop == end or (found := match(text, place)):  # not forbidden by what stands behind the window
                     self._found.append(found)
-        self._starts = [found.start() for found in self._found]
+                    self._starts.append(place)
 
     def first_from(self, place: int, otherwise: int) -> int:
         """The start of the first match at or after `place`, or `otherwise`."""

@@ -32,7 +32,7 @@ _NOT_SECRET_RULES = (
 
 # Word boundaries; the library knows those of source code, not of prose.
 _PROSE_MARK = re.compile(r"[.,)\]](?=\s|$)")
-_OTHER_SCRIPT = re.compile(r"[\0\u2000-\uffef]")
+_OTHER_SCRIPT = re.compile(r"[\u2000-\uffef]")
 _REST_OF_RUN = re.compile(r"(?:[\w+/=~-]|\.(?=\w))*", re.ASCII)
 _ADDRESS_PASSWORD = re.compile(r"://[^\s/:@]{0,80}:(?!\d+[/?#])([^\s/@][^\s@]{0,200})(?=@)")
 
@@ -63,7 +63,8 @@ def vendor_token_spans(plain: PlainText, labels: LabelMatches, vocabulary: Vocab
 
 def _found_in(plain: PlainText, labels: LabelMatches, vocabulary: Vocabulary) -> Iterator[Span]:
     text = plain.text
-    piece = _OTHER_SCRIPT.sub(" ", _PROSE_MARK.sub(" ", text)).replace("</", " /").replace("leaks:allow", "leaks allow")
+    piece = _PROSE_MARK.sub(" ", text).replace("\0", " ").replace("</", " /").replace("leaks:allow", "leaks allow")
+    piece = piece if piece.isascii() else _OTHER_SCRIPT.sub(" ", piece)
     position: dict[str, int] = {}  # where to continue the search for values found several times
     for finding in betterleaks.scan_string(piece.encode("utf-8", "replace").decode(), RULES):
         kind, secret, found = _class_of(finding.rule_id), finding.secret, finding.match.full

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -194,7 +194,8 @@ _GUARD = LabelSet(kind=ValueKind.CODE, secret_class=SecretClass.PASSWORD, words=
 _NO_SPACES = "\u2e80"  # from here on: scripts without spaces between words, or without capitals
 _SIGN = r"""[\\"'`*)\]\s]{0,4}(?:[:.?|]{0,3}=>?|:(?!/)|[-=]>|→|\||(?<=["'>]),|(?<!\s)>)"""
 _DASH = " - "
-_LINK_BEGINS = r"""(?=[\\"'`*)\]\s]{0,4}[:.?|=>,→-]|(?<![^\W_])[a-z]|['\u2e80-\uffff])"""  # most places do not
+_SIGN_BEGINS = r"""(?=[\\"'`*)\]\s]{0,4}[:.?|=>,→-])"""  # most places do not, nor a word of a link
+_LINK_LETTERS = 3
 _GAP = "[ _-]?"
 
 
@@ -237,6 +238,21 @@ def _words_and_joined(languages: Sequence[Language], field: str, *, is_suffix: b
     return f"(?:{options}|{_any(joined)})" if joined else options
 
 
+def _link_pattern(languages: Sequence[Language]) -> re.Pattern[str]:
+    """A sign, or a word that links: behind what such a word begins with, since searches try every place."""
+    fields = ("late_links", "links", "change_links")
+    words = _groups({field: _words_and_joined(languages, field) for field in fields})
+    every = (word for field in fields for word in _every(languages, field))
+    apart = [word[:_LINK_LETTERS] for word in every if word[0].isalnum() and word[0] < _NO_SPACES]
+    begins = rf"(?=(?<![^\W_]){_any(apart)}|['\u2e80-\uffff])"
+    return re.compile(f"{_SIGN_BEGINS}{_groups({'sign': _SIGN, 'dash': _DASH})}|{begins}{words}")
+
+
+def _groups(patterns: Mapping[str, str]) -> str:
+    """One of them, by name."""
+    return f"(?:{'|'.join(f'(?P<{name}>{pattern})' for name, pattern in patterns.items())})"
+
+
 def _label_pattern(language: Language) -> re.Pattern[str]:
     words = [word for one in language.labels for word in one.words]
     return re.compile(_any([*words, *language.look_alikes, *_guards(language), *language.guards.heads]))
@@ -257,9 +273,6 @@ def languages() -> tuple[Language, ...]:
 @cache
 def vocabulary() -> Vocabulary:
     known = languages()
-    link = {"sign": _SIGN, "dash": _DASH} | {
-        name: _words_and_joined(known, name) for name in ("late_links", "links", "change_links")
-    }
     digit = _any(_every(known, "digit_words"))
     things = _any(thing for language in known for thing in language.guards.things)
     function_words = frozenset(_every(known, "function_words"))
@@ -275,7 +288,7 @@ def vocabulary() -> Vocabulary:
         ),
         number_word=re.compile(rf"(?:\s?{_words_and_joined(known, 'number_words', is_suffix=True)})?"),
         number_words=frozenset(_every(known, "number_words")),
-        link=re.compile(_LINK_BEGINS + f"(?:{'|'.join(f'(?P<{name}>{pattern})' for name, pattern in link.items())})"),
+        link=_link_pattern(known),
         preposition=re.compile(_words_and_joined(known, "prepositions")),
         owner=re.compile(_words_and_joined(known, "owners")),
         join=re.compile(rf"\s*(?:[,;/&、，]|{_any(_every(known, 'joins'))}\s)+\s*"),

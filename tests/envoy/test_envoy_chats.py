@@ -12,8 +12,9 @@ import pytest
 from filter_stack import EDGE_SECRET, NOTE, FilterStack, running_stack
 from upstream import Received, RecordingUpstream, running_upstream
 
+from extproc import large_bodies
 from extproc.apis import STRIPPED_PATHS
-from memory.model import CHAT_BYTES_MAX, TurnStatus
+from memory.model import CHAT_BYTES_MAX, HEAVY_BODY_BYTES, TurnStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # where the shared filter lives
 
@@ -116,6 +117,42 @@ async def test_a_body_past_the_limit_passes_untouched_when_its_length_is_known(
     assert memory_headers(answer) == {}
     assert exact(upstream.last_chat()).body == body
     assert stack.count("memproxy_bodies_passed_total", reason="too_large") == 1
+
+
+@pytest.mark.parametrize("is_announced", [True, False])
+async def test_a_large_body_without_a_turn_passes_untouched_and_unlearnt_and_a_small_one_notices_nothing(
+    stack: FilterStack, upstream: RecordingUpstream, monkeypatch: pytest.MonkeyPatch, is_announced: bool
+) -> None:
+    """Its length is announced, and the filter does not get it; or it comes in chunks, and the filter has no time."""
+    monkeypatch.setattr(large_bodies, "WAITING_MAX", 0)
+    user_id = f"large-{is_announced}"
+    whose: dict[str, Any] = {"memory_context": {"user_id": user_id}}
+    body = asking(**whose, padding="x" * HEAVY_BODY_BYTES)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), 1 << 16):
+            yield body[start : start + (1 << 16)]
+
+    with stack.filters[0].large_bodies.work("another"):
+        async with stack.client() as client:
+            answer = await client.post("/v1/chat/completions", content=body if is_announced else pieces())
+        assert answer.status_code == 200
+        assert memory_headers(answer) == {}
+        assert upstream.last_chat().body == body
+        assert stack.count("memproxy_bodies_passed_total", reason="busy") == 1
+        while not stack.count("memproxy_bodies_passed_total", reason="busy_unlearnt"):
+            await asyncio.sleep(0.01)
+        assert memory_headers(await stack.chat(asking(**whose)))["x-memory-status"] == "used"
+        [turn] = await stack.turns(user_id, until=1)
+        assert turn.receipt_id == "r-1"
+
+
+async def test_large_bodies_get_their_notes_and_are_learnt_one_after_the_other(stack: FilterStack) -> None:
+    whose: dict[str, Any] = {"memory_context": {"user_id": "patient"}}
+    body = asking(**whose, padding="x" * HEAVY_BODY_BYTES)
+    answers = await asyncio.gather(*(stack.chat(body) for _ in range(3)))
+    assert [memory_headers(answer)["x-memory-status"] for answer in answers] == ["used"] * 3
+    assert len(await stack.turns("patient", until=3)) == 3
 
 
 async def test_a_chunked_body_past_the_limit_is_refused_by_envoy(stack: FilterStack) -> None:

@@ -10,7 +10,6 @@ import pytest
 from extproc.apis import STRIPPED_PATHS
 from extproc.identity import IdentityMode, RefusalReason
 from extproc.inject import (
-    HEAVY_BODY_BYTES,
     CountPassed,
     CountRefused,
     CountRequest,
@@ -26,7 +25,7 @@ from extproc.inject import (
     ResponseInfo,
 )
 from extproc.upstream_signals import SignalReader
-from memory.model import CHAT_BYTES_MAX, Note, Placement, RecallStatus, Scope
+from memory.model import CHAT_BYTES_MAX, HEAVY_BODY_BYTES, Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import UpstreamSignals
 
 ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "What is my cat called?"}]}

@@ -25,6 +25,7 @@ from turn_logs import sqlite_deployment
 
 from extproc.addresses import HostAndPort, unix_target
 from extproc.identity import IdentityRules
+from extproc.large_bodies import LargeBodies
 from extproc.recorder import ModelLessons, TurnRecorder
 from extproc.resent_history import RecordingPolicy
 from extproc.server import DrainPace, EdgeTrust, Filter, LifecycleEvents, error_boundary, serve
@@ -100,6 +101,7 @@ class RunningFilter:
     target: str
     lifecycle: LifecycleEvents
     serving: asyncio.Task[None]
+    large_bodies: LargeBodies
 
     async def leave(self) -> None:
         """Drain and wait for the end."""
@@ -177,6 +179,7 @@ class FilterStack:
             RecordingPolicy(redact, True),
             ModelLessons(template_compatibility, self.windows),
         )
+        recorder.large_bodies = LargeBodies(rests=0.0, wait_seconds_max=PATIENT_SECONDS)
         filter_ = Filter(
             recall=self.recall,
             recorder=recorder,
@@ -196,7 +199,7 @@ class FilterStack:
             ready.set()
         lifecycle = LifecycleEvents(ready, stop)
         serving = serve(filter_, recorder, target=target, lifecycle=lifecycle, pace=DrainPace(grace=grace))
-        running = RunningFilter(target, lifecycle, self.tasks.create_task(serving))
+        running = RunningFilter(target, lifecycle, self.tasks.create_task(serving), recorder.large_bodies)
         self.filters.append(running)
         return running
 

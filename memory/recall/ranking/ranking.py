@@ -171,7 +171,7 @@ def _odds(topic: Floats, evidence: RankingFeatures, rows: Places, *, memories: i
     """
     doublings = math.log2(max(1, min(memories, CROWD_MAX)))
     if evidence.topic is None:
-        return bar.topic * topic - np.float32(bar.unjudged + bar.doubling * doublings)
+        return bar.topic * (topic - np.float32(bar.doubling * doublings)) - np.float32(bar.unjudged)
     odds: Floats = evidence.topic * topic + evidence.arrays["needed"][rows]
     return odds - np.float32(bar.doubling * (doublings - math.log2(bar.memories)))
 

@@ -26,13 +26,12 @@ from memory.chat.plain_lines import on_one_line
 from memory.chat.responses import RESPONSES
 from memory.errors import Unavailable
 from memory.learn.readers import OffReader
-from memory.model import CompactedState, ModelWindow, Placement, RecallStatus, Scope
+from memory.model import HEAVY_BODY_BYTES, CompactedState, ModelWindow, Placement, RecallStatus, Scope
 from memory.ports import StatementReader
 from memory.ports.writing import GroundedWriter
 from memory.processes.compaction_parts import no_kinds, own_sentences
 from memory.recall import pipeline
 from memory.recall.pipeline import RecallOutcome
-from memory.runtime.offload import HEAVY_BODY_BYTES
 from memory.runtime.telemetry import Telemetry
 from memory.sessions.compaction.compactor import Compactor, CompactorParts
 from memory.sessions.compaction.cuts import CompactionLimits

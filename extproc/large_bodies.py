@@ -1,0 +1,95 @@
+"""Large bodies take turns, so that their work leaves most of this process's core to other chats.
+
+All threads share the interpreter: whoever reads 1 MB holds the others up, wherever it is done. So one exchange with a
+large body is worked on at a time, and after it there is a rest in proportion to the time that it took. Others wait for
+their turn, within bounds: a chat that goes on without the notes of its history costs the upstream its prefix cache,
+which is longer than a wait. Small bodies have no part in this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+RESTS = 3.0  # as long as the work: large bodies then take a quarter of the core
+WAIT_SECONDS_MAX = 1.0  # envoy.yaml grants a large body two seconds in all
+WAITING_MAX = 8  # each is up to 32 MiB of memory; further ones are not even sent to us
+
+
+class LargeBodies:
+    """One per process. An exchange has an id, which both of its streams know."""
+
+    def __init__(self, *, rests: float = RESTS, wait_seconds_max: float = WAIT_SECONDS_MAX) -> None:
+        self._rests, self._wait_seconds_max = rests, wait_seconds_max
+        self._exchange = ""  # the one that works, or did so last
+        self._works = self._waiting = 0
+        self._began_at = self._rest_owed = 0.0
+        self._rest: asyncio.TimerHandle | None = None
+        self._changed = asyncio.Event()
+
+    def has_room(self, exchange: str) -> bool:
+        """Whether it is worth waiting."""
+        return self._waiting < WAITING_MAX or self._is_turn_of(exchange)
+
+    async def has_turn(self, exchange: str) -> bool:
+        """Wait for a turn, which must be used at once; False: there was none in time."""
+        if not self.has_room(exchange):
+            return False
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._wait_seconds_max):
+                while not self._is_turn_of(exchange):
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting -= 1
+        return True
+
+    def work(self, exchange: str) -> Work:
+        """Around each work on a large body of this exchange, which may overlap."""
+        return Work(self, exchange)
+
+    def begin(self, exchange: str) -> None:
+        if not self._works:
+            self._exchange = exchange
+            self._began_at = asyncio.get_running_loop().time()
+        self._works += 1
+        if self._rest is not None:
+            self._rest_owed = max(0.0, self._rest.when() - self._began_at)
+            self._rest.cancel()
+            self._rest = None
+        self._changed.set()  # for the other stream of this exchange
+
+    def end(self) -> None:
+        self._works -= 1
+        if not self._works:
+            loop = asyncio.get_running_loop()
+            rest = self._rest_owed + self._rests * (loop.time() - self._began_at)
+            self._rest = loop.call_later(rest, self._rested)
+
+    def _rested(self) -> None:
+        self._rest, self._rest_owed = None, 0.0
+        self._changed.set()
+
+    def _is_turn_of(self, exchange: str) -> bool:
+        is_same = bool(exchange) and exchange == self._exchange
+        return is_same or (not self._works and self._rest is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A context manager, which may be entered more than once."""
+
+    bodies: LargeBodies
+    exchange: str
+
+    def __enter__(self) -> None:
+        self.bodies.begin(self.exchange)
+
+    def __exit__(self, *_: object) -> None:
+        self.bodies.end()
+
+
+__all__ = ["LargeBodies", "Work"]

@@ -1,0 +1,87 @@
+"""Large bodies take turns and leave most of the time to others; who waits too long, or in a crowd, goes on without."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from virtual_time import in_virtual_time, now
+
+from extproc.large_bodies import RESTS, WAIT_SECONDS_MAX, WAITING_MAX, LargeBodies
+
+SHORT = WAIT_SECONDS_MAX / 100
+
+
+async def work(bodies: LargeBodies, exchange: str, seconds: float) -> tuple[float, float] | None:
+    """When it had its turn, from and to; None if there was none."""
+    if not await bodies.has_turn(exchange):
+        return None
+    with bodies.work(exchange):
+        began = now()
+        await asyncio.sleep(seconds)
+    return began, now()
+
+
+@in_virtual_time
+async def test_one_works_at_a_time_and_then_there_is_a_rest_of_its_length() -> None:
+    bodies = LargeBodies()
+    first, second, third = await asyncio.gather(*(work(bodies, one, SHORT) for one in "abc"))
+    assert first == (0.0, SHORT)
+    assert second == pytest.approx(((1 + RESTS) * SHORT, (2 + RESTS) * SHORT))
+    assert third == pytest.approx((2 * (1 + RESTS) * SHORT, (3 + 2 * RESTS) * SHORT))
+
+
+@in_virtual_time
+async def test_both_streams_of_an_exchange_work_together_also_in_its_rest_which_is_not_shortened() -> None:
+    bodies = LargeBodies()
+    assert await asyncio.gather(work(bodies, "a", SHORT), work(bodies, "a", SHORT)) == [(0.0, SHORT)] * 2
+    assert await work(bodies, "a", SHORT) == pytest.approx((SHORT, 2 * SHORT))
+    after = await work(bodies, "b", SHORT)
+    assert after is not None
+    assert after[0] == pytest.approx(2 * (1 + RESTS) * SHORT)
+
+
+@in_virtual_time
+async def test_a_second_work_that_begins_in_the_turn_of_another_takes_it_from_nobody() -> None:
+    bodies = LargeBodies()
+    with bodies.work("a"), bodies.work("b"):
+        assert await bodies.has_turn("a")
+        assert not await bodies.has_turn("b")
+    assert await work(bodies, "c", SHORT) is None  # it waited for a second at most
+
+
+@in_virtual_time
+async def test_exchanges_without_an_id_are_different_ones() -> None:
+    bodies = LargeBodies()
+    first, second = await asyncio.gather(*(work(bodies, "", SHORT) for _ in range(2)))
+    assert first is not None
+    assert second is not None
+    assert second[0] >= first[1]
+
+
+@in_virtual_time
+async def test_who_finds_no_turn_in_time_goes_on_and_who_finds_a_crowd_does_so_at_once() -> None:
+    bodies = LargeBodies()
+    with bodies.work("a"):
+        async with asyncio.TaskGroup() as tasks:
+            waiting = [tasks.create_task(bodies.has_turn(f"b{number}")) for number in range(WAITING_MAX)]
+            await asyncio.sleep(0)
+            assert not bodies.has_room("c")
+            assert bodies.has_room("a")
+            assert not await bodies.has_turn("c")
+            assert now() == 0.0
+        assert not any(one.result() for one in waiting)
+        assert now() == WAIT_SECONDS_MAX
+    assert bodies.has_room("c")
+
+
+@in_virtual_time
+async def test_one_that_gives_up_while_it_waits_leaves_its_place() -> None:
+    bodies = LargeBodies()
+    with bodies.work("a"):
+        async with asyncio.TaskGroup() as tasks:
+            waiting = [tasks.create_task(bodies.has_turn("b")) for _ in range(WAITING_MAX)]
+            await asyncio.sleep(0)
+            waiting[0].cancel()
+            await asyncio.wait(waiting[:1])
+            assert bodies.has_room("c")
