@@ -14,7 +14,7 @@ from memory.language import bare_reply, is_asked, is_denied
 from memory.language.dates import period
 from memory.learn.reading.judgements import JudgedClause, Judgement
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
-from memory.learn.reading.replies import answered, question_of
+from memory.learn.reading.replies import QUESTION_SIZE_MIN, answered, question_of, size_of
 from memory.learn.reading.units import Unit, unwrapped
 from memory.model import (
     EXPLICIT_ACTS,
@@ -89,7 +89,7 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
             has_value = any(
                 part.start <= one.start and one.end <= part.end for one in reading.judgements[index].stretches
             )
-            act, share, bar = _act_of(part.labels, unit.text, kept_bar, has_value=has_value)
+            act, share, bar = _act_of(part.labels, kept_bar, has_value=has_value, is_asked=_is_asked(reading, part))
             share = share if act is Act.INSTRUCT else min(share, part.most)
             if act in STORED_ACTS and _tells_secret(reading, part):
                 continue
@@ -152,8 +152,15 @@ def _kept_bar(own_units: int) -> float:
     return min(KEPT_SHARE_MAX, KEPT_SHARE_MIN + KEPT_SHARE_STEP * log2(max(1, own_units)))
 
 
+def _is_asked(reading: JudgedMessage, part: _Part) -> bool:
+    """Whether the part is what its sentence asks: "I'm coeliac, where do I find pizza?" states something first."""
+    text, clauses = reading.units[part.index].text, reading.judgements[part.index].clauses
+    end = clauses[0].end if len(clauses) == 1 else part.end
+    return is_asked(text) and size_of(text[end:]) < QUESTION_SIZE_MIN
+
+
 def _act_of(
-    labels: Judgement | JudgedClause, sentence: str, kept_bar: float, *, has_value: bool
+    labels: Judgement | JudgedClause, kept_bar: float, *, has_value: bool, is_asked: bool
 ) -> tuple[Act, float, float]:
     """The most likely act other than none, its share, and the share that it needs."""
     acts = labels.acts
@@ -165,7 +172,7 @@ def _act_of(
     if act in EXPLICIT_ACTS:
         return act, sum(acts[one.value] for one in STORED_ACTS), ASKED_SHARE_MIN
     if act in STORED_ACTS:
-        if act is Act.STATE and is_asked(sentence):  # "Can you remember that …?" is a request, not a question
+        if act is Act.STATE and is_asked:  # "Can you remember that …?" is a request, not a question
             leans = labels.leaning_share >= LEANING_SHARE_MIN
             kept_bar = LEANING_QUESTION_MIN if leans else max(kept_bar, QUESTION_SHARE_MIN)
         return act, sum(acts[one.value] for one in STORED_ACTS), kept_bar

@@ -30,7 +30,7 @@ def answered(claim: Claim, question: str, asked_in: str, *, leans: bool) -> Clai
     if not question or claim.act not in STORED_ACTS | {Act.CONFIRM}:
         return claim
     if reply := bare_reply(claim.text):
-        if _size(question) < QUESTION_SIZE_MIN:
+        if size_of(question) < QUESTION_SIZE_MIN:
             return claim  # "Is that right?" has no content without the sentence before it
         act = Act.STATE if claim.act is Act.CONFIRM else claim.act
         evidence, is_affirmed = Evidence(question, asked_in, Role.ASSISTANT), claim.is_affirmed and reply == "yes"
@@ -44,9 +44,9 @@ def answered(claim: Claim, question: str, asked_in: str, *, leans: bool) -> Clai
 def _asking_clause(question: str) -> str:
     """Without the part before the question: "since you are vegan, what do you cook?" """
     clause = question[max(question.rfind(mark) for mark in CLAUSE_ENDS) + 1 :].strip()
-    return clause if _size(clause) >= QUESTION_SIZE_MIN else question
+    return clause if size_of(clause) >= QUESTION_SIZE_MIN else question
 
 
-def _size(text: str) -> int:
+def size_of(text: str) -> int:
     """Letters and digits; a Chinese character counts as three."""
     return sum(3 if "\u3400" <= character <= "\u9fff" else 1 for character in text if character.isalnum())

@@ -58,7 +58,7 @@ class Bar:
     several_each: float = -4.0
     several_margin: float = 6.0
     several_tokens: int = 500
-    doubling: float = 0.39  # lost each time the number of memories doubles, up to 16: one resembles any question; fitted
+    doubling: float = 0.39  # lost each time the number of memories doubles, up to 16; fitted
     memories: int = 12  # of the users on whom the odds were trained
     # Where no `needs` are known: the share of the topical evidence in the odds, and what a user's only memory loses
     topic: float = 0.5
