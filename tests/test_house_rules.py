@@ -28,7 +28,7 @@ BROAD_ALLOWED = {
     "tests/support/suspensions.py": 3,  # stands where the loop stands, and hands on whatever it throws
 }
 BENCHES = "bench/**/*.py"
-LEARNING_LINES_MAX = 6_100
+LEARNING_LINES_MAX = 8_073  # of memory/learn and memory/language: as many as before a memory was one fact
 PATTERN_CHARACTERS_MAX = {
     "extproc/observe": 51,
     "extproc/reply": 31,
@@ -176,7 +176,8 @@ def test_understanding_is_no_regular_expression() -> None:
 
 
 def test_learning_stays_small_enough_to_be_read() -> None:
-    lines = sum(path.read_text(encoding="utf-8").count("\n") for path in modules("memory/learn/**/*.py"))
+    files = modules("memory/learn/**/*.py", "memory/language/**/*.py")
+    lines = sum(path.read_text(encoding="utf-8").count("\n") for path in files)
     assert lines <= LEARNING_LINES_MAX
 
 

@@ -39,7 +39,6 @@ from memory.ports import PairRelation, PairVerdict
 EVIDENCE_MAX = 5  # per memory: the first and the latest; otherwise each repetition would add to it
 REPLACES_MIN = 0.8  # confidence at which a verdict alone supersedes; a wrong supersession loses a fact
 SAME_MIN = 0.8
-AS_SURE = 0.05  # of verdicts on facts of one sentence: so much less sure, and it is about a neighbour
 UNRELATED_MIN = 0.8  # confidence at which a verdict keeps two values of one attribute side by side
 STATEMENT = "statement"  # the field name, where a confident verdict concerns two statements without an attribute
 CORRECTED_CHARACTERS_MAX = 600  # of a statement with what corrects it
@@ -124,26 +123,8 @@ def consolidate(
     for index, claim in enumerate(claims):
         if done is None or index not in done:
             of_claim = {memory_id: verdict for (place, memory_id), verdict in judged.verdicts.items() if place == index}
-            _absorb(draft, claim, ids(str(index)), _surest(of_claim, draft.rows), is_repeat=done is not None)
+            _absorb(draft, claim, ids(str(index)), of_claim, is_repeat=done is not None)
     return [Change(kind, draft.rows[memory_id]) for memory_id, kind in draft.changes.items()]
-
-
-def _surest(verdicts: Mapping[str, PairVerdict], rows: Mapping[str, Memory]) -> dict[str, PairVerdict]:
-    """The verdicts, of facts of one sentence that are said to be replaced only the surest: most news are about one
-    of them, and resemble the others.
-    """
-    best: dict[str, float] = {}
-    for memory_id, verdict in verdicts.items():
-        if verdict.relation is PairRelation.REPLACES and memory_id in rows and rows[memory_id].sentence_id:
-            sentence = rows[memory_id].sentence_id
-            best[sentence] = max(best.get(sentence, 0.0), verdict.confidence)
-    return {
-        memory_id: verdict
-        for memory_id, verdict in verdicts.items()
-        if verdict.relation is not PairRelation.REPLACES
-        or memory_id not in rows
-        or verdict.confidence >= best.get(rows[memory_id].sentence_id, 0.0) - AS_SURE
-    }
 
 
 def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, PairVerdict], *, is_repeat: bool) -> None:

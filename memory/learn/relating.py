@@ -80,10 +80,10 @@ def pairs_to_ask(
     for newer, row in zip(late, _likeness(late, known, vectors), strict=True):
         near = [one for one, like in enumerate(row) if _is_near(newer, known[one], like)]
         rank = [(*_questions(newer, known[one]), row[one], known[one].moment, one) for one in near]
-        for older in [known[one] for *_, one in sorted(rank, reverse=True)[:PAIRS_OF_ONE_MAX]]:
+        for older, likeness in [(known[one], row[one]) for *_, one in sorted(rank, reverse=True)[:PAIRS_OF_ONE_MAX]]:
             later, other = (newer, older) if newer.place > older.place else (older, newer)
             if later.place >= 0:  # of two claims, the later one is compared with the row of the other
-                pair = StatementPair(older.text, newer.text, older.context(facts), newer.context(facts))
+                pair = StatementPair(older.text, newer.text, older.context(facts), newer.context(facts), likeness)
                 found.setdefault((later.place, other.id), pair)
     return dict(list(found.items())[:PAIRS_MAX])
 

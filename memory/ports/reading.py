@@ -28,12 +28,15 @@ class FactContext:
 
 @dataclass(frozen=True, slots=True)
 class StatementPair:
-    """Two statements of one user, verbatim; `older` was said first."""
+    """Two statements of one user, verbatim; `older` was said first. `likeness`: cosine of their embeddings, where they
+    are compared because the newer one may replace something; then the older ones beside one newer compete.
+    """
 
     older: str
     newer: str
     older_context: FactContext = FactContext()
     newer_context: FactContext = FactContext()
+    likeness: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

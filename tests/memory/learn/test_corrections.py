@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-import pytest
 from claims import NOW, claim
 
 from memory.learn.consolidation import Judged, consolidate
-from memory.model import Act, ChangeKind, Claim, Evidence, Memory, Relation, Trust
+from memory.model import Act, ChangeKind, Claim, Memory, Relation, Trust
 from memory.ports import PairRelation, PairVerdict
 from tests.memory.learn.test_consolidation import LEEDS, home, ids, kinds, stored
 
@@ -73,22 +71,6 @@ def test_a_fragment_corrects_what_a_reader_is_surest_of_wherever_that_was_said()
     said = leaning("sorry, pounds", "pounds", attribute="budget")
     (created, *_) = consolidate([said], rows, now=NOW, ids=ids, judged=Judged(verdicts=sure))
     assert created.memory.content == "The van cost 400 euros. sorry, pounds"
-
-
-@pytest.mark.parametrize(("confidence", "is_replaced"), [(0.9, False), (0.97, True)])
-def test_of_the_facts_of_a_sentence_only_the_surest_are_replaced(confidence: float, *, is_replaced: bool) -> None:
-    sentence = "I take 20 mg of Relvan and 5 mg of Tosamil"
-    older = [
-        replace(stored(words), evidence=(Evidence(sentence, "t0", clause=words),)) for words in sentence.split(" and ")
-    ]
-    said = claim("The Tosamil is 10 mg now")
-    verdicts = {
-        (0, older[0].id): PairVerdict(PairRelation.REPLACES, confidence),
-        (0, older[1].id): PairVerdict(PairRelation.REPLACES, 1.0),
-    }
-    changes = consolidate([said], older, now=NOW, ids=ids, judged=Judged(verdicts=verdicts))
-    gone = [content for kind, content in kinds(changes) if kind is ChangeKind.SUPERSEDE]
-    assert gone == [row.content for row in older if is_replaced or row is older[1]]
 
 
 def test_a_fragment_that_corrects_nothing_known_is_not_stored() -> None:

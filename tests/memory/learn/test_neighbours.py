@@ -278,10 +278,10 @@ def test_a_fact_is_asked_about_with_its_sentence_and_what_still_stands_of_it() -
     vectors = {stored[0].content: VECTOR, new[0].text: VECTOR}
     ((_, pair),) = pairs_to_ask(new, [*stored, gone, elsewhere], vectors=vectors, ids=ids).items()
     assert pair == StatementPair(
-        "I play the cello", "The cello is sold", FactContext(sentence, ("row",)), FactContext(said, ("I swim",))
+        "I play the cello", "The cello is sold", FactContext(sentence, ("row",)), FactContext(said, ("I swim",)), 1.0
     )
     ((_, whole),) = pairs_to_ask([OSLO], [LEEDS], vectors={OSLO.text: VECTOR, LEEDS.content: VECTOR}, ids=ids).items()
-    assert whole == StatementPair(LEEDS.content, OSLO.text)
+    assert whole == StatementPair(LEEDS.content, OSLO.text, likeness=1.0)
 
 
 def test_what_is_said_in_one_breath_is_not_asked_about_but_what_puts_it_right_is() -> None:

@@ -72,6 +72,13 @@ async def test_a_change_loses_a_memory_and_has_to_be_sure(share: float, is_sure:
     assert (verdict.relation, verdict.confidence >= REPLACES_MIN) == (PairRelation.REPLACES, is_sure)
 
 
+async def test_beside_what_is_meant_its_neighbours_are_not_replaced() -> None:
+    olders = [("my flat is in Orle", 0.6), ("my parents' flat is in Orle", 0.45), ("my house is in Orle", 0.58)]
+    pairs = [StatementPair(older, "I moved to Hamar", likeness=likeness) for older, likeness in olders]
+    found = await TrainedReader(FixedEncoder(replaces=0.95, unrelated=0.05)).relate(pairs)
+    assert [one.confidence >= REPLACES_MIN for one in found] == [True, False, True]
+
+
 async def test_a_fact_is_compared_with_the_whole_sentence_that_was_said_later() -> None:
     encoder = FixedEncoder(unrelated=0.9)
     said = FactContext("I swapped the keyboard, the monitor stays.")
