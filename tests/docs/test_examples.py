@@ -148,7 +148,7 @@ def test_the_programs_with_langchain(shared_product: Product, upstream: Recordin
     of_both = ["chain-ada empty Noted."] * 2 + ["chain-grace used Noted."] * 2
     assert program("include_response_headers").run_in_time() == of_both
     notes = ["Boskoop" in one.body.decode() for one in upstream.received[before:]]
-    assert notes[-4:] == [False, False, True, True]
+    assert sorted(notes[-4:]) == [False, False, True, True]  # the two programs ask at once
     assert program("default_headers").run() == ["Noted."]
     last = upstream.last_chat()
     assert b"Boskoop" not in last.body
