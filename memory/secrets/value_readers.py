@@ -118,7 +118,7 @@ def _read_value(
         if not following.strip() or (certainty is Certainty.BARE and not following.isalnum()):
             return None  # an empty quotation, or the end of the one in which the label stands
     value = _READERS[words.kind](plain, start, words, certainty, vocabulary)
-    return None if value and vocabulary.storage.match(plain.lower, value[1]) else value
+    return None if value and plain.lower.startswith(vocabulary.storage, value[1]) else value
 
 
 def ends_sentence(plain: PlainText, end: int) -> bool:

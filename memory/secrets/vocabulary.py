@@ -107,7 +107,7 @@ class Vocabulary:
     fillers: frozenset[str]
     unit: re.Pattern[str]
     units: frozenset[str]
-    storage: re.Pattern[str]
+    storage: tuple[str, ...]
     function_words: frozenset[str]
     prose: frozenset[str]  # function words and talk
     about_secrets: frozenset[str]  # talk and units
@@ -119,7 +119,8 @@ class Vocabulary:
         """
         found: dict[tuple[int, int], LabelMatch] = {}
         known: dict[tuple[int, int], LabelMatch | None] = {}  # languages share words
-        for pattern in self.labels if _OTHER_SCRIPTS.search(plain.lower) else self.labels[:1]:
+        is_latin = plain.lower.isascii() or max(plain.lower) < _NOT_LATIN
+        for pattern in self.labels[:1] if is_latin else self.labels:
             position = 0
             while match := pattern.search(plain.lower, position):
                 span = match.span()
@@ -194,11 +195,10 @@ class LabelMatches:
 _NOTHING = LabelSet(kind=ValueKind.NOTHING, secret_class=SecretClass.PASSWORD, words=(), is_part=True)
 _GUARD = LabelSet(kind=ValueKind.CODE, secret_class=SecretClass.PASSWORD, words=())
 _NOT_LATIN = "\u0370"  # from here on: letters of other scripts
-_OTHER_SCRIPTS = re.compile(f"[{_NOT_LATIN}-\u1fff\u2e80-\ud7ff\uff00-\uffff]")
 _NO_SPACES = "\u2e80"  # from here on: scripts without spaces between words, or without capitals
 _SIGN = r"""[\\"'`*)\]\s]{0,4}(?:[:.?|]{0,3}=>?|:(?!/)|[-=]>|→|\||(?<=["'>]),|(?<!\s)>)"""
 _DASH = " - "
-_LINK_BEGINS = r"""(?=[\\"'`*)\]\s]{0,4}[:.?|=>,→-]|(?<![^\W_])[a-zà-ۿ]|['\u2e80-\uffff])"""  # most places do not
+_LINK_BEGINS = r"""(?=[\\"'`*)\]\s]{0,4}[:.?|=>,→-]|(?<![\w-])[a-zà-ۿ]|['⺀-\uffff])"""  # most places do not
 _GAP = "[ _-]?"
 
 
@@ -271,7 +271,7 @@ def languages() -> tuple[Language, ...]:
 def vocabulary() -> Vocabulary:
     known = languages()
     link = {"sign": _SIGN, "dash": _DASH} | {
-        name: _words_and_joined(known, name) for name in ("late_links", "links", "change_links")
+        name: _words_and_joined(known, name) + "(?!-)" for name in ("late_links", "links", "change_links")
     }
     digit = _any(_every(known, "digit_words"))
     things = _any(thing for language in known for thing in language.guards.things)
@@ -295,7 +295,7 @@ def vocabulary() -> Vocabulary:
         fillers=frozenset(_every(known, "fillers")),
         unit=re.compile(rf"[ -]*{_words_and_joined(known, 'units')}"),
         units=frozenset(_every(known, "units")),
-        storage=re.compile(f" ?{_any(_every(known, 'storage'))}"),
+        storage=tuple(_every(known, "storage")),
         function_words=function_words,
         prose=function_words | frozenset(_every(known, "talk")),
         about_secrets=frozenset((*_every(known, "talk"), *_every(known, "units"))),
