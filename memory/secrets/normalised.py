@@ -28,6 +28,7 @@ _ESCAPED = {"n": "\n", "r": "\n", "t": " ", "/": "/", '"': '"'}
 _NOWHERE = "\ue001"  # private use: in place of a character of no width until it is left out
 _SENTENCE_MARKS = "！，．？；"  # of full width: they end sentences where no space follows
 _STYLES = ("<wide>", "<font>", "<narrow>", "<circle>")  # of a letter that is otherwise the same
+_ARABIC_MARKS = {"،": ",", "؛": ";", "؟": "?"}
 _EN_DASH, _EM_DASH = "–", "—"
 
 Edit: TypeAlias = tuple[int, int, str]
@@ -41,6 +42,8 @@ def _folded(character: str) -> str:
         return " " if character == "\t" else character
     if character in _SENTENCE_MARKS or character in (_EN_DASH, _EM_DASH):
         return character
+    if character in _ARABIC_MARKS:
+        return _ARABIC_MARKS[character]
     category = unicodedata.category(character)
     if category == "Cf" or unicodedata.name(character, "").startswith("VARIATION SELECTOR"):
         return _NOWHERE

@@ -15,7 +15,7 @@ from itertools import chain
 from memory.secrets.id_numbers import NUMBER
 from memory.secrets.plain_text import OPAQUE, PlainText
 from memory.secrets.values import is_expression, is_made, is_made_up, is_masked, is_ordinary, is_random, looks_secret
-from memory.secrets.vocabulary import LabelSet, ValueKind, Vocabulary
+from memory.secrets.vocabulary import LabelSet, ValueKind, Vocabulary, is_in_word
 
 VALUE_CHARACTERS_MAX = 512
 LEAD_CHARACTERS_MAX = 9  # before a value: blanks and a quotation mark
@@ -117,8 +117,8 @@ def _read_value(
         following = plain.text[start : start + 1]
         if not following.strip() or (certainty is Certainty.BARE and not following.isalnum()):
             return None  # an empty quotation, or the end of the one in which the label stands
-    reader = _READERS[words.kind]
-    return reader(plain, start, words, certainty, vocabulary)
+    value = _READERS[words.kind](plain, start, words, certainty, vocabulary)
+    return None if value and plain.lower.startswith(vocabulary.storage, value[1]) else value
 
 
 def ends_sentence(plain: PlainText, end: int) -> bool:
@@ -138,7 +138,7 @@ def _quotation(plain: PlainText, start: int) -> tuple[int, int] | None:
     """What stands between the quotation mark there and the next."""
     mark = plain.text[start]
     end = plain.text.find(mark, start + 1, start + 2 + QUOTED_CHARACTERS_MAX)
-    if end < 0 or plain.text[end + 1 : end + 2].isalnum() or "\n" in plain.text[start:end]:
+    if end < 0 or is_in_word(plain.text[end + 1 : end + 2]) or "\n" in plain.text[start:end]:
         return None
     return start + 1, start + 1 + len(plain.text[start + 1 : end].rstrip("\\"))
 

@@ -23,7 +23,7 @@ NAME_CHARACTERS_MIN = 3  # of a function
 
 _SYMBOLS = frozenset("!@#$%^&*+=~?|\\_§")
 _EDGES = "!?.,;:'\"*()[]{}<>-_"
-_NUMERIC = re.compile(r"\W?v?\d+(?:[.,:/-]\d+)*(?:\W|(-?)([a-z]+))?")  # a date, a version, an amount
+_NUMERIC = re.compile(r"\W?v?\d+(?:[.,:/-]\d+)*(?:\W|(-?)([a-z가-힣]+))?")  # a date, a version, an amount
 _MASK = re.compile(r"(.)\1{4,}")
 _CAMEL = re.compile("[a-z][A-Z]")
 _ASCII_KINDS = {

@@ -20,7 +20,7 @@ import msgspec
 from memory.secrets.plain_text import PlainText
 from memory.secrets.secret_classes import SecretClass
 
-LANGUAGES = ("en", "de", "es", "zh")
+LANGUAGES = ("en", "de", "es", "zh", "fr", "it", "pt", "nl", "pl", "ru", "ja", "ko", "ar")
 LABELS_KNOWN_MAX = 4_096  # as they are written
 NUMBERED_CHARACTERS = 40  # before a number, in which it may be called the number of something
 
@@ -73,6 +73,7 @@ class Language(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     owners: tuple[str, ...] = ()  # before a label that follows its value: "hunter2 is my password"
     joins: tuple[str, ...] = ()  # between two values: "and"
     units: tuple[str, ...] = ()  # after a number that is a quantity: "characters"
+    storage: tuple[str, ...] = ()  # after the name of the place where a secret is kept: "に保存"
     function_words: tuple[str, ...] = ()  # frequent in prose, and never a password
     talk: tuple[str, ...] = ()  # words about passwords that are not passwords: "required"
     digit_words: tuple[str, ...] = ()
@@ -90,7 +91,7 @@ class LabelMatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The words of all languages, since people mix them; `labels` has one pattern per language."""
+    """The words of all languages, since people mix them; `labels`: the pattern of Latin labels, then the others."""
 
     labels: tuple[re.Pattern[str], ...]
     sets: dict[str, LabelSet]  # by the label without spaces and hyphens
@@ -106,6 +107,7 @@ class Vocabulary:
     fillers: frozenset[str]
     unit: re.Pattern[str]
     units: frozenset[str]
+    storage: tuple[str, ...]
     function_words: frozenset[str]
     prose: frozenset[str]  # function words and talk
     about_secrets: frozenset[str]  # talk and units
@@ -117,7 +119,8 @@ class Vocabulary:
         """
         found: dict[tuple[int, int], LabelMatch] = {}
         known: dict[tuple[int, int], LabelMatch | None] = {}  # languages share words
-        for pattern in self.labels:
+        is_latin = plain.lower.isascii() or max(plain.lower) < _NOT_LATIN
+        for pattern in self.labels[:1] if is_latin else self.labels:
             position = 0
             while match := pattern.search(plain.lower, position):
                 span = match.span()
@@ -139,11 +142,11 @@ class Vocabulary:
             return None
         if words.is_part and word[-1] < _NO_SPACES and plain.text[end : end + 1].islower():
             return None
-        if not words.is_part and start and _is_in_word(plain.lower[start - 1]):
+        if not words.is_part and start and is_in_word(plain.lower[start - 1]):
             return None
-        number_word = self.number_word.match(plain.lower, end)
+        number_word = self.number_word.match(plain.lower, end) if words.kind is not ValueKind.PASSWORD else None
         end = number_word.end() if number_word else end
-        is_inside = not words.is_part and _is_in_word(plain.lower[end : end + 1])
+        is_inside = not words.is_part and is_in_word(plain.lower[end : end + 1])
         return None if is_inside else LabelMatch(start, end, words)
 
 
@@ -191,6 +194,7 @@ class LabelMatches:
 
 _NOTHING = LabelSet(kind=ValueKind.NOTHING, secret_class=SecretClass.PASSWORD, words=(), is_part=True)
 _GUARD = LabelSet(kind=ValueKind.CODE, secret_class=SecretClass.PASSWORD, words=())
+_NOT_LATIN = "\u0370"  # from here on: letters of other scripts
 _NO_SPACES = "\u2e80"  # from here on: scripts without spaces between words, or without capitals
 _SIGN = r"""[\\"'`*)\]\s]{0,4}(?:[:.?|]{0,3}=>?|:(?!/)|[-=]>|→|\||(?<=["'>]),|(?<!\s)>)"""
 _DASH = " - "
@@ -199,7 +203,8 @@ _LINK_LETTERS = 3
 _GAP = "[ _-]?"
 
 
-def _is_in_word(character: str) -> bool:
+def is_in_word(character: str) -> bool:
+    """Whether it belongs to the word next to it; in scripts without spaces nothing shows that."""
     return character.isalnum() and character < _NO_SPACES
 
 
@@ -241,10 +246,10 @@ def _words_and_joined(languages: Sequence[Language], field: str, *, is_suffix: b
 def _link_pattern(languages: Sequence[Language]) -> re.Pattern[str]:
     """A sign, or a word that links: behind what such a word begins with, since searches try every place."""
     fields = ("late_links", "links", "change_links")
-    words = _groups({field: _words_and_joined(languages, field) for field in fields})
+    words = _groups({field: _words_and_joined(languages, field) + "(?!-)" for field in fields})
     every = (word for field in fields for word in _every(languages, field))
     apart = [word[:_LINK_LETTERS] for word in every if word[0].isalnum() and word[0] < _NO_SPACES]
-    begins = rf"(?=(?<![^\W_]){_any(apart)}|['\u2e80-\uffff])"
+    begins = rf"(?=(?<![\w-]){_any(apart)}|['\u2e80-\uffff])"
     return re.compile(f"{_SIGN_BEGINS}{_groups({'sign': _SIGN, 'dash': _DASH})}|{begins}{words}")
 
 
@@ -253,9 +258,17 @@ def _groups(patterns: Mapping[str, str]) -> str:
     return f"(?:{'|'.join(f'(?P<{name}>{pattern})' for name, pattern in patterns.items())})"
 
 
-def _label_pattern(language: Language) -> re.Pattern[str]:
+def _label_patterns(known: Sequence[Language]) -> tuple[re.Pattern[str], ...]:
+    """One for all labels that begin with a Latin letter, and one for the others of each language."""
+    each = [_announcing(language) for language in known]
+    latin = [word for words in each for word in words if word[0] < _NOT_LATIN]
+    others = [[word for word in words if word[0] >= _NOT_LATIN] for words in each]
+    return tuple(re.compile(_any(words)) for words in (latin, *others) if words)
+
+
+def _announcing(language: Language) -> list[str]:
     words = [word for one in language.labels for word in one.words]
-    return re.compile(_any([*words, *language.look_alikes, *_guards(language), *language.guards.heads]))
+    return [*words, *language.look_alikes, *_guards(language), *language.guards.heads]
 
 
 def _guards(language: Language) -> list[str]:
@@ -277,7 +290,7 @@ def vocabulary() -> Vocabulary:
     things = _any(thing for language in known for thing in language.guards.things)
     function_words = frozenset(_every(known, "function_words"))
     return Vocabulary(
-        labels=tuple(_label_pattern(language) for language in known),
+        labels=_label_patterns(known),
         sets=dict.fromkeys([_squashed(word) for language in known for word in _guards(language)], _GUARD)
         | dict.fromkeys(map(_squashed, _every(known, "look_alikes")), _NOTHING)
         | {_squashed(word): one for language in known for one in language.labels for word in one.words},
@@ -295,6 +308,7 @@ def vocabulary() -> Vocabulary:
         fillers=frozenset(_every(known, "fillers")),
         unit=re.compile(rf"[ -]*{_words_and_joined(known, 'units')}"),
         units=frozenset(_every(known, "units")),
+        storage=tuple(_every(known, "storage")),
         function_words=function_words,
         prose=function_words | frozenset(_every(known, "talk")),
         about_secrets=frozenset((*_every(known, "talk"), *_every(known, "units"))),
