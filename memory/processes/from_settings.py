@@ -20,7 +20,6 @@ from memory.api.service_tokens import ServiceToken
 from memory.learn.reading.model_reader import ModelReaderSettings
 from memory.learn.reading.prompting import own_examples
 from memory.learn.retention import DAY, FADING, Decay, RetentionRules
-from memory.learn.trigger_scanner import TriggerSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Placement, Role, VectorOrigin
 from memory.model.arms import HoldoutRule
@@ -40,6 +39,7 @@ from memory.settings import EmbeddingSettings, ExternalModel, ServiceTokenSettin
 
 IDLE_SECONDS_WITH_A_MODEL = 30.0
 MODEL_NAME_CHARACTERS = 200  # in `made_by`
+TOKENS_AT_ONCE = 4_000  # of a session with a model, answers included: few long turns do not make a long call
 PATIENT_SECONDS = 5.0  # limit of a search or an embedding that no chat waits for
 
 
@@ -158,17 +158,11 @@ def worker_settings(settings: Settings) -> WorkerSettings:
     learn = settings.memory.learn
     return WorkerSettings(
         due=learn_due(settings),
-        triggers=TriggerSettings(drift_similarity=learn.drift_similarity, queue_turns_max=learn.queue_turns_max),
-        windows_at_once=learn.windows_in_flight_max,
-        facts_per_session_max=learn.facts_per_session_max,
         secrets=secret_policy(settings),
         words_of=words_stored(settings),
         compares_arms=settings.memory.holdout.share > 0 and not settings.memory.shadow.enabled,
         lease_seconds=learn.lease_seconds,
-        attempts_max=learn.retry_attempts,
-        retry_base_seconds=learn.retry_base_seconds,
         retry_seconds_max=learn.retry_max_seconds,
-        model_outage_seconds_max=learn.model_outage_max_seconds,
     )
 
 
@@ -190,7 +184,7 @@ def learn_due(settings: Settings) -> LearnDue:
         batch_turns_max=turns,
         idle_seconds=min(idle, learn.session_end_seconds),
         turns_at_once=turns,
-        tokens_at_once=learn.buffer_tokens,
+        tokens_at_once=TOKENS_AT_ONCE,
     )
 
 

@@ -155,7 +155,6 @@ async def test_a_claim_is_found_behind_more_memories_than_a_search_of_the_store_
         ),
         (from_settings.learn_due, "learn: {}", LearnDue(10, 30.0, 10, 4_000)),
         (from_settings.learn_due, "extraction_batch_size: 3", LearnDue(3, 30.0, 3, 4_000)),
-        (from_settings.learn_due, "learn: {buffer_tokens: 100}", LearnDue(10, 30.0, 10, 100)),
         (from_settings.learn_due, "learn: {idle_seconds: 5, session_end_seconds: 1800}", LearnDue(10, 5, 10, 4_000)),
         (from_settings.learn_due, "learn: {idle_seconds: 60, session_end_seconds: 1}", LearnDue(10, 1, 10, 4_000)),
         (from_settings.learn_due, "learn: {idle_seconds: 0}", LearnDue()),  # each turn is learnt at once
