@@ -277,7 +277,6 @@ def token_verification(settings: Settings) -> TokenVerification | None:
         keys=jwt.jwks,
         keys_file=str(Path(jwt.jwks_file).absolute()) if jwt.jwks_file else "",
         keys_url=jwt.jwks_url,
-        cache_seconds=jwt.jwks_cache_seconds,
         header=jwt.token_header,
         is_forwarded=jwt.forward,
         is_required=jwt.required,

@@ -29,7 +29,7 @@ class TokenVerification:
     keys: str = ""
     keys_file: str = ""
     keys_url: str = ""
-    cache_seconds: float = 300.0
+    cache_seconds: float = 300.0  # for as long a withdrawn key is still accepted
     header: str = "authorization"
     is_forwarded: bool = True
     is_required: bool = False

@@ -26,6 +26,9 @@ STATE_KEYS_ASKED_MAX = 2_000  # of one lookup
 CALL_SECONDS = DAY  # of an idempotency key: far longer than any client goes on repeating a call
 USER_CALLS_MAX = 10_000
 
+USER_NOTE_BYTES_MAX = 4 << 20  # about a hundred long conversations; a lost note costs a prefix-cache hit, no answer
+USER_RECEIPTS_MAX = 1_000  # the newest, so that one busy user does not displace others' receipts
+
 _NOTES = NoteSettings()
 _RECEIPTS = ReceiptSettings()
 
@@ -35,7 +38,7 @@ class NoteLimits:
     """Bytes of all notes, and of one user's."""
 
     total_bytes_max: int = _NOTES.total_mib << 20
-    user_bytes_max: int = _NOTES.user_mib << 20
+    user_bytes_max: int = USER_NOTE_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class ReceiptLimits:
     """How long receipts are kept, how many per user, and their total bytes."""
 
     seconds_max: float = _RECEIPTS.keep_days * DAY
-    user_receipts_max: int = _RECEIPTS.user_receipts_max
+    user_receipts_max: int = USER_RECEIPTS_MAX
     total_bytes_max: int = _RECEIPTS.total_mib << 20
 
 

@@ -62,8 +62,8 @@ class RetentionRules:
     """
 
     quota: int | None = 20_000
-    floor: float = 0.02
-    floor_seconds: float = 90 * DAY
+    floor: float = 0.02  # of a memory of middling worth (0.64) after five half-lives
+    floor_seconds: float = 90 * DAY  # what is asked about once a quarter stays
     erase_after: float | None = None
     fading: Mapping[str, Decay] = field(default_factory=lambda: FADING)
 

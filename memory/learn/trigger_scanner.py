@@ -30,8 +30,8 @@ log = structlog.get_logger()
 class TriggerSettings:
     """`drift_similarity`: a cosine, 0 to disable. `queue_turns_max`: finished turns that may wait to be learnt."""
 
-    drift_similarity: float = 0.0
-    queue_turns_max: int = 10_000
+    drift_similarity: float = 0.1  # unrelated questions have a cosine of about 0 in every language
+    queue_turns_max: int = 10_000  # `memproxy dlq replay` learns later what was shed; more would only wait
 
 
 class TriggerScanner:

@@ -60,7 +60,7 @@ class WorkerSettings:
     # A longer outage of our own parts sends the affected windows to the dead letters.
     outage_seconds_max: float = 86_400.0
     model_outage_seconds_max: float = 21_600.0  # likewise for the model: long enough for a night's maintenance
-    facts_per_session_max: int = 200  # per hour of conversation: one fact every 18 seconds
+    facts_per_session_max: int = 200  # per hour of conversation, one fact every 18 seconds; loops exceed it by far
     secrets: Mapping[SecretClass, SecretPolicy] = field(default_factory=lambda: REDACT_ALL)  # as turns are recorded
     words_of: frozenset[Role] = frozenset()  # whose are kept as said, in rows of their own
     compares_arms: bool = False  # whether signs of conversations that are held out, or might have been, are counted

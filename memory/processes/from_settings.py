@@ -20,7 +20,6 @@ from memory.api.service_tokens import ServiceToken
 from memory.learn.reading.model_reader import ModelReaderSettings
 from memory.learn.reading.prompting import own_examples
 from memory.learn.retention import DAY, FADING, Decay, RetentionRules
-from memory.learn.trigger_scanner import TriggerSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Placement, Role, VectorOrigin
 from memory.model.arms import HoldoutRule
@@ -40,6 +39,7 @@ from memory.settings import EmbeddingSettings, ExternalModel, ServiceTokenSettin
 
 IDLE_SECONDS_WITH_A_MODEL = 30.0
 MODEL_NAME_CHARACTERS = 200  # in `made_by`
+TOKENS_AT_ONCE = 4_000  # of a session with a model, answers included: few long turns do not make a long call
 PATIENT_SECONDS = 5.0  # limit of a search or an embedding that no chat waits for
 
 
@@ -81,15 +81,13 @@ def recall_settings(settings: Settings) -> RecallSettings:
     return RecallSettings(
         is_enabled=memory.enabled,
         deadline_seconds=memory.deadline_ms / 1000,
-        in_flight_max=memory.recall_in_flight_max,
         token_budget=memory.token_budget,
-        answer_reserve_tokens=memory.answer_reserve_tokens,
         retrieval_limit=memory.default_retrieval_limit,
         similarity_threshold=memory.default_similarity_threshold,
         placement=Placement(memory.placement),
         profile=ProfileUse(memory.profile.goes_along) if memory.profile.enabled else None,
         compacts=memory.compaction.enabled,
-        compacted_tokens=memory.compaction.target_tokens,
+        compacted_tokens=compaction_limits(settings).target_tokens,
         is_shadow=memory.shadow.enabled,
         holdout=HoldoutRule(memory.holdout.share, memory.holdout.salt),
         recalls_answers=memory.store_answers,
@@ -101,8 +99,6 @@ def compaction_limits(settings: Settings) -> CompactionLimits:
     compaction = settings.memory.compaction
     return CompactionLimits(
         threshold_tokens=compaction.threshold_tokens,
-        keep_turns=compaction.keep_turns,
-        target_tokens=compaction.target_tokens,
     )
 
 
@@ -112,7 +108,6 @@ def working_set_limits(settings: Settings) -> WorkingSetLimits:
         memories_max=working_set.user_memories_max,
         bytes_max=working_set.total_mib << 20,
         patience=working_set.patience_ms / 1000,
-        search_patience=working_set.search_patience_seconds,
     )
 
 
@@ -120,14 +115,13 @@ def receipt_limits(settings: Settings) -> ReceiptLimits:
     receipts = settings.memory.receipts
     return ReceiptLimits(
         seconds_max=receipts.keep_days * DAY,
-        user_receipts_max=receipts.user_receipts_max,
         total_bytes_max=receipts.total_mib << 20,
     )
 
 
 def note_limits(settings: Settings) -> NoteLimits:
     notes = settings.memory.notes
-    return NoteLimits(total_bytes_max=notes.total_mib << 20, user_bytes_max=notes.user_mib << 20)
+    return NoteLimits(total_bytes_max=notes.total_mib << 20)
 
 
 def secret_policy(settings: Settings) -> dict[SecretClass, SecretPolicy]:
@@ -158,17 +152,11 @@ def worker_settings(settings: Settings) -> WorkerSettings:
     learn = settings.memory.learn
     return WorkerSettings(
         due=learn_due(settings),
-        triggers=TriggerSettings(drift_similarity=learn.drift_similarity, queue_turns_max=learn.queue_turns_max),
-        windows_at_once=learn.windows_in_flight_max,
-        facts_per_session_max=learn.facts_per_session_max,
         secrets=secret_policy(settings),
         words_of=words_stored(settings),
         compares_arms=settings.memory.holdout.share > 0 and not settings.memory.shadow.enabled,
         lease_seconds=learn.lease_seconds,
-        attempts_max=learn.retry_attempts,
-        retry_base_seconds=learn.retry_base_seconds,
         retry_seconds_max=learn.retry_max_seconds,
-        model_outage_seconds_max=learn.model_outage_max_seconds,
     )
 
 
@@ -190,7 +178,7 @@ def learn_due(settings: Settings) -> LearnDue:
         batch_turns_max=turns,
         idle_seconds=min(idle, learn.session_end_seconds),
         turns_at_once=turns,
-        tokens_at_once=learn.buffer_tokens,
+        tokens_at_once=TOKENS_AT_ONCE,
     )
 
 
@@ -203,8 +191,6 @@ def retention_rules(settings: Settings) -> RetentionRules:
     }
     return RetentionRules(
         quota=life.quota_memories or None,
-        floor=life.floor,
-        floor_seconds=life.floor_days * DAY,
         erase_after=life.erase_after_days * DAY or None,
         fading={**FADING, **named},
     )
@@ -247,7 +233,6 @@ def embedding_server(settings: Settings, *, is_hurried: bool) -> EmbeddingServer
         model=embedding.model,
         dimension=embedding.dimension,
         urgent_seconds=_urgent_seconds(settings, is_hurried=is_hurried),
-        cache_texts=embedding.cache_texts,
         prefixes=Prefixes(embedding.query_prefix or "", embedding.document_prefix or ""),
         query_input_type=embedding.query_input_type,
         document_input_type=embedding.document_input_type,
@@ -261,7 +246,6 @@ def embedding_limits(settings: Settings, own: Prefixes, *, is_hurried: bool) -> 
     return EmbeddingLimits(
         threads=embedding.threads,
         urgent_seconds=_urgent_seconds(settings, is_hurried=is_hurried),
-        cache_texts=embedding.cache_texts,
         prefixes=Prefixes(own.query if query is None else query, own.document if document is None else document),
     )
 

@@ -20,7 +20,7 @@ def postgres_database(settings: Settings, part: str = "") -> PostgresDatabase:
 
 
 def postgres_rewriting(settings: Settings) -> PostgresRewriting:
-    return PostgresRewriting(_address(settings), bytes_max=settings.memory.erase.rewrite_mib_max << 20)
+    return PostgresRewriting(_address(settings))
 
 
 def postgres_scan(settings: Settings) -> PostgresScan:

@@ -50,7 +50,6 @@ def sqlite_database(settings: Settings, part: str = "") -> SqliteDatabase:
         settings.turn_log_path,
         introduction=introduction(part),
         synchronous=settings.memory.turn_log.synchronous,
-        rewrite_bytes_max=settings.memory.erase.rewrite_mib_max << 20,
     )
 
 

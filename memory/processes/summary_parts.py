@@ -75,8 +75,6 @@ async def open_summarizer(
                 writer=writer,
                 opt_outs=stores.opt_outs,
             ),
-            limits=SummaryLimits(
-                idle_seconds=settings.memory.learn.session_end_seconds, turns_min=settings.memory.summaries.min_turns
-            ),
+            limits=SummaryLimits(idle_seconds=settings.memory.learn.session_end_seconds),
             telemetry=telemetry,
         )

@@ -40,7 +40,7 @@ class RecallSettings:
 
     is_enabled: bool = True
     deadline_seconds: float = 0.120  # inside Envoy's message_timeout (1 s), so that a late request is still stripped
-    in_flight_max: int = 16  # upper limit; `Admission` allows fewer if embeddings are slow
+    in_flight_max: int = 16  # question embeddings; `Admission` allows what they have time for, often fewer
     token_budget: int = 800
     answer_reserve_tokens: int = 1_024  # of a window, for an answer without a limit of its own
     retrieval_limit: int | None = None

@@ -35,10 +35,6 @@ class WorkingSetSettings(msgspec.Struct, frozen=True, kw_only=True):
             "embedding; with the ranking it must fit `memory.deadline_ms`."
         ),
     ] = 70.0
-    search_patience_seconds: Annotated[
-        Annotated[float, Meta(ge=0, le=300)],
-        Meta(description="The same for a search through the API: as long as a large user's first load takes."),
-    ] = 20.0
 
 
 class SnapshotSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,13 +53,6 @@ class ReceiptSettings(msgspec.Struct, frozen=True, kw_only=True):
         Annotated[float, Meta(ge=0.001, le=3_650)],
         Meta(description="How long a receipt is available; a week, so that last week's answer can be explained."),
     ] = 7.0
-    user_receipts_max: Annotated[
-        Annotated[int, Meta(ge=1, le=1_000_000)],
-        Meta(
-            description="Maximum receipts of one user, the newest; so that one busy user does not displace "
-            "others' receipts."
-        ),
-    ] = 1_000
     total_mib: Annotated[
         Annotated[int, Meta(ge=1, le=1_048_576)],
         Meta(description="Maximum MiB of all receipts on disk; 256 are some 60,000 of the usual 4 KB."),
@@ -79,11 +68,3 @@ class NoteSettings(msgspec.Struct, frozen=True, kw_only=True):
             "server's prefix cache has evicted the first."
         ),
     ] = 256
-    user_mib: Annotated[
-        Annotated[int, Meta(ge=1, le=1_048_576)],
-        Meta(
-            description="Maximum MiB of one user's past notes: about a hundred long conversations. A deleted "
-            "note costs "
-            "a prefix-cache hit, never an answer."
-        ),
-    ] = 4

@@ -16,17 +16,6 @@ class CompactionSettings(msgspec.Struct, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=200, le=1_000_000)],
         Meta(description="Estimated tokens of a history from which on it is compacted."),
     ] = 4_000
-    keep_turns: Annotated[
-        Annotated[int, Meta(ge=1, le=100)],
-        Meta(description="Complete turns before the question that always stay verbatim."),
-    ] = 1
-    target_tokens: Annotated[
-        Annotated[int, Meta(ge=400, le=100_000)],
-        Meta(
-            description="Tokens aimed at for state, kept turns and new note together; turns that are long in "
-            "themselves may take more."
-        ),
-    ] = 1_000
     writer: Annotated[
         Literal["auto", "off"],
         Meta(

@@ -1,4 +1,4 @@
-"""How files are rewritten after a user was erased, and how long an erasure is on record."""
+"""How long an erasure is on record."""
 
 from __future__ import annotations
 
@@ -9,12 +9,6 @@ from msgspec import Meta
 
 
 class EraseSettings(msgspec.Struct, frozen=True, kw_only=True):
-    rewrite_mib_max: Annotated[
-        Annotated[int, Meta(ge=0, le=1_000_000)],
-        Meta(
-            description="Largest turns.sqlite that is written anew while memproxy runs, in MiB; writers wait meanwhile."
-        ),
-    ] = 256
     keep_days: Annotated[
         Annotated[int, Meta(ge=1, le=36_500)],
         Meta(

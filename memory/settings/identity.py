@@ -21,9 +21,6 @@ class JwtSettings(msgspec.Struct, frozen=True, kw_only=True):
     jwks_url: Annotated[
         str, Meta(description="URL of the issuer's JWK set, fetched in the background; while there is none, no memory.")
     ] = ""
-    jwks_cache_seconds: Annotated[
-        Annotated[float, Meta(ge=1, le=86_400)], Meta(description="How often the JWK set at `jwt.jwks_url` is fetched.")
-    ] = 300.0
     user_claim: Annotated[str, Meta(description="Claim that names the user: text; nested claims with dots.")] = "sub"
     tenant_claim: Annotated[
         str,

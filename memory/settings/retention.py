@@ -27,14 +27,6 @@ class RetentionSettings(msgspec.Struct, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=0, le=10_000_000)],
         Meta(description="Maximum active memories of one user; beyond it the least useful are archived. 0: no limit."),
     ] = 20_000
-    floor: Annotated[
-        Annotated[float, Meta(ge=0, le=1)],
-        Meta(description="Usefulness below which an inferred memory is archived eventually; 0: never."),
-    ] = 0.02
-    floor_days: Annotated[
-        Annotated[float, Meta(ge=0, le=36_500)],
-        Meta(description="How long it must have been below, without being repeated or used."),
-    ] = 90.0
     erase_after_days: Annotated[
         Annotated[float, Meta(ge=0, le=36_500)],
         Meta(description="Memories archived or superseded for this long are deleted permanently; 0: never."),

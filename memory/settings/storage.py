@@ -75,10 +75,6 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=1, le=60_000)],
         Meta(description="Longest wait for a vector inside a request; learning waits 30 s."),
     ] = 100
-    cache_texts: Annotated[
-        Annotated[int, Meta(ge=0, le=1_000_000)],
-        Meta(description="Recent texts whose vectors each process keeps; 1.5 KB each."),
-    ] = 2048
     threads: Annotated[
         Annotated[int, Meta(ge=0, le=256)],
         Meta(description="Texts that each part embeds at a time; 0 means half of the cores, at least 1."),

@@ -16,7 +16,3 @@ class SummarySettings(msgspec.Struct, frozen=True, kw_only=True):
             "given them."
         ),
     ] = True
-    min_turns: Annotated[
-        Annotated[int, Meta(ge=1, le=1_000)],
-        Meta(description="Turns of a session in which the user says more than a greeting; with fewer it gets none."),
-    ] = 2

@@ -78,10 +78,6 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
             "(vLLM does), else notes are not bounded by it."
         ),
     ] = 0
-    answer_reserve_tokens: Annotated[
-        Annotated[int, Meta(ge=0, le=1_000_000)],
-        Meta(description="Tokens of the window that notes leave for an answer, if the request sets no limit for it."),
-    ] = 1_024
     deadline_ms: Annotated[
         Annotated[int, Meta(ge=1, le=400)],
         Meta(description="Maximum time that recall may delay a request; Envoy's timeout for the filter is 1 s."),
@@ -93,14 +89,6 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
             "as they came, without memory, and Envoy counts them."
         ),
     ] = 32
-    recall_in_flight_max: Annotated[
-        Annotated[int, Meta(ge=1, le=10_000)],
-        Meta(
-            description="Maximum concurrent question embeddings in one filter; the actual limit is derived "
-            "from how long "
-            "they take. A chat without a slot waits while there is time, then continues without memory, and is counted."
-        ),
-    ] = 16
     placement: Annotated[
         Literal["system", "before_last_user", "off"],
         Meta(description="Where the note goes: into the first system message, before the last user message, nowhere."),

@@ -94,7 +94,7 @@ class Needed:
     def config(self, *, store_uri: str, database_port: int) -> Path:
         model = {"model_role": "memory_extraction", "llm_model_name": "scripted"}
         endpoint = {"address": "127.0.0.1", "port": self.ports["model"]}
-        learn = {"reader": "model", "idle_seconds": 0.2, "retry_base_seconds": 0.5}
+        learn = {"reader": "model", "idle_seconds": 0.2}
         settings = {
             "milvus_uri": store_uri,
             **({"database_url": f"postgresql://127.0.0.1:{database_port}/postgres"} if database_port else {}),

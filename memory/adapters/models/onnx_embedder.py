@@ -26,7 +26,7 @@ from tokenizers import Tokenizer
 from memory.adapters.models.embedding_model import ENCODER, TOKENIZER, Card, card_of
 from memory.adapters.models.onnx_session import cpu_session
 from memory.adapters.models.packaged_encoder import EMBEDDINGS, SENTENCE_PIECES, TOKEN_TABLE, TokenTable
-from memory.adapters.models.recent_vectors import Prefixes, RecentVectors
+from memory.adapters.models.recent_vectors import CACHE_TEXTS, Prefixes, RecentVectors
 from memory.adapters.models.sentence_pieces import sentence_pieces_of
 from memory.adapters.well_formed import well_formed
 from memory.errors import Busy, Unavailable
@@ -85,7 +85,7 @@ class EmbeddingLimits:
 
     threads: int = 0
     urgent_seconds: float = 0.1
-    cache_texts: int = 2_048
+    cache_texts: int = CACHE_TEXTS
     prefixes: Prefixes = field(default_factory=Prefixes)
 
 

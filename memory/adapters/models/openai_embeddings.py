@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from memory.adapters.breaker import Breaker
-from memory.adapters.models.recent_vectors import Prefixes, RecentVectors
+from memory.adapters.models.recent_vectors import CACHE_TEXTS, Prefixes, RecentVectors
 from memory.adapters.well_formed import well_formed
 from memory.errors import Busy, Unavailable
 from memory.model import Vector
@@ -47,7 +47,7 @@ class EmbeddingServer:
     dimension: int
     urgent_seconds: float = 0.1  # limit of a call inside a request
     learn_seconds: float = 30.0
-    cache_texts: int = 2_048
+    cache_texts: int = CACHE_TEXTS
     urgent_in_flight_max: int = 32
     api_key: str = ""
     prefixes: Prefixes = field(default_factory=Prefixes)

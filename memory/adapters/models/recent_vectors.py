@@ -13,6 +13,8 @@ import numpy as np
 
 from memory.model import Vector
 
+CACHE_TEXTS = 2_048  # 1.5 KB each, 3 MB; retries and regenerated answers come soon, if at all
+
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:

@@ -13,6 +13,7 @@ from memory.adapters.sql.postgres_errors import translated
 from memory.adapters.sql.postgres_pool import SCHEMA, PostgresAddress
 from memory.errors import Unavailable
 
+TABLE_BYTES_MAX = 256 << 20  # as for a file of SQLite; a larger one waits for its operator's quiet hour
 REWRITE_SECONDS_MAX = 120.0  # of one table: nobody reads or writes it meanwhile
 _OPTIONS = (
     f"-c search_path={SCHEMA} -c statement_timeout={REWRITE_SECONDS_MAX * 1000:.0f} -c lock_timeout=3000 "
@@ -27,7 +28,7 @@ WHERE nspname = %s AND relkind = 'r' ORDER BY relname
 class PostgresRewriting:
     """`memory.ports.erasures.FileRewriting`, by `VACUUM (FULL)` of each table."""
 
-    def __init__(self, address: PostgresAddress, *, bytes_max: int) -> None:
+    def __init__(self, address: PostgresAddress, *, bytes_max: int = TABLE_BYTES_MAX) -> None:
         """`bytes_max`: of one table with its indexes; a larger one would block others for too long."""
         self._conninfo = address.conninfo(options=_OPTIONS)
         self._bytes_max = bytes_max
@@ -49,8 +50,8 @@ class PostgresRewriting:
             if size > self._bytes_max:
                 raise Unavailable(
                     "turn_log",
-                    f"the table {SCHEMA}.{name} has {size >> 20} MiB: writing it anew would block others for too long "
-                    f"(memory.erase.rewrite_mib_max); call VACUUM FULL {SCHEMA}.{name} in a quiet hour",
+                    f"the table {SCHEMA}.{name} has {size >> 20} MiB: writing it anew would block others for too long; "
+                    f"call VACUUM FULL {SCHEMA}.{name} in a quiet hour",
                 )
         return [name for name, _ in rows]
 

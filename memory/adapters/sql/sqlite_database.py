@@ -150,8 +150,8 @@ class SqliteDatabase(WritesJobs):
         if size > self._rewrite_bytes_max:
             raise Unavailable(
                 "turn_log",
-                f"{self.path.name} has {size >> 20} MiB: writing it anew would block others for too long "
-                "(memory.erase.rewrite_mib_max); stop memproxy and call `memproxy compact`",
+                f"{self.path.name} has {size >> 20} MiB: writing it anew would block others for too long; "
+                "stop memproxy and call `memproxy compact`",
             )
 
     def _rewrite(self) -> None:

@@ -59,7 +59,7 @@ class WorkingSetLimits:
     memories_max: int = _DEFAULTS.user_memories_max
     bytes_max: int = _DEFAULTS.total_mib << 20
     patience: float = _DEFAULTS.patience_ms / 1000
-    search_patience: float = _DEFAULTS.search_patience_seconds
+    search_patience: float = 20.0  # as long as a large user's first load takes
     preallocates: bool = False  # chats wait for this process, so that memory for the next set is allocated in advance
 
 

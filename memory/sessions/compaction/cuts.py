@@ -29,8 +29,8 @@ class CompactionLimits:
     """
 
     threshold_tokens: int = 4_000
-    keep_turns: int = 1
-    target_tokens: int = 1_000
+    keep_turns: int = 1  # with more, all of them are processed again whenever the cut moves
+    target_tokens: int = 1_000  # a quarter of the shortest history that is compacted by default
 
     @property
     def state_tokens_max(self) -> int:

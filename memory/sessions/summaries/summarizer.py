@@ -81,7 +81,7 @@ class SummaryLimits:
     """`idle_seconds`: after them a session is over. `turns_min`: turns of substance of a session with a summary."""
 
     idle_seconds: float = 1_800.0
-    turns_min: int = 2
+    turns_min: int = 2  # one is its own summary
 
 
 class Summarizer:

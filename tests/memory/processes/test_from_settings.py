@@ -141,21 +141,16 @@ async def test_a_claim_is_found_behind_more_memories_than_a_search_of_the_store_
     ("handed", "text", "expected"),
     [
         (from_settings.receipt_limits, "receipts: {}", DEFAULT_RECEIPT_LIMITS),
-        (
-            from_settings.receipt_limits,
-            "receipts: {keep_days: 3, user_receipts_max: 2, total_mib: 1}",
-            ReceiptLimits(3 * DAY, 2, MIB),
-        ),
+        (from_settings.receipt_limits, "receipts: {keep_days: 3, total_mib: 1}", ReceiptLimits(3 * DAY, 1_000, MIB)),
         (from_settings.note_limits, "notes: {}", DEFAULT_NOTE_LIMITS),
-        (from_settings.note_limits, "notes: {total_mib: 3, user_mib: 1}", NoteLimits(3 * MIB, MIB)),
+        (from_settings.note_limits, "notes: {total_mib: 3}", NoteLimits(3 * MIB, 4 * MIB)),
         (
             from_settings.working_set_limits,
-            "working_set: {user_memories_max: 7, total_mib: 3, patience_ms: 40, search_patience_seconds: 2}",
-            WorkingSetLimits(7, 3 * MIB, 0.04, 2.0),
+            "working_set: {user_memories_max: 7, total_mib: 3, patience_ms: 40}",
+            WorkingSetLimits(7, 3 * MIB, 0.04),
         ),
         (from_settings.learn_due, "learn: {}", LearnDue(10, 30.0, 10, 4_000)),
         (from_settings.learn_due, "extraction_batch_size: 3", LearnDue(3, 30.0, 3, 4_000)),
-        (from_settings.learn_due, "learn: {buffer_tokens: 100}", LearnDue(10, 30.0, 10, 100)),
         (from_settings.learn_due, "learn: {idle_seconds: 5, session_end_seconds: 1800}", LearnDue(10, 5, 10, 4_000)),
         (from_settings.learn_due, "learn: {idle_seconds: 60, session_end_seconds: 1}", LearnDue(10, 1, 10, 4_000)),
         (from_settings.learn_due, "learn: {idle_seconds: 0}", LearnDue()),  # each turn is learnt at once
@@ -179,10 +174,11 @@ async def test_what_is_kept_keeps_to_the_bounds_of_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = composition.SYSTEM_CLOCK()
-    text = "filters: 2\nmemory: {receipts: {user_receipts_max: 2}, notes: {user_mib: 1}}"
+    text = "filters: 2\nmemory: {receipts: {keep_days: 1}, notes: {total_mib: 1}}"
     async with parts_of(text, tmp_path, monkeypatch) as parts:
-        for number in range(4):
-            parts.state.receipts.keep(Receipt(f"r{number}", "u", now, RecallStatus.EMPTY, "nothing_relevant"))
+        for number, days in enumerate((3, 2, 0, 0)):
+            made_at = now - days * DAY
+            parts.state.receipts.keep(Receipt(f"r{number}", "u", made_at, RecallStatus.EMPTY, "nothing_relevant"))
         keys = [f"k{number}" for number in range(40)]
         for key in keys:
             await parts.state.notes.keep("u", key, PastNote("n" * (50 << 10), (), 1), made_at=now)
@@ -196,8 +192,8 @@ async def test_what_is_kept_keeps_to_the_bounds_of_the_settings(
     ("section", "text", "named"),
     [
         ("receipts", "{keep_days: 0}", "memory.receipts.keep_days"),
-        ("receipts", "{user_receipts_max: 0}", "memory.receipts.user_receipts_max"),
-        ("notes", "{user_mib: 0.5}", "memory.notes.user_mib"),
+        ("receipts", "{total_mib: 0}", "memory.receipts.total_mib"),
+        ("notes", "{total_mib: 0.5}", "memory.notes.total_mib"),
         ("working_set", "{patience_ms: 10000}", "memory.working_set.patience_ms"),
     ],
 )

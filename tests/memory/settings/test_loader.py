@@ -62,14 +62,14 @@ def test_the_keys_of_the_first_design_load_unchanged_and_count(tmp_path: Path) -
 
 def test_nested_settings_and_lists_come_by_environment(tmp_path: Path) -> None:
     environ = {
-        "MEMPROXY_MEMORY_EMBEDDING_CACHE_TEXTS": "7",
+        "MEMPROXY_MEMORY_EMBEDDING_THREADS": "7",
         "MEMPROXY_MEMORY_ENABLED": "false",
         "MEMPROXY_MEMORY_TURN_LOG_SYNCHRONOUS": "FULL",
         "MEMPROXY_TRUSTED_PEERS": "10.0.0.0/8, 192.0.2.1/32",
         "MEMPROXY_EXTERNAL_MODELS": "[{model_role: memory_rewrite, llm_endpoint: {address: h}, llm_model_name: m}]",
     }
     settings = settings_of(environ=environ, folder=tmp_path)
-    assert settings.memory.embedding.cache_texts == 7
+    assert settings.memory.embedding.threads == 7
     assert not settings.memory.enabled
     assert settings.memory.turn_log.synchronous == "FULL"
     assert settings.trusted_peers == ("10.0.0.0/8", "192.0.2.1/32")
@@ -294,7 +294,6 @@ def loaded(tmp_path: Path, **written: Any) -> loader.Settings:
         ({"token_header": "x-memory-token-claims"}, "jwt.token_header"),
         ({"token_header": "cookie"}, "jwt.token_header"),
         ({"token_header": ""}, "jwt.token_header"),
-        ({"jwks_cache_seconds": 0}, "from 1"),
     ],
 )
 def test_tokens_that_could_not_be_verified_are_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
