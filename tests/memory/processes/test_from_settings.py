@@ -38,8 +38,9 @@ from memory.ports import LearnDue
 from memory.processes import composition, from_settings
 from memory.processes.kept_state import Process
 from memory.processes.working_set_parts import opened_sets
+from memory.recall.ranking import needed
 from memory.recall.ranking.ranking import CANDIDATES_MAX
-from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS
+from memory.recall.ranking.weights import NAMES, PARTS
 from memory.settings import Settings, loader
 
 DAY, MIB = 86_400.0, 1 << 20
@@ -218,10 +219,14 @@ def test_every_weight_is_shown_in_one_part_of_a_receipt() -> None:
 
 
 @pytest.mark.parametrize(("file", "is_known"), [("{}", True), ("memory: {embedding: {model: another}}", False)])
-def test_what_a_question_wants_counts_with_the_model_that_it_was_trained_on(
+def test_what_a_message_needs_is_known_for_the_model_that_it_was_trained_on(
     tmp_path: Path, file: str, is_known: bool
 ) -> None:
-    (tmp_path / "memproxy.yaml").write_text(file)
+    (tmp_path / "memproxy.yaml").write_text(f"models_dir: {tmp_path}\n" + ("" if file == "{}" else file))
     settings = loader.load(tmp_path / "memproxy.yaml", {}, {})
-    assert bool(from_settings.ranking_weights(settings).weights.wanted) is is_known
-    assert from_settings.ranking_weights(settings).weights.dense == DEFAULT_RANKING.weights.dense
+    assert (from_settings.ranking_weights(settings).needs is not None) is is_known
+    trained = from_settings.needs_file(settings)
+    assert (trained is None) is is_known
+    if trained is not None:
+        needed.write(needed.packaged(), trained)
+        assert from_settings.ranking_weights(settings).needs is not None
