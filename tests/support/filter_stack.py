@@ -189,7 +189,7 @@ class FilterStack:
                 IdentityRules(self.claims),
                 rejects_mismatches=self.plan.filter_may_answer,
                 secret=secret,
-                places=self.plan.limits.filter_in_flight,
+                slots=self.plan.limits.filter_in_flight,
             ),
             telemetry=Telemetry(CLOCK, self.metrics),
             new_id=lambda: f"t-{next(self.ids)}",
