@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from claims import claim, turn
@@ -66,7 +67,9 @@ async def test_a_frame_is_set_at_the_beginning_or_the_end_of_a_message() -> None
 
 async def test_a_message_that_was_read_is_not_judged_again_unless_it_replies_to_another_answer() -> None:
     encoder = FramingEncoder()
-    reader, turns = TrainedReader(encoder), turns_of("You are the king.", "I am 140.", "I row.")
+    answer = "An answer that says enough for a message to reply to it."
+    reader = TrainedReader(encoder)
+    turns = [replace(one, answer=answer) for one in turns_of("You are the king.", "I am 140.", "I row.")]
     await reader.read(turns[1:], context=turns[:1])
     assert encoder.judged == 2
     assert [(mark.kind, mark.turn_id) for mark in await reader.frames(turns)] == [("plays", "t0")]

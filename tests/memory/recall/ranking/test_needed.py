@@ -41,12 +41,12 @@ def ranked(remember: Remember, question: str, facts: Sequence[str], ranking: Ran
 @pytest.mark.parametrize(
     ("question", "helps", "other"),
     [
-        ("What do I do for a living?", "I'm a beekeeper.", "I live above the harbour."),
+        ("What should I cook tonight?", "I can't eat gluten.", "I have collected stamps since school."),
         ("Was bin ich von Beruf?", "Ich bin Imker.", "Ich wohne über dem Hafen."),
-        ("Che lavoro faccio?", "Sono apicoltore.", "Abito sopra il porto."),
+        ("Cosa cucino stasera?", "Non mangio glutine.", "Colleziono francobolli."),
         ("Чем я зарабатываю?", "Я пасечник.", "Я живу над гаванью."),
-        ("我靠什么谋生？", "我是养蜂人。", "我住在港口边。"),
-        ("ماذا أعمل؟", "أنا مربي نحل.", "أسكن فوق الميناء."),
+        ("今晚我该做什么菜？", "我不能吃麸质。", "我从小就集邮。"),
+        ("ماذا أطبخ الليلة؟", "لا آكل الغلوتين.", "أجمع الطوابع منذ المدرسة."),
         ("May I eat this walnut cake?", "Nuts make my throat swell.", "I have collected stamps since school."),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from memory.model import Candidate, MemoryStatus, Query, Question, Record, Scope, Selection, Vector
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.ranking import CROWD_MAX, Budget, Ranked, rank, rank_found, select
+from memory.recall.ranking.ranking import Budget, Ranked, rank, rank_found, select
 from memory.recall.ranking.weights import PARTS, Bar, RankingWeights, Weights
 
 NOW = 1_765_800_000.0  # 15 December 2025, noon UTC
@@ -314,11 +314,13 @@ def test_weights_decide(remember: Remember) -> None:
     assert not any(ranked(records, "oolong", ranking=RankingWeights(bar=Bar(unjudged=99))).is_relevant)
 
 
-def test_the_more_memories_the_more_evidence_is_asked_as_far_as_that_was_fitted(remember: Remember) -> None:
+@pytest.mark.parametrize(("count", "is_less"), [(1, False), (8, True)])
+def test_the_more_memories_there_are_the_less_sure_is_one(remember: Remember, count: int, *, is_less: bool) -> None:
     near = remember("kayak", vector=leaning(0.3))
-    others = [remember(f"pottery {i}", vector=leaning(0.0, axis=2 + i % 6)) for i in range(3 * CROWD_MAX)]
-    found = [ranked([near, *others[:n]], "harbour").relevance[0] for n in (0, 3, CROWD_MAX, 3 * CROWD_MAX)]
-    assert found[0] > found[1] > found[2] == pytest.approx(found[3])
+    some = [near, *(remember(f"pottery {i}", vector=leaning(0.0, axis=2 + i % 6)) for i in range(count - 1))]
+    alike = RankingWeights(bar=Bar(doubling=0.0))
+    usual, without = ranked(some, "harbour").relevance[0], ranked(some, "harbour", ranking=alike).relevance[0]
+    assert (usual < without) is is_less
 
 
 def test_a_question_that_counts_lets_more_of_what_is_near_fill_its_note(remember: Remember) -> None:
