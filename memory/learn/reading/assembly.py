@@ -91,18 +91,10 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
             )
             act, share, bar = _act_of(part.labels, kept_bar, has_value=has_value, is_asked=_is_asked(reading, part))
             share = share if act is Act.INSTRUCT else min(share, part.most)
-            if act in STORED_ACTS and _tells_secret(reading, part):
-                continue
             if share >= min(bar, PROPOSED_SHARE_MIN):
                 claim = _claim(reading, part, act, _confidence(share, bar))
                 found.append(_understandable(reading, parts, number, claim))
     return found
-
-
-def _tells_secret(reading: JudgedMessage, part: _Part) -> bool:
-    """Whether the encoder sees a password or code in these words, which redaction by labels may have missed."""
-    stretches = reading.judgements[part.index].stretches
-    return any(one.kind == "secret" and one.start < part.end and part.start < one.end for one in stretches)
 
 
 def _parts(reading: JudgedMessage, index: int) -> list[_Part]:

@@ -91,14 +91,6 @@ def test_an_order_to_forget_needs_no_words_of_its_own(shares: dict[str, float], 
     assert (found.act, found.confidence >= CONFIDENCE_AT_LEAST) == (Act.FORGET, is_sure)
 
 
-def test_a_spoken_secret_is_no_claim_but_an_order_about_it_is() -> None:
-    text = "Le mot de passe est Genet."
-    secret = RequestSpan("secret", text.index("Genet"), len(text) - 1)
-    assert read(text, judgement({"state": 0.95}, stretches=(secret,))) == []
-    (order,) = read(text, judgement({"forget": 0.95}, stretches=(secret,)))
-    assert order.act is Act.FORGET
-
-
 def test_a_reply_with_another_value_is_a_correction() -> None:
     shares = {"confirm": 0.6, "correct": 0.3}
     (corrected,) = read("No, Tuesday.", judgement(shares, stretches=(RequestSpan("value", 4, 11),), leaning_share=0.99))
