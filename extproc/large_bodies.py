@@ -12,6 +12,7 @@ import asyncio
 from dataclasses import dataclass
 
 RESTS = 3.0  # as long as the work: large bodies then take a quarter of the core
+REST_SECONDS_MAX = 0.75  # less than what the next one waits, so that who sends one after the other keeps memory
 WAIT_SECONDS_MAX = 1.0  # envoy.yaml grants a large body two seconds in all
 WAITING_MAX = 8  # each is up to 32 MiB of memory; further ones are not even sent to us
 
@@ -67,7 +68,7 @@ class LargeBodies:
         if not self._works:
             loop = asyncio.get_running_loop()
             rest = self._rest_owed + self._rests * (loop.time() - self._began_at)
-            self._rest = loop.call_later(rest, self._rested)
+            self._rest = loop.call_later(min(rest, REST_SECONDS_MAX), self._rested)
 
     def _rested(self) -> None:
         self._rest, self._rest_owed = None, 0.0

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from virtual_time import in_virtual_time, now
 
-from extproc.large_bodies import RESTS, WAIT_SECONDS_MAX, WAITING_MAX, LargeBodies
+from extproc.large_bodies import REST_SECONDS_MAX, RESTS, WAIT_SECONDS_MAX, WAITING_MAX, LargeBodies
 
 SHORT = WAIT_SECONDS_MAX / 100
 
@@ -47,7 +47,9 @@ async def test_a_second_work_that_begins_in_the_turn_of_another_takes_it_from_no
     with bodies.work("a"), bodies.work("b"):
         assert await bodies.has_turn("a")
         assert not await bodies.has_turn("b")
-    assert await work(bodies, "c", SHORT) is None  # it waited for a second at most
+    third = await work(bodies, "c", SHORT)
+    assert third is not None
+    assert third[0] == pytest.approx(WAIT_SECONDS_MAX + REST_SECONDS_MAX)  # "b" waited, and no rest is longer
 
 
 @in_virtual_time
