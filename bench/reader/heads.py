@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from memory.adapters.models import reader_weights
 from memory.adapters.models.statement_encoder import OnnxStatementEncoder
@@ -26,6 +28,37 @@ def encoder_of(weights: Path, models: Path) -> OnnxStatementEncoder:
     if not has_frames:
         save({"frame": (np.zeros((len(FRAMES), inputs)), np.zeros(len(FRAMES)))}, weights)
     return OnnxStatementEncoder(reader_weights.prepared(models, weights))
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a logistic regression is fitted."""
+
+    decay: float
+    steps: int
+    smoothing: float = 0.0
+
+
+def logistic(inputs: Floats, labels: Sequence[int], fit: Fit, *, kinds: int, shares: Floats | None = None) -> Floats:
+    """Weights and bias per kind, shape `(kinds, width + 1)`; the bias is not drawn to zero. `shares`: of each row."""
+    given, wanted = torch.from_numpy(inputs), torch.tensor(labels)
+    weight = torch.ones(len(inputs)) if shares is None else torch.from_numpy(shares)
+    layer = torch.nn.Linear(inputs.shape[1], kinds)
+    torch.nn.init.zeros_(layer.weight)
+    torch.nn.init.zeros_(layer.bias)
+    optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=fit.steps, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        optimizer.zero_grad()
+        losses = torch.nn.functional.cross_entropy(
+            layer(given), wanted, reduction="none", label_smoothing=fit.smoothing
+        )
+        lost = (losses * weight).sum() + fit.decay / 2 * layer.weight.square().sum()
+        lost.backward()  # type: ignore[no-untyped-call]
+        return lost
+
+    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    return np.hstack([layer.weight.detach().numpy(), layer.bias.detach().numpy()[:, None]])
 
 
 def save(heads: Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]], target: Path, **card: object) -> None:

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import heads
 import numpy as np
 import texts as corpus
-import torch
 from fingerprint import FRAMES_FILE, fingerprint
 from heads import WEIGHTS, Floats, encoder_of, save
 from rich.progress import track
@@ -38,7 +38,7 @@ FOLDS = 5
 # Of ordinary units that may reach the bar, of which about half do set a frame, although they are taken for ordinary
 # here. A role play that is none costs all facts behind it, presented text those of a message, an end nothing.
 FALSE_MAX: Mapping[str, float] = {"plays": 0.005, "ends": 0.01, "presents": 0.01}
-LOGISTIC_DECAY, LOGISTIC_STEPS, RIDGE = 1.0, 60, 10.0
+LOGISTIC, RIDGE = heads.Fit(decay=1.0, steps=60), 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +83,7 @@ def _placed(
 
 def logistic(inputs: Floats, labels: Sequence[int]) -> Floats:
     """Weights and bias per kind, shape `(kinds, width + 1)`."""
-    given, wanted = torch.from_numpy(inputs), torch.tensor(labels)
-    layer = torch.nn.Linear(inputs.shape[1], len(FRAMES))
-    torch.nn.init.zeros_(layer.weight)
-    torch.nn.init.zeros_(layer.bias)
-    optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=LOGISTIC_STEPS, line_search_fn="strong_wolfe")
-
-    def loss() -> torch.Tensor:
-        optimizer.zero_grad()
-        lost = torch.nn.functional.cross_entropy(layer(given), wanted, reduction="sum")
-        lost = lost + LOGISTIC_DECAY / 2 * layer.weight.square().sum()
-        lost.backward()  # type: ignore[no-untyped-call]
-        return lost
-
-    optimizer.step(loss)  # type: ignore[no-untyped-call]
-    return np.hstack([layer.weight.detach().numpy(), layer.bias.detach().numpy()[:, None]])
+    return heads.logistic(inputs, labels, LOGISTIC, kinds=len(FRAMES))
 
 
 def ridge(inputs: Floats, labels: Sequence[int]) -> Floats:

@@ -18,12 +18,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import texts as corpus
-import torch
 from examples import Example, Texts
 from fingerprint import CHANGES_FOLDER
-from heads import WEIGHTS, Floats, encoder_of, save
+from heads import WEIGHTS, Fit, Floats, encoder_of, logistic, save
 from rich.progress import track
 from texts import Leaning, Marked
 
@@ -36,7 +34,7 @@ ANSWERS = (
     "Okay.", "I see.", "Alright.", "Got it.", "Thanks for telling me.", "好的。", "Verstanden.", "D'accord.", "Vale.",
 )  # fmt: skip
 STANDS_WEIGHT = 0.2  # of those messages
-DECAY, STEPS, SMOOTHING = 3.0, 80, 0.02
+FIT = Fit(decay=3.0, steps=80, smoothing=0.02)
 
 
 def alone(messages: Sequence[Marked], rng: random.Random) -> Iterator[Marked]:
@@ -45,25 +43,6 @@ def alone(messages: Sequence[Marked], rng: random.Random) -> Iterator[Marked]:
         if len(marked.spans) == 1 and marked.spans[0].act == "state" and not marked.before:
             follows = rng.random() < FOLLOWS_SHARE
             yield replace(marked, before=rng.choice(ANSWERS)) if follows else marked
-
-
-def fitted(inputs: Floats, labels: npt.NDArray[np.int64], shares: Floats) -> tuple[Floats, Floats]:
-    """Weight and bias, shapes `(2, width)` and `(2,)`. `shares`: the weight of each row."""
-    given, wanted, weight = map(torch.from_numpy, (inputs, labels, shares))
-    layer = torch.nn.Linear(inputs.shape[1], 2)
-    torch.nn.init.zeros_(layer.weight)
-    torch.nn.init.zeros_(layer.bias)
-    optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=STEPS, line_search_fn="strong_wolfe")
-
-    def loss() -> torch.Tensor:
-        optimizer.zero_grad()
-        losses = torch.nn.functional.cross_entropy(layer(given), wanted, reduction="none", label_smoothing=SMOOTHING)
-        lost = (losses * weight).sum() + DECAY / 2 * layer.weight.square().sum()
-        lost.backward()  # type: ignore[no-untyped-call]
-        return lost
-
-    optimizer.step(loss)  # type: ignore[no-untyped-call]
-    return layer.weight.detach().numpy(), layer.bias.detach().numpy()
 
 
 def main() -> None:
@@ -95,8 +74,9 @@ def main() -> None:
     stands = len(inputs) - len(labels)
     assert all(one.labels[0] == ACTS.index("state") for example in standing for one in example.judged)
     shares = np.array([1.0] * len(labels) + [STANDS_WEIGHT] * stands, dtype=np.float32)
-    head = fitted(inputs, np.array(labels + [0] * stands), shares)
-    save({"leans": head}, given.weights, leans_seed=given.seed)
+    labels += [0] * stands
+    weights = logistic(inputs, labels, FIT, kinds=2, shares=shares)
+    save({"leans": (weights[:, :-1], weights[:, -1])}, given.weights, leans_seed=given.seed)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ async def _evaluate_facts(
         query = _query(case)
         vectors = await _embedded([memory.content for memory in case.memories], embedder)
         asked = await _embedded([query.text], embedder, as_query=True)
-        corpus = _corpus(case.memories, vectors, embedder.dimension, ranking)
+        corpus = _corpus(case.memories, vectors, embedder.dimension)
         ranked = rank(corpus, Question(query, _SCOPE, case.now), asked[query.text], ranking=ranking)
         chosen = _chosen(ranked)
         places = {memory.id: place for place, memory in enumerate(case.memories)}
@@ -107,7 +107,7 @@ async def _evaluate_talks(
         contents = [memory.content for memory in talk.memories]
         vectors = await _embedded(contents, embedder)
         asked = await _embedded([question.text for question in talk.questions], embedder, as_query=True)
-        corpus = _corpus(talk.memories, vectors, embedder.dimension, ranking)
+        corpus = _corpus(talk.memories, vectors, embedder.dimension)
         for question in talk.questions:
             orders = _orders(corpus, talk, question, asked[question.text], ranking)
             scores = {name: _talk_scores(question, order, contents) for name, order in orders.items()}
@@ -194,9 +194,7 @@ def _query(case: RecallCase) -> Query:
     return build_query(Conversation(messages=(*case.history, question)))
 
 
-def _corpus(
-    memories: Sequence[Memory], vectors: Mapping[str, Vector], dimension: int, ranking: RankingWeights
-) -> Corpus:
+def _corpus(memories: Sequence[Memory], vectors: Mapping[str, Vector], dimension: int) -> Corpus:
     records = (Record(memory, vectors[memory.content]) for memory in memories)
     return Corpus(records, dimension=dimension)
 

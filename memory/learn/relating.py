@@ -22,7 +22,7 @@ from memory.ports import FactContext, PairVerdict, StatementPair
 PAIRS_OF_ONE_MAX = 4
 PAIRS_MAX = 240  # for a window of 20 turns with 3 statements each
 RESTATED_WORDS_MIN = 2  # of a memory in a question that asks for more: "what is your cat called?" repeats one
-NEAR_MIN = 0.15  # cosine; one in five of unrelated statements reaches it, and so do most changes told in passing
+NEAR_MIN = 0.15  # cosine; a change told in passing is seldom nearer, and most unrelated statements are below
 LIKENESS_DIGITS = 4
 
 

@@ -32,7 +32,7 @@ class Question:
     """One question to memory: what to look for, for whom, and when it is asked (Unix seconds).
 
     `memory_types`: only these, if not empty. `in_notes`: ids in earlier notes of the conversation, oldest first.
-    `claim`: only memories whose claim has these fields. `kind`: of message, as the signals name it; "" if unknown.
+    `claim`: only memories whose claim has these fields.
     `whole`: what it asks about as a whole; None for a question that some memories answer.
     """
 
@@ -42,7 +42,6 @@ class Question:
     memory_types: tuple[str, ...] = ()
     in_notes: Sequence[str] = ()
     claim: ClaimFilter = ANY_CLAIM
-    kind: str = ""
     whole: AskedWhole | None = None
 
 

@@ -151,7 +151,7 @@ class SearchFlow:
                 return trace.plain
         with trace.timed("retrieve", self._metrics):
             ranked = await self._retrieval.ranked(
-                replace(asked, in_notes=trace.carried.held_earlier(), kind=trace.decision.label or "", whole=whole),
+                replace(asked, in_notes=trace.carried.held_earlier(), whole=whole),
                 vector,
                 prefetch=prefetch,
                 reading=None if reading.cancelled() else reading.result(),

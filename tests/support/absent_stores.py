@@ -69,7 +69,7 @@ class NoProjects:
     """`Projects` where nothing can be shared."""
 
     async def create(self, project: SharedProject, owner_id: str) -> bool:
-        raise NotImplementedError("projects cannot be shared here")
+        raise AssertionError("projects cannot be shared here")
 
     async def access(self, user_id: str, project_id: str) -> ProjectAccess | None:
         return None

@@ -27,7 +27,7 @@ REPLACES_SHARE_MIN = 0.6  # `memproxy eval history` shows its cost in real chats
 CONFIDENCE_AT_LEAST = 0.8  # of a verdict at its threshold; equals the minimum of consolidation
 STAND_IN = "42"  # replaces a secret in the encoder's input
 # What a statement replaces is seldom more than one fact, and its neighbours resemble that. On users kept out of
-# training (`bench/reader/train_pairs.py`), of what passes 0.73 is meant, with these 0.87, and 0.71 of the changes are
+# training (`bench/reader/score_changes.py`), of what passes 0.73 is meant, with these 0.87, and 0.71 of the changes are
 # seen for 0.74.
 LIKENESS_WEIGHT, AS_SURE, SHARE_LEAST = 10.0, 1.0, 1e-6
 NEIGHBOUR_CONFIDENCE = 0.5

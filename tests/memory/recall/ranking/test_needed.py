@@ -68,6 +68,16 @@ def test_a_question_of_general_knowledge_needs_less(personal: str, general: str)
     assert odds(personal, fact) > odds(general, fact)
 
 
+def test_what_is_needed_passes_though_it_shares_no_topic_and_what_is_not_stays_away(remember: Remember) -> None:
+    facts = ["Nuts make my throat swell.", "I have collected stamps since school.", "My kayak is stored in Devon."]
+
+    def passing(ranking: RankingWeights) -> list[str]:
+        found = ranked(remember, "May I eat this walnut cake?", facts, ranking)
+        return [one.memory.content for one, passes in zip(found.candidates, found.is_relevant, strict=True) if passes]
+
+    assert (passing(WITH_NEEDS), passing(DEFAULT_RANKING)) == (facts[:1], [])
+
+
 def test_vectors_of_another_model_are_judged_by_their_topic_alone(remember: Remember) -> None:
     assert needed.packaged().direction(np.ones(1, dtype=np.float32)) is None
     facts, without = ["My kayak is stored in Devon."], DEFAULT_RANKING
