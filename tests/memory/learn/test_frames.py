@@ -14,7 +14,12 @@ from memory.learn.reading.labels import ACTS, FRAMES
 from memory.learn.reading.trained import TrainedReader
 from memory.model import Turn, Vector
 
-KIND_OF = {"You are the king.": "plays", "That was the game.": "ends", "My tenant wrote this:": "presents"}
+KIND_OF = {
+    "You are the king.": "plays",
+    "That was the game.": "ends",
+    "My tenant wrote this:": "presents",
+    "Hi,": "presents",
+}
 
 
 class FramingEncoder:
@@ -57,6 +62,10 @@ async def test_a_role_holds_over_turns_until_the_user_leaves_it() -> None:
 
 async def test_what_is_presented_is_the_rest_of_its_message() -> None:
     assert await found("I own a flat.\nMy tenant wrote this:\n\nI lost my job.", "I like tea.") == ["I lost my job."]
+
+
+async def test_an_opening_that_ends_with_a_comma_presents_nothing() -> None:
+    assert await found("Hi,\n\nI own a flat.") == []
 
 
 async def test_a_frame_is_set_at_the_beginning_or_the_end_of_a_message() -> None:

@@ -151,6 +151,19 @@ def clause(text: str, words: str, acts: dict[str, float], **fields: Any) -> Judg
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "is_sure"),
+    [
+        ("I'm coeliac, where do I find a decent pizza around here?", "I'm coeliac", True),
+        ("How old am I really?", "How old am I", False),
+    ],
+)
+def test_what_a_sentence_states_before_it_asks_is_no_question(text: str, words: str, *, is_sure: bool) -> None:
+    said = {"state": 0.85}
+    (found,) = read(text, judgement(said, clauses=(clause(text, words, said),)))
+    assert (found.confidence >= CONFIDENCE_AT_LEAST) is is_sure
+
+
 def test_each_fact_of_a_sentence_is_a_claim_with_its_own_labels() -> None:
     text = "I'm Ada, I live in Lisbon and work as a baker."
     said = {"state": 0.95}

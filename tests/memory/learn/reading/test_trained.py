@@ -41,10 +41,12 @@ class FixedEncoder:
     def __init__(self, **shares: float) -> None:
         self._shares = [shares.get(relation, 0.0) for relation in PAIR_RELATIONS]
         self.texts: list[str] = []
+        self.before: list[str] = []
         self.pairs: list[tuple[str, str]] = []
 
     def judge(self, texts: Sequence[str], before: str) -> list[Judgement]:
         self.texts += texts
+        self.before.append(before)
         acts = {act: float(act == "none") for act in ACTS}
         return [Judgement(acts, "none", 1.0, "user", "fact", ()) for _ in texts]
 
@@ -59,6 +61,21 @@ async def test_a_redacted_secret_is_read_as_a_value_and_moves_nothing_behind_it(
     (seen,) = encoder.texts
     assert "redacted" not in seen
     assert (len(seen), seen.index("I live")) == (len(message), message.index("I live"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_replied_to"),
+    [
+        ("Okay.", False),
+        ("好的。", False),
+        ("Do you row?", True),
+        ("Rowing is a sport for the whole of the body.", True),
+    ],
+)
+async def test_only_an_answer_that_says_or_asks_something_is_replied_to(answer: str, *, is_replied_to: bool) -> None:
+    encoder = FixedEncoder()
+    await TrainedReader(encoder).read([turn("On Tuesdays.")], context=[turn("Hi.", turn_id="t0", answer=answer)])
+    assert encoder.before == [answer if is_replied_to else ""]
 
 
 async def test_it_is_never_so_sure_of_no_relation_that_two_values_would_stand_apart_for_that() -> None:
