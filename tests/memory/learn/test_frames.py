@@ -65,7 +65,7 @@ async def test_what_is_presented_is_the_rest_of_its_message() -> None:
 
 
 async def test_an_opening_that_ends_with_a_comma_presents_nothing() -> None:
-    assert await found("Hi,\n\nI own a flat.") == []
+    assert await found("Hi,\n\nIt is late. I own a flat.") == []
 
 
 async def test_a_frame_is_set_at_the_beginning_or_the_end_of_a_message() -> None:

@@ -159,7 +159,7 @@ def clause(text: str, words: str, acts: dict[str, float], **fields: Any) -> Judg
     ],
 )
 def test_what_a_sentence_states_before_it_asks_is_no_question(text: str, words: str, *, is_sure: bool) -> None:
-    said = {"state": 0.85}
+    said = {"state": 0.8, "none": 0.18}
     (found,) = read(text, judgement(said, clauses=(clause(text, words, said),)))
     assert (found.confidence >= CONFIDENCE_AT_LEAST) is is_sure
 
