@@ -202,9 +202,16 @@ def main() -> int:
     report = Report("train_needed", BARS, given.json)
     pairs, odds = asyncio.run(measure(given.config))
     figures = {"in order": in_order(odds, pairs.is_needed)}
-    columns = ("log odds", "recall", "precision", "quiet where nothing is needed")
-    sheet = Sheet(f"{len(odds)} pairs", columns, [*cuts(odds, pairs)])
-    return report.finish(figures, [sheet], figures)
+    columns = ("from", "recall", "precision", "quiet where nothing is needed")
+    sheets = [
+        Sheet(
+            f"{name}: {in_order(values, pairs.is_needed):.3f} of {len(values)} pairs in order",
+            columns,
+            [*cuts(values, pairs)],
+        )
+        for name, values in (("topical evidence alone", pairs.topic), ("what is trained", odds))
+    ]
+    return report.finish(figures, sheets, figures)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from extproc import resent_history
 from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
 from extproc.identity import IdentityMode
 from extproc.observe import Observation
-from extproc.recorder import TurnRecorder
+from extproc.recorder import LIGHT, TurnRecorder
 from extproc.resent_history import RecordingPolicy
 from extproc.server import error_boundary
 from memory.model import MemoryStatus, TurnStatus
@@ -63,7 +63,7 @@ class Proxy:
         asked = json.dumps({"messages": messages, **options}).encode()
         seen = watch.on_request_body(asked, is_end=True, at=self.clock.now)
         if isinstance(seen, LeaveOut):
-            await self.recorder.start(self.recorder._leave_out(seen))
+            await self.recorder.start(self.recorder._leave_out(seen, LIGHT))
             return
         assert isinstance(seen, OpenTurn)
         begun = self.recorder.open(seen)
