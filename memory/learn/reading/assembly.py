@@ -12,7 +12,7 @@ from math import log2
 
 from memory.language import bare_reply, is_asked, is_denied
 from memory.language.dates import period
-from memory.learn.reading.judgements import JudgedClause, Judgement
+from memory.learn.reading.judgements import JudgedClause, Judgement, RequestSpan
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
 from memory.learn.reading.replies import QUESTION_SIZE_MIN, answered, question_of, size_of
 from memory.learn.reading.units import Unit, unwrapped
@@ -41,6 +41,7 @@ CONFIDENCE_AT_LEAST = 0.7  # of a claim at its threshold; equals the gate's mini
 PROPOSED_SHARE_MIN = 0.25  # below it a unit is not proposed at all, so that refusals can be counted
 ORDER_ATTRIBUTE_MIN = 0.6  # of such an attribute, named in an order to forget
 SINGLE_VALUED_SHARE_MIN = 0.8  # of an attribute that has one value at a time
+CLAUSE_SIZE_MIN = 20  # letters of one that names nothing: of shorter facts nearly all have a value or a name
 LETTERS_MIN = 2  # letters, digits or characters that a unit needs to have content
 LEANING_SHARE_MIN = 0.7  # from which a fact takes along what was said before it
 CORRECTION_LEANING_MIN = 0.6  # of a correction: "Sorry, I meant my son" says nothing alone
@@ -103,7 +104,14 @@ def _parts(reading: JudgedMessage, index: int) -> list[_Part]:
     is_fragment = judgement.leaning_share >= CORRECTION_LEANING_MIN  # "Sorry, I meant my son" is one thing said
     if len(judgement.clauses) < 2 or is_fragment or judgement.acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
         return [_Part(index, 0, len(unit.text), judgement)]
-    return [_Part(index, one.start, one.end, one, 1.0 - judgement.acts["none"]) for one in judgement.clauses]
+    parts = [_Part(index, one.start, one.end, one, 1.0 - judgement.acts["none"]) for one in judgement.clauses]
+    return [one for one in parts if _says_something(unit.text, one, judgement.stretches)]
+
+
+def _says_something(text: str, part: _Part, stretches: Sequence[RequestSpan]) -> bool:
+    """Whether it is more than "my area" or "it's been", which a longer sentence may be cut into."""
+    names_something = any(one.start < part.end and part.start < one.end for one in stretches)
+    return names_something or size_of(text[part.start : part.end]) >= CLAUSE_SIZE_MIN
 
 
 def _understandable(reading: JudgedMessage, parts: Sequence[_Part], number: int, claim: Claim) -> Claim:

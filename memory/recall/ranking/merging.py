@@ -60,8 +60,8 @@ def _within_margin(ranked: Ranked, best: float, bar: Bar) -> Iterator[_Row]:
     own_best = max(_odds(value) for value in ranked.relevance)
     for row in _rows(ranked):
         odds = _odds(row.relevance)
-        passed_anyway = odds < own_best - bar.margin
-        is_relevant = row.is_relevant and (passed_anyway or odds >= best - bar.margin)
+        passed_anyway = odds < bar.beside(own_best)
+        is_relevant = row.is_relevant and (passed_anyway or odds >= bar.beside(best))
         may_fill = ranked.asks_several and not is_relevant and (row.is_near or row.is_relevant)
         is_near = may_fill and odds >= best - bar.several_margin
         yield _Row(row.candidate, row.relevance, is_relevant, row.cosine, is_near)

@@ -147,7 +147,7 @@ def rank(
     bar = ranking.bar
     odds = _odds(weighed[_PLACES_OF_TOPICAL].sum(axis=0), evidence, rows, memories=layout.size, bar=bar)
     best_odds = odds[:best_count].max()
-    passes = (odds >= bar.each) & (odds >= best_odds - bar.margin) & (best_odds >= bar.best)
+    passes = (odds >= bar.each) & (odds >= bar.beside(best_odds)) & (best_odds >= bar.best)
     passes |= evidence.arrays["manner"][rows] > 0
     asks_several = wants_several(text)
     near = (odds >= bar.several_each) & (odds >= best_odds - bar.several_margin) & (best_odds >= bar.best)

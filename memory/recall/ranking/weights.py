@@ -52,7 +52,8 @@ class Bar:
 
     best: float = -2.0  # of the best one, below which there is no note: a missing memory costs more than one too many
     each: float = -2.0  # below it a memory is left out even if others are relevant
-    margin: float = 2.0  # distance from the best memory beyond which one is left out
+    margin: float = 2.0  # distance from the best memory beyond which one is left out that is not `sure`
+    sure: float = 0.0  # needed rather than not, whatever the best one is
     # Likewise for memories that fill a short note after those that pass, where a question counts, compares, orders or
     # lists: it names what several memories have in common
     several_each: float = -4.0
@@ -63,6 +64,10 @@ class Bar:
     # Where no `needs` are known: the share of the topical evidence in the odds, and what a user's only memory loses
     topic: float = 0.5
     unjudged: float = 2.65
+
+    def beside(self, best: float) -> float:
+        """The log odds from which a memory passes beside the best one."""
+        return min(best - self.margin, self.sure)
 
 
 @dataclass(frozen=True, slots=True)
