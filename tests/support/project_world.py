@@ -31,7 +31,6 @@ from memory.adapters.sql.receipts import SqlReceipts
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.usage_counts import SqlUsageCounts
-from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.api.callers import CallerRules
 from memory.api.rest import create_app
 from memory.chat.completions import read_chat_request
@@ -45,6 +44,7 @@ from memory.recall.project_access import ReadableChatStates, ReadableProjects, S
 from memory.recall.project_retrieval import ProjectRetrieval
 from memory.recall.search_flow import SearchParts
 from memory.recall.trace import RecallSettings
+from memory.recall.working_set.working_sets import CorpusShape, WorkingSets
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
 from memory.secrets.redaction import redact

@@ -25,16 +25,16 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from memory.adapters.working_set.corpus_memories import CorpusMemories
-from memory.adapters.working_set.loader import LoadQueue, TooFarBehind, TooLarge, outcome_of, report
-from memory.adapters.working_set.snapshot_codec import SnapshotCodec
-from memory.adapters.working_set.states import SetState
-from memory.adapters.working_set.working_set import WorkingSet, WorkingSetSources, last_even
 from memory.errors import Unavailable
 from memory.model import Record
 from memory.ports import MemoryStore, Revision, Tokens, UserLedger
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.retrieval import Prefetch
+from memory.recall.working_set.corpus_memories import CorpusMemories
+from memory.recall.working_set.loader import LoadQueue, TooFarBehind, TooLarge, outcome_of, report
+from memory.recall.working_set.snapshot_codec import SnapshotCodec
+from memory.recall.working_set.states import SetState
+from memory.recall.working_set.working_set import WorkingSet, WorkingSetSources, last_even
 from memory.runtime.gc_freeze import SPARE_BYTES, freeze_live_objects, keep_freed_memory, preallocate
 from memory.settings import WorkingSetSettings
 

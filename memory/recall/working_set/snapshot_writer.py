@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from memory.adapters.working_set.snapshot_codec import SnapshotCodec
-from memory.adapters.working_set.working_sets import UNSAVED_MAX, WorkingSets
 from memory.ports import LedgerWrite, Revision, UserLedger
+from memory.recall.working_set.snapshot_codec import SnapshotCodec
+from memory.recall.working_set.working_sets import UNSAVED_MAX, WorkingSets
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from memory.adapters.working_set.loader import TooFarBehind
 from memory.errors import Unavailable
 from memory.model import MemoryStatus, Record
 from memory.ports import MemoryStore, Revision, UserLedger
 from memory.recall.ranking.corpus import Contents, Corpus
+from memory.recall.working_set.loader import TooFarBehind
 
 NEVER_RECALLED = (MemoryStatus.ARCHIVED, MemoryStatus.RAW)
 ROWS_ON_LOOP_MAX = 300  # laying out so many takes about 1 ms; more is done in a thread
