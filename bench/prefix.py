@@ -35,10 +35,10 @@ from memory.chat.completions import insert_notes, read_chat_request
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
 from memory.ports import Embedder, MemoryBank, ResponseChains, ServerKnowledge
 from memory.processes.composition import new_id, open_embedder, signal_training
-from memory.recall.pipeline import RecallOutcome, RecallPipeline
+from memory.recall.pipeline import RecallOutcome, RecallParts, RecallPipeline
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
-from memory.recall.trace import RecallSettings
+from memory.recall.stages import RecallSettings
 from memory.recall.working_set.working_sets import CorpusShape, WorkingSets
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
@@ -174,14 +174,8 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
             retrieval=Retrieval(corpora=corpora, store=store),
             tokens=count,
         )
-        recall = RecallPipeline(
-            search=search,
-            stores=stores,
-            server=ServerKnowledge(turn_log.chains),
-            telemetry=Telemetry(clock, metrics),
-            new_id=new_id,
-            settings=PATIENT,
-        )
+        parts = RecallParts(search, stores, ServerKnowledge(turn_log.chains), Telemetry(clock, metrics), new_id)
+        recall = RecallPipeline(parts, PATIENT)
         memories = MemoryBank(store, ledger, embedder)
         erasure = Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=clock)
         yield Product(recall, erasure, turn_log.chains)

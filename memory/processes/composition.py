@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -44,6 +44,7 @@ from memory.ports import (
     MemoryStore,
     NoSummaries,
     RequestStores,
+    ResentHistory,
     ServerKnowledge,
     Tokens,
     UserLedger,
@@ -73,7 +74,7 @@ from memory.processes.working_set_parts import opened_sets
 from memory.processes.writer_parts import open_writer
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
-from memory.recall.pipeline import RecallPipeline
+from memory.recall.pipeline import RecallParts, RecallPipeline
 from memory.recall.project_access import ReadableChatStates, ReadableProjects, SharedNotes
 from memory.recall.project_retrieval import ProjectRetrieval
 from memory.recall.query_rewriter import Rewriter
@@ -135,7 +136,8 @@ class Parts:
     def stores(self) -> RequestStores:
         return self.state.stores(self.erasure.proof)
 
-    def recall(self) -> RecallPipeline:
+    def recall(self, prepare: Callable[[ResentHistory], None] | None = None) -> RecallPipeline:
+        """`prepare`: takes long histories for their next states."""
         readable, ranking = ReadableProjects(self.state.projects), ranking_weights(self.settings)
         search = SearchParts(
             embedder=self.embedder,
@@ -145,20 +147,15 @@ class Parts:
             rewriter=self.rewriter,
             questions=self.questions.current,
         )
-        summaries = self.state.summaries if self.settings.memory.has_summaries else NoSummaries()
-        return RecallPipeline(
-            search=search,
-            stores=replace(
-                self.stores,
-                summaries=summaries,
-                notes=SharedNotes(self.state.notes, readable),
-                chat_states=ReadableChatStates(self.state.chat_states, readable),
-            ),
-            server=ServerKnowledge(self.state.turn_log.chains, self.windows),
-            telemetry=self.telemetry,
-            new_id=new_id,
-            settings=recall_settings(self.settings),
+        stores = replace(
+            self.stores,
+            summaries=self.state.summaries if self.settings.memory.has_summaries else NoSummaries(),
+            notes=SharedNotes(self.state.notes, readable),
+            chat_states=ReadableChatStates(self.state.chat_states, readable),
         )
+        server = ServerKnowledge(self.state.turn_log.chains, self.windows)
+        parts = RecallParts(search, stores, server, self.telemetry, new_id, prepare)
+        return RecallPipeline(parts, recall_settings(self.settings))
 
     def template_compatibility(self) -> TemplateCompatibility:
         return TemplateCompatibility(

@@ -29,7 +29,7 @@ from memory.ports import LearnDue
 from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.ranking import needed
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
-from memory.recall.trace import RecallSettings
+from memory.recall.stages import RecallSettings
 from memory.recall.working_set.working_sets import WorkingSetLimits
 from memory.runtime.offload import pause
 from memory.secrets.redaction import SecretPolicy, recordable

@@ -39,11 +39,11 @@ from memory.model.projects import Tenancy
 from memory.model.token_claims import ClaimNames
 from memory.ports import MemoryBank, ServerKnowledge
 from memory.recall import project_access
-from memory.recall.pipeline import RecallPipeline
+from memory.recall.pipeline import RecallParts, RecallPipeline
 from memory.recall.project_access import ReadableChatStates, ReadableProjects, SharedNotes
 from memory.recall.project_retrieval import ProjectRetrieval
 from memory.recall.search_flow import SearchParts
-from memory.recall.trace import RecallSettings
+from memory.recall.stages import RecallSettings
 from memory.recall.working_set.working_sets import CorpusShape, WorkingSets
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
@@ -141,7 +141,7 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
 
             def recall(readable: ReadableProjects) -> RecallPipeline:
                 retrieval = ProjectRetrieval(corpora=corpora, store=store, projects=readable)
-                return RecallPipeline(
+                parts = RecallParts(
                     search=SearchParts(embedder, lambda: None, retrieval, tokens),
                     stores=replace(
                         stores,
@@ -151,8 +151,8 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
                     server=ServerKnowledge(chains),
                     telemetry=Telemetry(clock, metrics),
                     new_id=lambda: next(ids),
-                    settings=SETTINGS,
                 )
+                return RecallPipeline(parts, SETTINGS)
 
             library = Library(
                 memories=MemoryBank(store, ledger, embedder),

@@ -39,12 +39,12 @@ from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
 from memory.model.raw_words import embedded_text
 from memory.ports import ServerKnowledge
-from memory.recall.pipeline import RecallOutcome, RecallPipeline
+from memory.recall.pipeline import RecallOutcome, RecallParts, RecallPipeline
 from memory.recall.query_rewriter import Rewriter
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
 from memory.recall.signals.question_kinds import QuestionClassifier
-from memory.recall.trace import RecallSettings
+from memory.recall.stages import RecallSettings
 from memory.recall.working_set.working_sets import CorpusShape, WorkingSets
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
@@ -171,14 +171,14 @@ async def rigged(
         ):
             retrieval, chains = Retrieval(corpora=corpora, store=store), SqlResponseChains(database)
             states = SqlChatStates(database, notes, chains, lambda: NOW)
-            recall = RecallPipeline(
+            parts = RecallParts(
                 search=SearchParts(embedder, lambda: None, retrieval, tokens, rewriter, questions),
                 stores=request_stores(notes, receipts, usage_counts, profiles, summaries=summaries, chat_states=states),
                 server=ServerKnowledge(chains),
                 telemetry=Telemetry(lambda: NOW, metrics),
                 new_id=lambda: next(ids),
-                settings=settings,
             )
+            recall = RecallPipeline(parts, settings)
             await corpora.corpus("u", waits=True)
             await recall.recall(Scope("u"), request_of("Where is my kayak stored?"))  # what is loaded once is loaded
             embedder.texts.clear()
