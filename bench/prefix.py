@@ -36,6 +36,7 @@ from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
 from memory.ports import Embedder, MemoryBank, ResponseChains, ServerKnowledge
 from memory.processes.composition import new_id, open_embedder, signal_training
 from memory.recall.pipeline import RecallOutcome, RecallParts, RecallPipeline
+from memory.recall.project_access import ReadableProjects
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
 from memory.recall.stages import RecallSettings
@@ -49,7 +50,7 @@ from memory.settings import Settings
 from memory.settings.loader import from_process
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
-from absent_stores import request_stores  # isort: skip
+from absent_stores import NoProjects, request_stores  # isort: skip
 from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, count, known_memories, rendered, thirty_exchanges  # isort: skip
 from prefix_responses import ResponsesConversation  # isort: skip
 
@@ -174,7 +175,8 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
             retrieval=Retrieval(corpora=corpora, store=store),
             tokens=count,
         )
-        parts = RecallParts(search, stores, ServerKnowledge(turn_log.chains), Telemetry(clock, metrics), new_id)
+        projects, server = ReadableProjects(NoProjects()), ServerKnowledge(turn_log.chains)
+        parts = RecallParts(search, stores, projects, server, Telemetry(clock, metrics), new_id)
         recall = RecallPipeline(parts, PATIENT)
         memories = MemoryBank(store, ledger, embedder)
         erasure = Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=clock)

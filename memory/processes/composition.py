@@ -75,12 +75,12 @@ from memory.processes.writer_parts import open_writer
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallParts, RecallPipeline
-from memory.recall.project_access import ReadableChatStates, ReadableProjects, SharedNotes
-from memory.recall.project_retrieval import ProjectRetrieval
+from memory.recall.project_access import ReadableProjects
 from memory.recall.query_rewriter import Rewriter
-from memory.recall.retrieval import Corpora
+from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
 from memory.recall.signals.training import ClassifierTraining, QuestionTraining
+from memory.recall.working_set.working_sets import WorkingSets
 from memory.runtime.announced_labels import announce
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
@@ -108,7 +108,7 @@ class Parts:
     """The open adapters of one process."""
 
     store: MemoryStore
-    corpora: Corpora
+    corpora: WorkingSets
     memories: UserMemories
     embedder: Embedder
     training: ClassifierTraining
@@ -142,19 +142,15 @@ class Parts:
         search = SearchParts(
             embedder=self.embedder,
             classifier=self.training.current,
-            retrieval=ProjectRetrieval(corpora=self.corpora, store=self.store, projects=readable, ranking=ranking),
+            retrieval=Retrieval(corpora=self.corpora, store=self.store, projects=readable, ranking=ranking),
             tokens=self.tokens,
             rewriter=self.rewriter,
             questions=self.questions.current,
         )
-        stores = replace(
-            self.stores,
-            summaries=self.state.summaries if self.settings.memory.has_summaries else NoSummaries(),
-            notes=SharedNotes(self.state.notes, readable),
-            chat_states=ReadableChatStates(self.state.chat_states, readable),
-        )
+        summaries = self.state.summaries if self.settings.memory.has_summaries else NoSummaries()
+        stores = replace(self.stores, summaries=summaries)
         server = ServerKnowledge(self.state.turn_log.chains, self.windows)
-        parts = RecallParts(search, stores, server, self.telemetry, new_id, prepare)
+        parts = RecallParts(search, stores, readable, server, self.telemetry, new_id, prepare)
         return RecallPipeline(parts, recall_settings(self.settings))
 
     def template_compatibility(self) -> TemplateCompatibility:

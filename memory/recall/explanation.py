@@ -12,7 +12,7 @@ from memory.recall.notes.receipts import Findings
 from memory.recall.past_talk_recall import NO_TALK
 from memory.recall.signals.question_kinds import QuestionKind
 from memory.recall.signals.search_decision import Decision
-from memory.recall.stages import AskedChat, EmbeddedQuestion, Progress, Review, Rewrite, Searched
+from memory.recall.stages import AskedChat, EmbeddedQuestion, Reached, Review, Rewrite, Searched
 from memory.recall.withholding import NoteVerdict
 
 
@@ -27,20 +27,20 @@ class StageResults:
     verdict: NoteVerdict
 
 
-def findings_of(results: StageResults, progress: Progress, *, keeps_words: bool) -> Findings:
+def findings_of(results: StageResults, reached: Reached, *, keeps_words: bool) -> Findings:
     """`keeps_words`: whether the receipt may hold what was asked."""
-    planned, verdict, query = results.planned, results.verdict, progress.latest(Query)
+    planned, verdict, query = results.planned, results.verdict, reached.latest(Query)
     return Findings(
-        signals=_decision(progress.latest(Decision))
+        signals=_decision(reached.latest(Decision))
         | verdict.signals(planned)
-        | _rewrite(progress.latest(Rewrite), keeps_words=keeps_words)
+        | _rewrite(reached.latest(Rewrite), keeps_words=keeps_words)
         | _opening(planned)
         | in_receipt(results.review.compaction.state)
-        | _kinds(progress),
+        | _kinds(reached),
         query=query.text if query is not None and keeps_words else "",
         candidates=results.searched.ranked.candidates,
         cuts=verdict.cuts(results.searched.selection.cuts, planned),
-        timings_ms=progress.timings_ms(),
+        timings_ms=reached.timings_ms(),
     )
 
 
@@ -66,9 +66,9 @@ def _opening(planned: NotePlan) -> dict[str, object]:
     return {"profile": dict(zip(("version", "project_version"), planned.profile.versions, strict=True))}
 
 
-def _kinds(progress: Progress) -> dict[str, object]:
+def _kinds(reached: Reached) -> dict[str, object]:
     """How much the question is of each kind, and what was found of past conversations."""
-    embedded, past = progress.latest(EmbeddedQuestion), progress.latest(PastTalk) or NO_TALK
+    embedded, past = reached.latest(EmbeddedQuestion), reached.latest(PastTalk) or NO_TALK
     if embedded is None:
         return {}
     said: dict[str, dict[str, object]] = {kind: {"score": round(score, 3)} for kind, score in embedded.kinds.items()}

@@ -18,7 +18,7 @@ from memory.recall.past_conversations import ANSWERS_MAX, PastTalkQuestion, answ
 from memory.recall.retrieval import Retrieval
 from memory.recall.signals.question_kinds import PAST_TALK_MIN, QuestionKind
 from memory.recall.signals.search_decision import Decision
-from memory.recall.stages import AskedChat, EmbeddedQuestion, Progress, Review
+from memory.recall.stages import AskedChat, EmbeddedQuestion, Reached, Review
 
 EXAMINED_MAX = 300  # of a user's summaries, the latest; read and compared in 5 ms
 SECONDS_MIN = 0.01  # left until the deadline; with less, the note goes without them
@@ -34,26 +34,26 @@ class PastTalkRecall:
         self._retrieval = retrieval
         self._recalls_answers = recalls_answers
 
-    async def find(self, asked: AskedChat, review: Review, progress: Progress) -> PastTalk:
+    async def find(self, asked: AskedChat, review: Review, reached: Reached) -> PastTalk:
         """Empty, unless the question was searched for and asks about past conversations."""
-        query, embedded = progress.latest(Query), progress.latest(EmbeddedQuestion)
-        if query is None or embedded is None or not _may_have(asked, review, progress.latest(Decision)):
+        query, embedded = reached.latest(Query), reached.latest(EmbeddedQuestion)
+        if query is None or embedded is None or not _may_have(asked, review, reached.latest(Decision)):
             return NO_TALK
         if embedded.kinds[QuestionKind.PAST_TALK] < PAST_TALK_MIN:
             return NO_TALK
         said_here = _answers_of(asked.conversation)
         question = PastTalkQuestion(query.text, embedded.vector, asked.scope, asked.began_at, said_here)
-        with progress.timed("past_talk"), suppress(Unavailable, TimeoutError):
+        with reached.timed("past_talk"), suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(asked.seconds_left):
-                await self._find(question, progress)
-        return progress.latest(PastTalk) or NO_TALK
+                await self._find(question, reached)
+        return reached.latest(PastTalk) or NO_TALK
 
-    async def _find(self, asked: PastTalkQuestion, progress: Progress) -> None:
+    async def _find(self, asked: PastTalkQuestion, reached: Reached) -> None:
         """Each step adds what it found, so that the deadline takes only what is missing then."""
         stored = []
         with suppress(Unavailable):
             stored = await self._summaries.of_user(asked.scope.user_id, limit=EXAMINED_MAX)
-        past = progress.add(PastTalk(summaries=tuple(answering(asked, stored))))
+        past = reached.add(PastTalk(summaries=tuple(answering(asked, stored))))
         if not self._recalls_answers:
             return
         scope, spans = asked.scope, asked.spans
@@ -62,14 +62,14 @@ class PastTalkRecall:
         answers = replace(where, status=MemoryStatus.RAW, source=ANSWERED)
         found = await self._retrieval.said(replace(answers, said_within=within), asked.vector, limit=ANSWERS_MAX)
         if found or not spans:
-            progress.add(replace(past, passages=tuple(answers_to(asked, found))))
+            reached.add(replace(past, passages=tuple(answers_to(asked, found))))
             return
         is_silent = not past.summaries and not await self._retrieval.said(
             replace(where, said_within=within), asked.vector, limit=1
         )
         elsewhen = await self._retrieval.said(answers, asked.vector, limit=ANSWERS_MAX)
         silent = time_named(spans) if is_silent and (elsewhen or stored) else None
-        progress.add(replace(past, passages=tuple(answers_to(asked, elsewhen)), silent=silent))
+        reached.add(replace(past, passages=tuple(answers_to(asked, elsewhen)), silent=silent))
 
 
 def _may_have(asked: AskedChat, review: Review, decision: Decision | None) -> bool:

@@ -4,7 +4,7 @@ It never fails a request and never holds one past the deadline: every error beco
 reason, and notes that the conversation already carries are put back in any case. Work in flight is bounded; beyond the
 bound a request is passed on before it costs an embedding. Each outcome leaves a receipt.
 
-Each stage takes and returns frozen values (`stages`). What was reached when the deadline cut in is in `Progress`; the
+Each stage takes and returns frozen values (`stages`). What was reached when the deadline cut in is in `Reached`; the
 outcome, its receipt and its spans are made of that at the end.
 """
 
@@ -43,6 +43,7 @@ from memory.recall.notes.profile_notes import without_profiles
 from memory.recall.notes.receipts import Answered, receipt_of
 from memory.recall.past_talk_recall import PastTalkRecall
 from memory.recall.profile_opening import goes_along, opening_of, wanted_profiles
+from memory.recall.project_access import ReadableProjects
 from memory.recall.query import is_vague
 from memory.recall.review import ReviewStage
 from memory.recall.search_flow import ChatQuestion, SearchFlow, SearchParts
@@ -51,7 +52,7 @@ from memory.recall.signals.search_decision import Decision
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.recall.stages import (
     AskedChat,
-    Progress,
+    Reached,
     RecallOutcome,
     RecallSettings,
     Review,
@@ -79,12 +80,13 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RecallParts:
-    """What recall works with. `new_id` generates the ids of receipts; `prepare` takes a history for its next state, and
-    never waits; None: no state is made.
+    """What recall works with. `projects`: those that `search` reads too. `new_id` generates the ids of receipts.
+    `prepare` takes a history for its next state, and never waits; None: no state is made.
     """
 
     search: SearchParts
     stores: RequestStores
+    projects: ReadableProjects
     server: ServerKnowledge
     telemetry: Telemetry
     new_id: Callable[[], str]
@@ -96,6 +98,7 @@ class RecallPipeline:
 
     def __init__(self, parts: RecallParts, settings: RecallSettings) -> None:
         self._stores = parts.stores
+        self._projects = parts.projects
         self._server = parts.server
         self._tokens = parts.search.tokens
         self._telemetry = parts.telemetry
@@ -105,7 +108,7 @@ class RecallPipeline:
         self._settings = settings
         self._searching = SearchFlow(parts.search, telemetry=parts.telemetry, settings=settings)
         self._review = ReviewStage(parts.stores.states, parts.server.windows, settings)
-        self._stored = StateReader(parts.stores.chat_states)
+        self._stored = StateReader(parts.stores.chat_states, parts.projects)
         self._past_talk = PastTalkRecall(
             parts.stores.summaries, parts.search.retrieval, recalls_answers=settings.recalls_answers
         )
@@ -137,22 +140,22 @@ class RecallPipeline:
     async def _recalled(
         self, scope: Scope, request: ChatRequest, conversation: Conversation, upstream: UpstreamSignals
     ) -> RecallOutcome:
-        progress = Progress(self._metrics)
-        asked = await self._asked(scope, request, conversation, upstream, progress)
+        reached = Reached(self._metrics)
+        asked = await self._asked(scope, request, conversation, upstream, reached)
         if asked is None:
             return RecallOutcome(RecallStatus.UNAVAILABLE, "opt_out_unknown")
         if asked.stored.opted_out_at is not None:
             return RecallOutcome(RecallStatus.DISABLED, "opted_out")
-        searched = await self._searched_in_time(asked, progress)
-        review = progress.latest(Review) or asked.unreviewed
-        planned = await self._planned(asked, searched, review, progress)
+        searched = await self._searched_in_time(asked, reached)
+        review = reached.latest(Review) or asked.unreviewed
+        planned = await self._planned(asked, searched, review, reached)
         if self._settings.is_shadow:
             review = replace(review, compaction=NO_STATE)  # nothing but our own fields is changed
         results = StageResults(
             asked, searched, review, planned, verdict_on(planned, review.placement, asked, self._settings)
         )
-        await self._keep(results, progress)
-        return self._outcome(results, progress)
+        await self._keep(results, reached)
+        return self._outcome(results, reached)
 
     async def _asked(
         self,
@@ -160,7 +163,7 @@ class RecallPipeline:
         request: ChatRequest,
         conversation: Conversation,
         upstream: UpstreamSignals,
-        progress: Progress,
+        reached: Reached,
     ) -> AskedChat | None:
         """The chat with what is stored of it; None if that cannot be read in time."""
         loop = asyncio.get_running_loop()
@@ -178,7 +181,7 @@ class RecallPipeline:
             model=conversation.model,
             project_ids=wanted_profiles(self._settings.profile, scope, request),
         )
-        with progress.timed("stored"):
+        with reached.timed("stored"):
             stored = await self._stored.read(query)
         if stored.state is None:
             return None
@@ -194,18 +197,18 @@ class RecallPipeline:
             ends_at=ends_at + stored.waited,
         )
 
-    async def _searched_in_time(self, asked: AskedChat, progress: Progress) -> Searched:
+    async def _searched_in_time(self, asked: AskedChat, reached: Reached) -> Searched:
         """What was found until the deadline, and why it is not more."""
         try:
             if asked.seconds_left <= 0:
                 raise Busy("recall", "its turn came too late")
             async with asyncio.timeout_at(asked.ends_at):
-                searched = await self._searched(asked, progress)
+                searched = await self._searched(asked, reached)
             if searched.status is RecallStatus.EMPTY:
                 self._note_breakage("")
             return searched
         except TimeoutError:
-            if (plain := progress.latest(Searched)) is not None:
+            if (plain := reached.latest(Searched)) is not None:
                 return plain
             self._metrics.recall_late.inc()
             reason = "deadline"
@@ -215,16 +218,16 @@ class RecallPipeline:
         except Unavailable as error:
             self._note_breakage(error.part)
             reason = error.part
-        reached = progress.latest(Searched) or Searched(RecallStatus.UNAVAILABLE, reason)
-        return replace(reached, status=RecallStatus.UNAVAILABLE, reason=reason)
+        plain = reached.latest(Searched) or Searched(RecallStatus.UNAVAILABLE, reason)
+        return replace(plain, status=RecallStatus.UNAVAILABLE, reason=reason)
 
-    async def _searched(self, asked: AskedChat, progress: Progress) -> Searched:
+    async def _searched(self, asked: AskedChat, reached: Reached) -> Searched:
         """As far as the deadline allows. Raises `Unavailable`, and `Busy` if no slot becomes free in time."""
         conversation = await self._with_history(asked)
         decision = search_decision.decide_early(conversation, upstream=asked.upstream)
         if decision is not None:
-            progress.add(decision)
-        review = partial(self._review.of, asked, progress)
+            reached.add(decision)
+        review = partial(self._review.of, asked, reached)
         said = [message.role for message in asked.conversation.messages]
         is_asked = said[-1:] == [Role.USER] and (decision is None or decision.search)
         if not is_asked:
@@ -232,11 +235,11 @@ class RecallPipeline:
                 return Searched(RecallStatus.SKIPPED, "settled")
             if decision is not None and not decision.search:
                 return Searched(RecallStatus.SKIPPED, decision.reason)
-        async with self._admitted(asked, progress) as slot:
+        async with self._admitted(asked, reached) as slot:
             if slot is not None:
                 try:
                     question = ChatQuestion(asked, conversation, decision, review, slot)
-                    return await self._searching.for_chat(question, progress)
+                    return await self._searching.for_chat(question, reached)
                 except MemproxyError:
                     await review()  # whatever happens to the search, the prompt's prefix has to stay
                     raise
@@ -258,12 +261,12 @@ class RecallPipeline:
                 said += [*turn.messages, Message(Role.ASSISTANT, turn.answer)]
         return replace(conversation, messages=(*said, *conversation.messages))
 
-    async def _planned(self, asked: AskedChat, searched: Searched, review: Review, progress: Progress) -> NotePlan:
+    async def _planned(self, asked: AskedChat, searched: Searched, review: Review, reached: Reached) -> NotePlan:
         """The notes of this request: carried ones, and a new one with what was found."""
         tokens, budget = self._tokens, asked.request.options.token_budget or self._settings.token_budget
         found = not_in_state(searched.selection.candidates, review.compaction.state)
-        profile = self._opening(asked, searched, review, progress)
-        past = await self._past_talk.find(asked, review, progress)
+        profile = self._opening(asked, searched, review, reached)
+        past = await self._past_talk.find(asked, review, reached)
         carried = review.carried
         if not wanted_profiles(self._settings.profile, asked.scope, asked.request):
             carried = replace(carried, notes=without_profiles(carried.notes))
@@ -271,16 +274,16 @@ class RecallPipeline:
         planned = plan_notes(carried, found, budget=left, tokens=tokens, now=asked.began_at, profile=profile)
         return with_past_talk(planned, carried, past, budget=budget, tokens=tokens)
 
-    def _opening(self, asked: AskedChat, searched: Searched, review: Review, progress: Progress) -> ProfileText | None:
+    def _opening(self, asked: AskedChat, searched: Searched, review: Review, reached: Reached) -> ProfileText | None:
         """The wishes and the profile that open the new note."""
         use, carried = self._settings.profile, review.carried
         is_open = review.is_complete and carried.newest is not None and not carried.is_settled
         if not (is_open and wanted_profiles(use, asked.scope, asked.request)):
             return None
         has_found = bool(searched.selection.candidates)
-        is_due = goes_along(use, asked, progress.latest(Decision), has_found=has_found)
+        is_due = goes_along(use, asked, reached.latest(Decision), has_found=has_found)
         budget = asked.request.options.token_budget or self._settings.token_budget
-        with progress.timed("profile"):
+        with reached.timed("profile"):
             return opening_of(asked, review, with_profile=is_due, budget=budget, tokens=self._tokens)
 
     async def search(
@@ -297,18 +300,19 @@ class RecallPipeline:
             scope, query=query, history=history, options=options, now=self._telemetry.clock(), as_of=as_of
         )
 
-    async def _keep(self, results: StageResults, progress: Progress) -> None:
+    async def _keep(self, results: StageResults, reached: Reached) -> None:
         """Store the new note, so that the conversation's next request carries it."""
         asked, key, fresh = results.asked, results.review.carried.key, results.planned.fresh
         if fresh is None or not key or results.verdict.placement is Placement.OFF:
             return
         now = asyncio.get_running_loop().time()
         ends_at = min(now + KEEP_SECONDS_MAX, max(now + KEEP_SECONDS_MIN, asked.ends_at))
-        with progress.timed("keep"), suppress(Unavailable, TimeoutError):
+        with reached.timed("keep"), suppress(Unavailable, TimeoutError):
             async with asyncio.timeout_at(ends_at):
+                await self._projects.add_reader(asked.scope.user_id, fresh.memory_ids)
                 await self._stores.notes.keep(asked.scope.user_id, key, fresh, made_at=asked.began_at)
 
-    def _outcome(self, results: StageResults, progress: Progress) -> RecallOutcome:
+    def _outcome(self, results: StageResults, reached: Reached) -> RecallOutcome:
         """The outcome, its metrics, its spans and its receipt, and the history for its next state."""
         asked, planned, verdict = results.asked, results.planned, results.verdict
         notes, status, reason = planned.placed(verdict.placement), results.searched.status, results.searched.reason
@@ -333,11 +337,11 @@ class RecallPipeline:
         if self._prepare is not None and compaction.resent is not None:
             self._prepare(compaction.resent)
         since_epoch = self._telemetry.clock() - asyncio.get_running_loop().time()
-        timings = progress.timings()
+        timings = reached.timings()
         self._telemetry.tracer.stages([replace(one, began_at=one.began_at + since_epoch) for one in timings])
         receipt_id, scope = self._new_id(), asked.scope
         answered = Answered(receipt_id, scope.user_id, asked.began_at, status, reason, scope.project_id)
-        leave = partial(self._leave_receipt, answered, results, progress)
+        leave = partial(self._leave_receipt, answered, results, reached)
         asyncio.get_running_loop().call_soon(leave)  # once the request has left
         return RecallOutcome(
             status,
@@ -349,18 +353,18 @@ class RecallPipeline:
             note_keys=tuple(keys[index] for index in sorted(planned.notes) if index in keys) if notes else (),
         )
 
-    def _leave_receipt(self, answered: Answered, results: StageResults, progress: Progress) -> None:
+    def _leave_receipt(self, answered: Answered, results: StageResults, reached: Reached) -> None:
         keeps_words = results.asked.request.options.auto_store and self._settings.keeps_words
-        found = findings_of(results, progress, keeps_words=keeps_words)
+        found = findings_of(results, reached, keeps_words=keeps_words)
         receipt = receipt_of(answered, found, plan=results.planned, placement=results.verdict.placement)
         self._stores.receipts.keep(receipt)
 
     @asynccontextmanager
-    async def _admitted(self, asked: AskedChat, progress: Progress) -> AsyncIterator[AdmissionSlot | None]:
+    async def _admitted(self, asked: AskedChat, reached: Reached) -> AsyncIterator[AdmissionSlot | None]:
         """A slot to embed the question, or None if none becomes free in time."""
         came_at = perf_counter()
         async with self._admission.slot(asked.seconds_left) as slot:
-            progress.add(Waited(perf_counter() - came_at))
+            reached.add(Waited(perf_counter() - came_at))
             self._metrics.recall_in_flight.set(self._admission.in_flight)
             yield slot
         self._metrics.recall_in_flight.set(self._admission.in_flight)

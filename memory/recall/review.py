@@ -15,11 +15,10 @@ from memory.model import Placement
 from memory.ports import CompactedStates, ModelWindows
 from memory.recall.compacted import find_state, keys_after, room_beside_state
 from memory.recall.notes.past_notes import CarriedNotes, carried_notes
-from memory.recall.stages import AskedChat, Progress, RecallSettings, Review
+from memory.recall.notes.template_compatibility import BY_CAUTION
+from memory.recall.stages import AskedChat, Reached, RecallSettings, Review
 from memory.recall.window_room import room_for_notes
 from memory.runtime.offload import run_by_weight
-
-BY_CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
 
 
 class ReviewStage:
@@ -30,12 +29,12 @@ class ReviewStage:
         self._windows = windows
         self._settings = settings
 
-    async def of(self, asked: AskedChat, progress: Progress) -> Review:
+    async def of(self, asked: AskedChat, reached: Reached) -> Review:
         """Looked up once per request."""
-        review = progress.latest(Review) or asked.unreviewed
+        review = reached.latest(Review) or asked.unreviewed
         if review.is_complete:
             return review
-        with progress.timed("notes"), suppress(Unavailable):
+        with reached.timed("notes"), suppress(Unavailable):
             if asked.request.options.placement is None:
                 placement = _possible_placement(asked.stored.placement, asked.request, review.placement)
                 review = replace(review, placement=placement)
@@ -45,8 +44,8 @@ class ReviewStage:
             kept, link = keys_after(asked.keys, review.compaction.state), asked.stored.link
             at_server = link.note_keys if link is not None else ()
             carried = carried_notes(asked.conversation, kept, asked.stored.notes, at_server=at_server)
-            review = progress.add(replace(review, carried=carried))
-        return progress.add(replace(review, carried=await self._bounded(asked, review), is_complete=True))
+            review = reached.add(replace(review, carried=carried))
+        return reached.add(replace(review, carried=await self._bounded(asked, review), is_complete=True))
 
     def _is_compacted(self, asked: AskedChat, placement: Placement) -> bool:
         """Whether this history may be replaced by a state: wanted, recorded, sent in full, and with a place for it.

@@ -35,7 +35,7 @@ from memory.recall.admission import AdmissionSlot
 from memory.recall.notes.injection import line_tokens
 from memory.recall.query import build_query
 from memory.recall.query_rewriter import NoRewrite, Rewriter
-from memory.recall.ranking.fusion import fused
+from memory.recall.ranking.combining import fused
 from memory.recall.ranking.ranking import Budget, Ranked, select
 from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.recall.retrieval import Retrieval
@@ -44,7 +44,7 @@ from memory.recall.signals import search_decision
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.question_kinds import NO_KIND, KindScores, QuestionClassifier, whole_of
 from memory.recall.signals.search_decision import Decision
-from memory.recall.stages import AskedChat, EmbeddedQuestion, Progress, RecallSettings, Review, Rewrite, Searched
+from memory.recall.stages import AskedChat, EmbeddedQuestion, Reached, RecallSettings, Review, Rewrite, Searched
 from memory.runtime.task_groups import unwrapped
 from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import SpanName
@@ -102,40 +102,40 @@ class SearchFlow:
 
     # Chats
 
-    async def for_chat(self, question: ChatQuestion, progress: Progress) -> Searched:
+    async def for_chat(self, question: ChatQuestion, reached: Reached) -> Searched:
         """What was found. The slot is released as soon as the question is embedded. Raises `Unavailable`."""
         rewriter, conversation = self._parts.rewriter, question.conversation
         seconds = question.asked.seconds_left - SECOND_SEARCH_SECONDS
         if rewriter is None or not rewriter.wants(conversation):
-            return await self._search_plain(question, progress)
+            return await self._search_plain(question, reached)
         if seconds < MODEL_SECONDS_MIN:
-            progress.add(Rewrite("no_time"))
-            return await self._search_plain(question, progress)
+            reached.add(Rewrite("no_time"))
+            return await self._search_plain(question, reached)
         async with background(rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
-            plain = await self._search_plain(question, progress)
+            plain = await self._search_plain(question, reached)
             if plain.status is not RecallStatus.EMPTY:
                 return plain
-            return await self._search_rewritten(question, plain, rewriting, progress)
+            return await self._search_rewritten(question, plain, rewriting, reached)
 
-    async def _search_plain(self, question: ChatQuestion, progress: Progress) -> Searched:
+    async def _search_plain(self, question: ChatQuestion, reached: Reached) -> Searched:
         asked, scope, retrieval = question.asked, question.asked.scope, self._parts.retrieval
-        query = progress.add(build_query(question.conversation))
+        query = reached.add(build_query(question.conversation))
         wanted = Question(query, scope, asked.began_at, asked.request.options.memory_types)
-        async with background(self._embedded_for_chat(query, question.slot, progress)) as embedding:
+        async with background(self._embedded_for_chat(query, question.slot, reached)) as embedding:
             # The embedding is now in a thread, or on its way to a server: what follows runs concurrently.
             await asyncio.sleep(0)
             prefetch = retrieval.prefetch(scope, asked.stored.revision)
             review = await question.review()
             async with background(retrieval.read_ahead(wanted, prefetch)) as reading:
                 vector = await embedding
-        embedded = progress.add(EmbeddedQuestion(vector, self._kinds(query, vector)))
+        embedded = reached.add(EmbeddedQuestion(vector, self._kinds(query, vector)))
         whole = _whole(embedded.kinds, scope)
         if question.decision is None:
-            with progress.timed("decide"):
-                decision = progress.add(self._decided(question.conversation, vector, whole))
+            with reached.timed("decide"):
+                decision = reached.add(self._decided(question.conversation, vector, whole))
             if not decision.search:
-                return progress.add(Searched(RecallStatus.SKIPPED, decision.reason))
-        with progress.timed("retrieve"):
+                return reached.add(Searched(RecallStatus.SKIPPED, decision.reason))
+        with reached.timed("retrieve"):
             ranked = await retrieval.ranked(
                 replace(wanted, in_notes=review.carried.held_earlier(), whole=whole),
                 vector,
@@ -143,7 +143,7 @@ class SearchFlow:
                 reading=None if reading.cancelled() else reading.result(),
                 seconds=asked.seconds_left - RANKING_SECONDS,
             )
-        return self._chosen(ranked, asked, review, progress)
+        return self._chosen(ranked, asked, review, reached)
 
     def _decided(self, conversation: Conversation, vector: Vector, whole: AskedWhole | None) -> Decision:
         if whole is not None:
@@ -151,41 +151,41 @@ class SearchFlow:
         return search_decision.decide_late(conversation, vector=vector, classifier=self._parts.classifier())
 
     async def _search_rewritten(
-        self, question: ChatQuestion, plain: Searched, rewriting: Rewriting, progress: Progress
+        self, question: ChatQuestion, plain: Searched, rewriting: Rewriting, reached: Reached
     ) -> Searched:
         """Search with the rewritten question too, if it comes in time; otherwise the plain result stands."""
         asked, review = question.asked, await question.review()
-        progress.add(Rewrite(NoRewrite.LATE))  # stays the latest if the deadline ends this step
+        reached.add(Rewrite(NoRewrite.LATE))  # stays the latest if the deadline ends this step
         try:
-            with progress.timed("rewrite"):
+            with reached.timed("rewrite"):
                 rewritten = await rewriting
             if isinstance(rewritten, NoRewrite):
-                progress.add(Rewrite(rewritten))
+                reached.add(Rewrite(rewritten))
                 return plain
             query = Query(rewritten.text)
-            with progress.timed("search_again"):
+            with reached.timed("search_again"):
                 vector = await self._embedded(query)
                 in_notes, types = review.carried.held_earlier(), asked.request.options.memory_types
                 wanted = Question(query, asked.scope, asked.began_at, types, in_notes)
                 again = await self._parts.retrieval.ranked(wanted, vector)
         except Unavailable:
-            progress.add(Rewrite("unused"))
+            reached.add(Rewrite("unused"))
             return plain
-        progress.add(Rewrite("used", {"rewritten": rewritten.query, "hypothesis": rewritten.hypothesis}))
-        return self._chosen(_fused(plain.ranked, again), asked, review, progress)
+        reached.add(Rewrite("used", {"rewritten": rewritten.query, "hypothesis": rewritten.hypothesis}))
+        return self._chosen(fused(plain.ranked, again), asked, review, reached)
 
-    def _chosen(self, ranked: Ranked, asked: AskedChat, review: Review, progress: Progress) -> Searched:
+    def _chosen(self, ranked: Ranked, asked: AskedChat, review: Review, reached: Reached) -> Searched:
         """Ranking and selection in one result, without an await, so that the deadline cannot separate them."""
         carried, options = review.carried, asked.request.options
-        with progress.timed("select"):
+        with reached.timed("select"):
             room = carried.room(budget=options.token_budget or self._settings.token_budget, tokens=self._parts.tokens)
             chosen = self._selected(ranked, options, room=room, in_notes=frozenset(carried.held_earlier()))
-        return progress.add(Searched(RecallStatus.EMPTY, "nothing_relevant", ranked, chosen))
+        return reached.add(Searched(RecallStatus.EMPTY, "nothing_relevant", ranked, chosen))
 
-    async def _embedded_for_chat(self, query: Query, slot: AdmissionSlot, progress: Progress) -> Vector:
+    async def _embedded_for_chat(self, query: Query, slot: AdmissionSlot, reached: Reached) -> Vector:
         began, is_complete = perf_counter(), False
         try:
-            with progress.timed("embed"):
+            with reached.timed("embed"):
                 vector = await self._embedded(query)
             is_complete = True
         finally:  # an embedding that did not end takes at least this long
@@ -242,7 +242,7 @@ class SearchFlow:
             rewritten = await rewriting
             if not isinstance(rewritten, Rewritten):
                 return found
-            return _fused(found, await ranked(Query(rewritten.text)))
+            return fused(found, await ranked(Query(rewritten.text)))
 
     # Both
 
@@ -278,10 +278,6 @@ class SearchFlow:
             similarity_threshold=self._settings.similarity_threshold if threshold is None else threshold,
             in_notes=in_notes,
         )
-
-
-def _fused(plain: Ranked, rewritten: Ranked) -> Ranked:
-    return plain if plain.is_overview else fused(plain, rewritten, weight=DEFAULT_RANKING.rewritten)
 
 
 def _whole(kinds: KindScores, scope: Scope) -> AskedWhole | None:

@@ -1,6 +1,6 @@
 """What the stages of one request take and return, and the list in which the pipeline keeps what they returned.
 
-Every value is frozen: a stage takes the results of earlier ones and returns its own. What it has is added to `Progress`
+Every value is frozen: a stage takes the results of earlier ones and returns its own. What it has is added to `Reached`
 at once, so that the deadline takes only what is missing then. Nothing here is kept beyond its request.
 """
 
@@ -144,7 +144,7 @@ class Waited:
     seconds: float
 
 
-class Progress:
+class Reached:
     """What the stages of one request have returned so far. Results are added, and none is ever changed."""
 
     def __init__(self, metrics: Metrics) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from memory.errors import Unavailable
 from memory.ports import ChatState, ChatStateQuery, ChatStates
+from memory.recall.project_access import ReadableProjects
 
 READ_SECONDS_MAX = 0.05  # of the request's deadline; usually some microseconds, on PostgreSQL a round trip
 RETURN_SECONDS_MAX = 0.3  # since a read failed first: a server that was killed is back by then, if it comes back soon
@@ -26,8 +27,10 @@ class StoredState:
 class StateReader:
     """One per process."""
 
-    def __init__(self, states: ChatStates) -> None:
+    def __init__(self, states: ChatStates, projects: ReadableProjects) -> None:
+        """`projects`: whose memories in earlier notes the user may read."""
         self._states = states
+        self._projects = projects
         self._unknown_since: float | None = None  # the loop's time; None while reads succeed
 
     async def read(self, query: ChatStateQuery) -> StoredState:
@@ -47,6 +50,7 @@ class StateReader:
         try:
             async with asyncio.timeout(READ_SECONDS_MAX):
                 stored = await self._states.read(query)
+                stored = await self._projects.readable_notes(query.user_id, stored)
         except (Unavailable, TimeoutError):
             if self._unknown_since is None:
                 self._unknown_since = asyncio.get_running_loop().time()

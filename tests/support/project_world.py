@@ -9,7 +9,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,8 @@ from memory.model.token_claims import ClaimNames
 from memory.ports import MemoryBank, ServerKnowledge
 from memory.recall import project_access
 from memory.recall.pipeline import RecallParts, RecallPipeline
-from memory.recall.project_access import ReadableChatStates, ReadableProjects, SharedNotes
-from memory.recall.project_retrieval import ProjectRetrieval
+from memory.recall.project_access import ReadableProjects
+from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
 from memory.recall.stages import RecallSettings
 from memory.recall.working_set.working_sets import CorpusShape, WorkingSets
@@ -137,17 +137,14 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
         ):
             chains = SqlResponseChains(database)
             states = SqlChatStates(database, notes, chains, clock)
-            stores = request_stores(notes, receipts, usage_counts, projects=projects)
+            stores = request_stores(notes, receipts, usage_counts, projects=projects, chat_states=states)
 
             def recall(readable: ReadableProjects) -> RecallPipeline:
-                retrieval = ProjectRetrieval(corpora=corpora, store=store, projects=readable)
+                retrieval = Retrieval(corpora=corpora, store=store, projects=readable)
                 parts = RecallParts(
                     search=SearchParts(embedder, lambda: None, retrieval, tokens),
-                    stores=replace(
-                        stores,
-                        notes=SharedNotes(notes, readable),
-                        chat_states=ReadableChatStates(states, readable),
-                    ),
+                    stores=stores,
+                    projects=readable,
                     server=ServerKnowledge(chains),
                     telemetry=Telemetry(clock, metrics),
                     new_id=lambda: next(ids),

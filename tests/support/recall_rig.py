@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absent_stores import request_stores
+from absent_stores import NoProjects, request_stores
 from api_shapes import ASKED_COMPLETIONS, AskedShape
 from hashing_embedder import HashingEmbedder
 from prometheus_client import CollectorRegistry
@@ -40,6 +40,7 @@ from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
 from memory.model.raw_words import embedded_text
 from memory.ports import ServerKnowledge
 from memory.recall.pipeline import RecallOutcome, RecallParts, RecallPipeline
+from memory.recall.project_access import ReadableProjects
 from memory.recall.query_rewriter import Rewriter
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
@@ -174,6 +175,7 @@ async def rigged(
             parts = RecallParts(
                 search=SearchParts(embedder, lambda: None, retrieval, tokens, rewriter, questions),
                 stores=request_stores(notes, receipts, usage_counts, profiles, summaries=summaries, chat_states=states),
+                projects=ReadableProjects(NoProjects()),
                 server=ServerKnowledge(chains),
                 telemetry=Telemetry(lambda: NOW, metrics),
                 new_id=lambda: next(ids),

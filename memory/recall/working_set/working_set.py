@@ -40,6 +40,21 @@ class WorkingSetSources:
 
 
 @dataclass(slots=True, eq=False)
+class Prefetch:
+    """A request of a user has arrived: `task` loads and refreshes their set in the background.
+
+    `revision`: the ledger's when the request came; None if it was not asked. `written`: that which the set has to
+    reach; None while the ledger has not answered. `of_project`: the same for the set of a shared project, which the
+    request uses as well.
+    """
+
+    task: asyncio.Task[None] = field(init=False)
+    revision: Revision | None = None
+    written: int | None = None
+    of_project: Prefetch | None = None
+
+
+@dataclass(slots=True, eq=False)
 class WorkingSet:
     """Complete up to `revision`, without the memories changed from then until `known_revision`."""
 

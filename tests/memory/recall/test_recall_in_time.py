@@ -226,11 +226,11 @@ async def uses(rig: Rig) -> int:
 
 async def test_a_stage_of_less_than_a_millisecond_has_a_duration(monkeypatch: pytest.MonkeyPatch) -> None:
     """uvloop's own clock has whole milliseconds."""
-    progress, times = stages.Progress(Metrics(CollectorRegistry())), iter([1.0, 1.0004])
+    reached, times = stages.Reached(Metrics(CollectorRegistry())), iter([1.0, 1.0004])
     monkeypatch.setattr(stages, "perf_counter", lambda: next(times))
-    with progress.timed("embed"):
+    with reached.timed("embed"):
         pass
-    assert progress.timings_ms()["embed"] == pytest.approx(0.4) == progress.timings()[0].took * 1000
+    assert reached.timings_ms()["embed"] == pytest.approx(0.4) == reached.timings()[0].took * 1000
 
 
 # How many are let in

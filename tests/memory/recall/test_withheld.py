@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from absent_stores import NoProjects
 from recall_rig import KAYAK, NOW, PATIENCE_SECONDS, SETTINGS, Rig, request_of, request_with, rigged
 
 from memory.errors import Unavailable
@@ -16,10 +17,12 @@ from memory.model import CandidateVerdict, Memory, RecallStatus, Scope
 from memory.model.arms import HoldoutRule
 from memory.ports import ChatState, ChatStateQuery
 from memory.recall import stored_state
+from memory.recall.project_access import ReadableProjects
 from memory.recall.stored_state import StateReader
 from memory.recall.withholding import unit_of
 
 QUESTION = "Tell me, where is my kayak stored now?"
+NOBODYS = ReadableProjects(NoProjects())
 SHADOW = replace(SETTINGS, is_shadow=True)
 ALL_HELD_OUT = replace(SETTINGS, holdout=HoldoutRule(1.0))
 NONE_HELD_OUT = replace(SETTINGS, holdout=HoldoutRule(1e-9))
@@ -90,7 +93,7 @@ async def test_in_doubt_there_is_no_note_and_only_who_came_first_waits_for_an_an
     async with rigged(tmp_path) as rig:
         states, calls = Answers(answer), []
         monkeypatch.setattr(stored_state, "READ_SECONDS_MAX", 0.05)
-        monkeypatch.setattr(rig.recall, "_stored", StateReader(states))
+        monkeypatch.setattr(rig.recall, "_stored", StateReader(states, NOBODYS))
         for _ in range(3):
             outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
             assert (outcome.status, outcome.reason) == (RecallStatus.UNAVAILABLE, "opt_out_unknown")
@@ -104,7 +107,7 @@ async def test_waiting_for_a_server_that_comes_back_takes_nothing_from_the_deadl
     monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], Awaitable[ChatState]]
 ) -> None:
     monkeypatch.setattr(stored_state, "RETURN_SECONDS_MAX", PATIENCE_SECONDS)
-    stored = await StateReader(Answers(answer)).read(ChatStateQuery("u"))
+    stored = await StateReader(Answers(answer), NOBODYS).read(ChatStateQuery("u"))
     assert stored.state == ChatState()
     assert (stored.waited > 0) is (answer is restarting)
 
