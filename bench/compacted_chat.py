@@ -21,7 +21,7 @@ from memory.evaluation.sandbox import SettableClock, impatient
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker
 from memory.model import Message, RecallStatus, Role, Scope, Turn, TurnStatus
-from memory.ports import Embedder
+from memory.ports import Embedder, ResentHistory
 from memory.processes.composition import Parts, open_parts_on
 from memory.processes.from_settings import vector_origin, worker_settings
 from memory.processes.kept_state import Process
@@ -47,6 +47,7 @@ class LongChatRig:
     compactor: Compactor
     worker: Worker
     clock: SettableClock
+    prepared: list[ResentHistory]  # by the last requests, for their next states
 
     async def learn(self, user: str, number: int, said: str, answer: str) -> None:
         """Record and learn one turn, as the observer and the worker do."""
@@ -72,7 +73,8 @@ async def long_chat_rig(settings: Settings, embedder: Embedder) -> AsyncIterator
         await parts.training.run()
         readers = Readers(ready_reader(settings))
         worker = parts.worker(readers, impatient(worker_settings(here)))
-        yield LongChatRig(parts, parts.recall(), parts.compactor(), worker, clock)
+        prepared: list[ResentHistory] = []
+        yield LongChatRig(parts, parts.recall(prepared.append), parts.compactor(), worker, clock, prepared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +117,10 @@ class CompactedChat:
 
     async def turn(self, question: str, answer: str) -> SentPrompt:
         """A question and its answer; the next state is prepared."""
+        self.rig.prepared.clear()
         sent = await self.send(question)
-        if sent.outcome.resent is not None:
-            await self.rig.compactor.compact(sent.outcome.resent)
+        for history in self.rig.prepared[-1:]:
+            await self.rig.compactor.compact(history)
         self.messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
         return sent
 

@@ -31,15 +31,16 @@ from memory.adapters.sql.receipts import SqlReceipts
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.usage_counts import SqlUsageCounts
-from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import insert_notes, read_chat_request
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
 from memory.ports import Embedder, MemoryBank, ResponseChains, ServerKnowledge
 from memory.processes.composition import new_id, open_embedder, signal_training
-from memory.recall.pipeline import RecallOutcome, RecallPipeline
+from memory.recall.pipeline import RecallOutcome, RecallParts, RecallPipeline
+from memory.recall.project_access import ReadableProjects
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
-from memory.recall.trace import RecallSettings
+from memory.recall.stages import RecallSettings
+from memory.recall.working_set.working_sets import CorpusShape, WorkingSets
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
 from memory.secrets.redaction import recordable
@@ -49,7 +50,7 @@ from memory.settings import Settings
 from memory.settings.loader import from_process
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
-from absent_stores import request_stores  # isort: skip
+from absent_stores import NoProjects, request_stores  # isort: skip
 from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, count, known_memories, rendered, thirty_exchanges  # isort: skip
 from prefix_responses import ResponsesConversation  # isort: skip
 
@@ -174,14 +175,9 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
             retrieval=Retrieval(corpora=corpora, store=store),
             tokens=count,
         )
-        recall = RecallPipeline(
-            search=search,
-            stores=stores,
-            server=ServerKnowledge(turn_log.chains),
-            telemetry=Telemetry(clock, metrics),
-            new_id=new_id,
-            settings=PATIENT,
-        )
+        projects, server = ReadableProjects(NoProjects()), ServerKnowledge(turn_log.chains)
+        parts = RecallParts(search, stores, projects, server, Telemetry(clock, metrics), new_id)
+        recall = RecallPipeline(parts, PATIENT)
         memories = MemoryBank(store, ledger, embedder)
         erasure = Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=clock)
         yield Product(recall, erasure, turn_log.chains)

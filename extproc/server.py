@@ -48,9 +48,8 @@ from memory.model.web_pages import TrustedPages
 from memory.model.zones import Zones
 from memory.processes import composition, entrypoints
 from memory.processes.from_settings import claim_names, is_recording, recording
-from memory.recall.compacted import ChatRecall, CompactingRecall
 from memory.recall.notes.template_compatibility import TemplateCompatibility
-from memory.recall.traced import traced_recall
+from memory.recall.stages import ChatRecall
 from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import SpanName
 from memory.sessions.compaction.compactor import Compactor
@@ -354,9 +353,8 @@ def filter_on(
         ),
         ModelLessons(templates, parts.windows),
     )
-    traced = traced_recall(parts.recall(), parts.telemetry)
     filter_ = Filter(
-        recall=CompactingRecall(traced, compactor.prepare) if records else traced,
+        recall=parts.recall(compactor.prepare if records else None),
         recorder=recorder,
         trust=replace(edge_trust(settings), secret=secret),
         telemetry=parts.telemetry,

@@ -132,7 +132,7 @@ def _orders(
     asked, layout = Question(Query(question.text), _SCOPE, talk.asked_at), corpus.prepare()
     places = {memory.id: place for place, memory in enumerate(talk.memories)}
     rows = np.array([places[memory.id] for memory in layout.memories])
-    evidence = ranking_features(corpus, layout, asked, vector, ranking=ranking)
+    evidence = ranking_features(corpus, layout, asked, vector, needs=ranking.needs)
     cosine, words = evidence.cosine, evidence.arrays["lexical"]
     fused = _FUSED_DENSE * _standard(cosine) + _FUSED_WORDS * _standard(words)
     ranked = rank(corpus, asked, vector, ranking=ranking)

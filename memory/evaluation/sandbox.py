@@ -31,7 +31,7 @@ from memory.model import (
     TurnStatus,
 )
 from memory.ports import MemoryFilter, MemoryStore
-from memory.recall.trace import RecallOutcome
+from memory.recall.stages import RecallOutcome
 from memory.service.library import PLAIN, LibraryTurns, Searcher
 
 TURN_SECONDS = 1.0  # between two turns of a session, whose times are not in the records

@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -44,6 +44,7 @@ from memory.ports import (
     MemoryStore,
     NoSummaries,
     RequestStores,
+    ResentHistory,
     ServerKnowledge,
     Tokens,
     UserLedger,
@@ -73,13 +74,13 @@ from memory.processes.working_set_parts import opened_sets
 from memory.processes.writer_parts import open_writer
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
-from memory.recall.pipeline import RecallPipeline
-from memory.recall.project_access import ReadableChatStates, ReadableProjects, SharedNotes
-from memory.recall.project_retrieval import ProjectRetrieval
+from memory.recall.pipeline import RecallParts, RecallPipeline
+from memory.recall.project_access import ReadableProjects
 from memory.recall.query_rewriter import Rewriter
-from memory.recall.retrieval import Corpora
+from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
 from memory.recall.signals.training import ClassifierTraining, QuestionTraining
+from memory.recall.working_set.working_sets import WorkingSets
 from memory.runtime.announced_labels import announce
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
@@ -107,7 +108,7 @@ class Parts:
     """The open adapters of one process."""
 
     store: MemoryStore
-    corpora: Corpora
+    corpora: WorkingSets
     memories: UserMemories
     embedder: Embedder
     training: ClassifierTraining
@@ -135,30 +136,22 @@ class Parts:
     def stores(self) -> RequestStores:
         return self.state.stores(self.erasure.proof)
 
-    def recall(self) -> RecallPipeline:
+    def recall(self, prepare: Callable[[ResentHistory], None] | None = None) -> RecallPipeline:
+        """`prepare`: takes long histories for their next states."""
         readable, ranking = ReadableProjects(self.state.projects), ranking_weights(self.settings)
         search = SearchParts(
             embedder=self.embedder,
             classifier=self.training.current,
-            retrieval=ProjectRetrieval(corpora=self.corpora, store=self.store, projects=readable, ranking=ranking),
+            retrieval=Retrieval(corpora=self.corpora, store=self.store, projects=readable, ranking=ranking),
             tokens=self.tokens,
             rewriter=self.rewriter,
             questions=self.questions.current,
         )
         summaries = self.state.summaries if self.settings.memory.has_summaries else NoSummaries()
-        return RecallPipeline(
-            search=search,
-            stores=replace(
-                self.stores,
-                summaries=summaries,
-                notes=SharedNotes(self.state.notes, readable),
-                chat_states=ReadableChatStates(self.state.chat_states, readable),
-            ),
-            server=ServerKnowledge(self.state.turn_log.chains, self.windows),
-            telemetry=self.telemetry,
-            new_id=new_id,
-            settings=recall_settings(self.settings),
-        )
+        stores = replace(self.stores, summaries=summaries)
+        server = ServerKnowledge(self.state.turn_log.chains, self.windows)
+        parts = RecallParts(search, stores, readable, server, self.telemetry, new_id, prepare)
+        return RecallPipeline(parts, recall_settings(self.settings))
 
     def template_compatibility(self) -> TemplateCompatibility:
         return TemplateCompatibility(

@@ -14,7 +14,6 @@ from memory.adapters.models.openai_chat import ChatServer
 from memory.adapters.models.openai_embeddings import EmbeddingServer
 from memory.adapters.models.recent_vectors import Prefixes
 from memory.adapters.retention import NoteLimits, ReceiptLimits
-from memory.adapters.working_set.working_sets import WorkingSetLimits
 from memory.api.callers import CallerRules
 from memory.api.service_tokens import ServiceToken
 from memory.learn.reading.model_reader import ModelReaderSettings
@@ -30,7 +29,8 @@ from memory.ports import LearnDue
 from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.ranking import needed
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
-from memory.recall.trace import RecallSettings
+from memory.recall.stages import RecallSettings
+from memory.recall.working_set.working_sets import WorkingSetLimits
 from memory.runtime.offload import pause
 from memory.secrets.redaction import SecretPolicy, recordable
 from memory.secrets.secret_classes import SecretClass

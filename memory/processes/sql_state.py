@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 
+from memory.adapters.snapshot_files import FileSnapshots
 from memory.adapters.sql.chat_states import SqlChatStates
 from memory.adapters.sql.compacted_states import SqlCompactedStates
 from memory.adapters.sql.database import SqlDatabase
@@ -26,7 +27,6 @@ from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.upkeep_schedule import SqlUpkeepSchedule
 from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.adapters.sql.write_barrier import SqlWriteBarrier
-from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.model import VectorOrigin
 from memory.ports import Snapshots
 from memory.ports.erasures import FileRewriting, PlaceScan

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
+from memory.adapters.snapshot_files import FileSnapshots
 from memory.adapters.sql.exams import SqlExamResults
 from memory.adapters.sql.holdout_record import SqlHoldoutRecord
 from memory.adapters.sql.locked_owners import living
@@ -15,7 +16,6 @@ from memory.adapters.sql.snapshots import SqlSnapshots
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.turn_times import newest_turn_at
-from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.errors import BadSetting
 from memory.model import VectorOrigin
 from memory.ports import Clock

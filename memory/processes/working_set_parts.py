@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import msgspec
 
-from memory.adapters.working_set.snapshot_codec import SnapshotCodec, stamp_of
-from memory.adapters.working_set.snapshot_writer import SnapshottingLedger, SnapshotWriter
-from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.model import VectorOrigin
 from memory.ports import MemoryStore, Tokens, UserLedger
 from memory.processes.from_settings import working_set_limits
 from memory.processes.kept_state import KeptState, Process
+from memory.recall.working_set.snapshot_codec import SnapshotCodec, stamp_of
+from memory.recall.working_set.snapshot_writer import SnapshottingLedger, SnapshotWriter
+from memory.recall.working_set.working_sets import CorpusShape, WorkingSets
 from memory.settings import MemorySettings
 
 

@@ -1,4 +1,4 @@
-"""Finds the state that replaces the beginning of a long history, and hands the history over for its next state.
+"""Finds the state that replaces the beginning of a long history.
 
 A request only looks up what was prepared after earlier requests: it never waits for a state, and without one the whole
 history goes through. A state belongs to the question at which it was made; it is used from the next question on, so
@@ -7,10 +7,9 @@ that a question that is sent again gets the same prompt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from memory.chat.completions import ChatRequest
 from memory.chat.history import clean_cuts, is_clean
@@ -19,8 +18,6 @@ from memory.chat.token_estimate import estimated_tokens
 from memory.model import Candidate, CompactedHistory, CompactedState, Conversation, Role, Scope
 from memory.ports import CompactedStates, ResentHistory
 from memory.recall.notes.past_notes import LATE_NOTE_TOKENS_MIN
-from memory.recall.signals.upstream import UpstreamSignals
-from memory.recall.trace import RecallOutcome
 from memory.runtime.offload import run_by_weight
 
 CLOSING = ".!。！ "
@@ -28,10 +25,15 @@ CLOSING = ".!。！ "
 
 @dataclass(frozen=True, slots=True)
 class FoundState:
-    """`resent`: for the next state. `state`: what replaces the beginning of this request; None: nothing."""
+    """`resent`: for the next state; None: none is to be made. `state`: what replaces the beginning of this request;
+    None: nothing.
+    """
 
-    resent: ResentHistory
-    state: CompactedState | None
+    resent: ResentHistory | None = None
+    state: CompactedState | None = None
+
+
+NO_STATE = FoundState()
 
 
 async def find_state(
@@ -43,7 +45,7 @@ async def find_state(
     found = await states.find(scope.user_id, [key for index, key in keys.items() if index < newest])
     resent = ResentHistory(scope, request.conversation, keys, partial(clean_cuts, request), asked_at, found)
     if found is None or found[1].cut not in keys:
-        return FoundState(resent, None)
+        return FoundState(resent)
     may_be_cut = await run_by_weight(partial(is_clean, request, found[1].cut), is_heavy=request.is_heavy)
     return FoundState(resent, found[1] if may_be_cut else None)
 
@@ -80,24 +82,3 @@ def edit_of(state: CompactedState | None) -> CompactedHistory | None:
 def in_receipt(state: CompactedState | None) -> dict[str, int]:
     """What a receipt says of it."""
     return {} if state is None else {"compacted_messages": state.cut, "tokens_saved": state.saved_tokens}
-
-
-class ChatRecall(Protocol):
-    """The interface of `memory.recall.pipeline.RecallPipeline`."""
-
-    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome: ...
-
-
-class CompactingRecall:
-    """Recall that also hands each history over for its next state, in the background."""
-
-    def __init__(self, recall: ChatRecall, prepare: Callable[[ResentHistory], None]) -> None:
-        """`prepare` never waits."""
-        self._recall = recall
-        self._prepare = prepare
-
-    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome:
-        outcome = await self._recall.recall(scope, request, upstream)
-        if outcome.resent is not None:
-            self._prepare(outcome.resent)
-        return outcome

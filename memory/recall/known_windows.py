@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from memory.model import ModelWindow
 from memory.ports import Clock, WindowSource
+from memory.runtime.recent import Recent
 
 MODELS_MAX = 1_000  # clients choose the names
 WAITING_MAX = 100  # models to be asked about; a further one is asked about at its next chat
@@ -43,7 +43,7 @@ class KnownWindows:
         self._source = source
         self._clock = clock
         self._fixed = ModelWindow(fixed) if fixed else None
-        self._known: OrderedDict[str, _Knowledge] = OrderedDict()
+        self._known: Recent[str, _Knowledge] = Recent(MODELS_MAX)
         self._wanted: asyncio.Queue[str] = asyncio.Queue(WAITING_MAX)
 
     def glance(self, model: str) -> ModelWindow | None:
@@ -55,7 +55,7 @@ class KnownWindows:
             known = _Knowledge()
         if now >= known.ask_at:
             known = replace(known, ask_at=now + UNKNOWN_SECONDS)  # until then nobody else asks about it
-            self._remember(model, known)
+            self._known[model] = known
             with suppress(asyncio.QueueFull):
                 self._wanted.put_nowait(model)
         return known.window
@@ -73,7 +73,7 @@ class KnownWindows:
             window = replace(before, per_estimate=max(before.per_estimate, _corrected(before.per_estimate)))
         else:
             window = ModelWindow(tokens, before.per_estimate if before is not None else 1.0)
-        self._remember(model, _Knowledge(window, known.ask_at, now + LEARNT_SECONDS))
+        self._known[model] = _Knowledge(window, known.ask_at, now + LEARNT_SECONDS)
 
     async def run(self) -> None:
         """Ask the server about each wanted model, one after the other. Ends only by cancellation."""
@@ -81,13 +81,7 @@ class KnownWindows:
             model = await self._wanted.get()
             window = await self._source.window(model)
             if window is not None:
-                self._remember(model, _Knowledge(window, self._clock() + KNOWN_SECONDS))
-
-    def _remember(self, model: str, knowledge: _Knowledge) -> None:
-        self._known[model] = knowledge
-        self._known.move_to_end(model)
-        if len(self._known) > MODELS_MAX:
-            self._known.popitem(last=False)
+                self._known[model] = _Knowledge(window, self._clock() + KNOWN_SECONDS)
 
 
 def _corrected(per_estimate: float) -> float:

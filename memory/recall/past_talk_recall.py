@@ -9,52 +9,52 @@ import asyncio
 from contextlib import suppress
 from dataclasses import replace
 
-from memory.chat.completions import ChatRequest
 from memory.errors import Unavailable
-from memory.model import MemoryStatus, Role, Scope
+from memory.model import Conversation, MemoryStatus, Query, Role
 from memory.model.raw_words import ANSWERED
 from memory.ports import MemoryFilter, SessionSummaries
+from memory.recall.notes.past_talk_notes import PastTalk
 from memory.recall.past_conversations import ANSWERS_MAX, PastTalkQuestion, answering, answers_to, time_named
 from memory.recall.retrieval import Retrieval
-from memory.recall.search_flow import SearchParts
 from memory.recall.signals.question_kinds import PAST_TALK_MIN, QuestionKind
-from memory.recall.trace import Trace
-from memory.runtime.metrics import Metrics
+from memory.recall.signals.search_decision import Decision
+from memory.recall.stages import AskedChat, EmbeddedQuestion, Reached, Review
 
 EXAMINED_MAX = 300  # of a user's summaries, the latest; read and compared in 5 ms
 SECONDS_MIN = 0.01  # left until the deadline; with less, the note goes without them
 EPISODIC = "episodic"
+NO_TALK = PastTalk()
 
 
 class PastTalkRecall:
     """One per process."""
 
-    def __init__(
-        self, summaries: SessionSummaries, search: SearchParts, *, recalls_answers: bool, metrics: Metrics
-    ) -> None:
+    def __init__(self, summaries: SessionSummaries, retrieval: Retrieval, *, recalls_answers: bool) -> None:
         self._summaries = summaries
-        self._retrieval: Retrieval | None = search.retrieval if recalls_answers else None
-        self._metrics = metrics
+        self._retrieval = retrieval
+        self._recalls_answers = recalls_answers
 
-    async def find(self, scope: Scope, request: ChatRequest, trace: Trace) -> None:
-        """Fill the trace, if the question asks about past conversations."""
-        kinds, vector = trace.kinds, trace.vector
-        if kinds is None or vector is None or not _may_have(request, trace):
-            return
-        if kinds[QuestionKind.PAST_TALK] < PAST_TALK_MIN:
-            return
-        with trace.timed("past_talk", self._metrics), suppress(Unavailable, TimeoutError):
-            asked = PastTalkQuestion(trace.query, vector, scope, trace.began_at, _answers_here(request))
-            async with asyncio.timeout(trace.seconds_left):
-                await self._find(asked, trace)
+    async def find(self, asked: AskedChat, review: Review, reached: Reached) -> PastTalk:
+        """Empty, unless the question was searched for and asks about past conversations."""
+        query, embedded = reached.latest(Query), reached.latest(EmbeddedQuestion)
+        if query is None or embedded is None or not _may_have(asked, review, reached.latest(Decision)):
+            return NO_TALK
+        if embedded.kinds[QuestionKind.PAST_TALK] < PAST_TALK_MIN:
+            return NO_TALK
+        said_here = _answers_of(asked.conversation)
+        question = PastTalkQuestion(query.text, embedded.vector, asked.scope, asked.began_at, said_here)
+        with reached.timed("past_talk"), suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(asked.seconds_left):
+                await self._find(question, reached)
+        return reached.latest(PastTalk) or NO_TALK
 
-    async def _find(self, asked: PastTalkQuestion, trace: Trace) -> None:
-        """Each step keeps what it found, so that the deadline takes only what is missing then."""
+    async def _find(self, asked: PastTalkQuestion, reached: Reached) -> None:
+        """Each step adds what it found, so that the deadline takes only what is missing then."""
         stored = []
         with suppress(Unavailable):
             stored = await self._summaries.of_user(asked.scope.user_id, limit=EXAMINED_MAX)
-        trace.past = replace(trace.past, summaries=tuple(answering(asked, stored)))
-        if self._retrieval is None:
+        past = reached.add(PastTalk(summaries=tuple(answering(asked, stored))))
+        if not self._recalls_answers:
             return
         scope, spans = asked.scope, asked.spans
         within = tuple((span.start, span.end) for span in spans)
@@ -62,35 +62,25 @@ class PastTalkRecall:
         answers = replace(where, status=MemoryStatus.RAW, source=ANSWERED)
         found = await self._retrieval.said(replace(answers, said_within=within), asked.vector, limit=ANSWERS_MAX)
         if found or not spans:
-            trace.past = replace(trace.past, passages=tuple(answers_to(asked, found)))
+            reached.add(replace(past, passages=tuple(answers_to(asked, found))))
             return
-        is_silent = not trace.past.summaries and not await self._retrieval.said(
+        is_silent = not past.summaries and not await self._retrieval.said(
             replace(where, said_within=within), asked.vector, limit=1
         )
         elsewhen = await self._retrieval.said(answers, asked.vector, limit=ANSWERS_MAX)
         silent = time_named(spans) if is_silent and (elsewhen or stored) else None
-        trace.past = replace(trace.past, passages=tuple(answers_to(asked, elsewhen)), silent=silent)
+        reached.add(replace(past, passages=tuple(answers_to(asked, elsewhen)), silent=silent))
 
 
-def _may_have(request: ChatRequest, trace: Trace) -> bool:
+def _may_have(asked: AskedChat, review: Review, decision: Decision | None) -> bool:
     """Whether a searched question may get what was said at all."""
-    types, carried = request.options.memory_types, trace.carried
-    if (types and EPISODIC not in types) or trace.seconds_left < SECONDS_MIN:
+    types, carried = asked.request.options.memory_types, review.carried
+    if (types and EPISODIC not in types) or asked.seconds_left < SECONDS_MIN:
         return False
-    is_searched = trace.decision is not None and trace.decision.search
-    return is_searched and trace.are_notes_reviewed and carried.newest is not None and not carried.is_settled
+    is_searched = decision is not None and decision.search
+    return is_searched and review.is_complete and carried.newest is not None and not carried.is_settled
 
 
-def _answers_here(request: ChatRequest) -> tuple[str, ...]:
+def _answers_of(conversation: Conversation) -> tuple[str, ...]:
     """What the assistant said in the conversation itself, which the model sees anyway."""
-    said = request.conversation.messages if request.conversation is not None else ()
-    return tuple(message.content for message in said if message.role == Role.ASSISTANT)
-
-
-def question_kinds_of(trace: Trace) -> dict[str, object]:
-    """For a receipt: how much the question is of each kind, and what was found of past conversations."""
-    if trace.kinds is None:
-        return {}
-    kinds: dict[str, object] = {kind: {"score": round(score, 3)} for kind, score in trace.kinds.items()}
-    found = {"summaries": len(trace.past.summaries), "answers": len({one.answer.id for one in trace.past.passages})}
-    return kinds | {QuestionKind.PAST_TALK: {"score": round(trace.kinds[QuestionKind.PAST_TALK], 3), **found}}
+    return tuple(message.content for message in conversation.messages if message.role == Role.ASSISTANT)

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from memory.errors import Busy
+from memory.errors import Busy, Unavailable
 from memory.model import Candidate, MemoryStatus, Question, Record, Scope, Vector
 from memory.model.recalled import AskedWhole
 from memory.ports import MemoryFilter, MemoryStore, Revision
 from memory.recall.overview import EXAMINED_MAX, overview, overview_of
+from memory.recall.project_access import ReadableProjects
+from memory.recall.ranking.combining import merged, only
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import TextFeatures
 from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, rank, rank_found, read_ahead, rows_with_claim
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
+from memory.recall.working_set.working_set import Prefetch
+from memory.recall.working_set.working_sets import WorkingSets
 from memory.service.profile_layout import by_importance
 
 EXAMINED_MEMORIES_MAX = 20_000  # one by one: of an earlier time, or by their claims where no set is loaded; the newest
@@ -35,63 +39,44 @@ WHOLE_FOUND_MAX = 100  # the newest, where a whole is asked about and no set is 
 CHAT_SEARCHES_MAX = 4  # concurrent searches of the store: Milvus Lite takes 20 ms for each, one after another
 
 
-@dataclass(slots=True, eq=False)
-class Prefetch:
-    """What `Corpora.prefetch` returns: `task` loads and refreshes the user's set in the background.
+class Retrieval:
+    """Finds candidates for a query in the working set or in the store, and likewise in those of a shared project.
 
-    `revision`: the ledger's when the request came; None if it was not asked. `written`:
-    that which the set has to reach; None while the ledger has not answered.
-    `of_project`: the same for the set of a shared project, which the request uses as well.
+    The project's set never makes a request fail or late: without it, the user's own memories are found as ever. What
+    the user may not read never leaves this stage.
     """
 
-    task: asyncio.Task[None] = field(init=False)
-    revision: Revision | None = None
-    written: int | None = None
-    of_project: Prefetch | None = None
-
-
-class Corpora(Protocol):
-    """The source of loaded working sets."""
-
-    def searching(self) -> AbstractContextManager[None]:
-        """Held while a chat without a corpus searches the store: nothing is loaded from the store meanwhile."""
-        ...
-
-    def prefetch(self, user_id: str, revision: Revision | None = None) -> Prefetch:
-        """A request of this user has arrived: load the set and find out which writes came before it, in the
-        background. `revision`: the ledger's now, if it is known.
-        """
-        ...
-
-    async def corpus(
-        self, user_id: str, *, waits: bool = False, prefetch: Prefetch | None = None, seconds: float = math.inf
-    ) -> Corpus | None:
-        """All memories of the user as of now, or of `prefetch`; None while they are not loaded or may be out of date.
-
-        A chat waits `seconds` at most. The corpus must be used before the next await. Never raises.
-        """
-        ...
-
-
-class Retrieval:
-    """Finds candidates for a query in the working set or in the store."""
-
-    def __init__(self, *, corpora: Corpora, store: MemoryStore, ranking: RankingWeights = DEFAULT_RANKING) -> None:
+    def __init__(
+        self,
+        *,
+        corpora: WorkingSets,
+        store: MemoryStore,
+        projects: ReadableProjects | None = None,
+        ranking: RankingWeights = DEFAULT_RANKING,
+    ) -> None:
+        """`projects`: None shares none."""
         self._corpora = corpora
         self._store = store
+        self._projects = projects
         self._ranking = ranking
         self._chat_searches = 0
 
     def prefetch(self, scope: Scope, revision: Revision | None = None) -> Prefetch:
-        """Prepare for `ranked`, which takes the result, while the query is being embedded. `revision`: of the user."""
-        return self._corpora.prefetch(scope.user_id, revision)
+        """Prepare for `ranked`, which takes the result, while the query is being embedded. `revision`: of the user.
+
+        Also loads the project's set, if the user was seen in it a moment ago.
+        """
+        prefetch = self._corpora.prefetch(scope.user_id, revision)
+        access = None if self._projects is None else self._projects.glance(scope)
+        prefetch.of_project = None if access is None else self._corpora.prefetch(access.scope().user_id)
+        return prefetch
 
     async def read_ahead(self, asked: Question, prefetch: Prefetch) -> TextFeatures | None:
         """The features of the query's words, for `ranked`, computed while the query is being embedded. None without a
         set.
         """
         corpus = await self._corpora.corpus(asked.scope.user_id, prefetch=prefetch)
-        return None if corpus is None else read_ahead(corpus, asked, ranking=self._ranking)
+        return None if corpus is None else read_ahead(corpus, asked)
 
     async def ranked(
         self,
@@ -109,6 +94,48 @@ class Retrieval:
         candidates. A chat waits at most `seconds` for its set. `reading`: the result of `read_ahead` for the same
         question.
         """
+        of_project = None if prefetch is None else prefetch.of_project
+
+        def search(question: Question) -> Awaitable[Ranked]:
+            if question is asked:
+                return self._ranked(asked, vector, waits=waits, prefetch=prefetch, seconds=seconds, reading=reading)
+            return self._ranked(question, vector, waits=waits, prefetch=of_project, seconds=seconds)
+
+        return await self._with_project(asked, search)
+
+    async def _with_project(self, asked: Question, search: Callable[[Question], Awaitable[Ranked]]) -> Ranked:
+        """The search in the user's scope, merged with the same in their project's."""
+        try:
+            access = None if self._projects is None else await self._projects.access(asked.scope)
+        except Unavailable:  # nobody can say what may be read: then nothing but the user's own
+            access = None
+        if self._projects is None or access is None:
+            return await search(asked)
+        shared = replace(asked, scope=access.scope(asked.scope.agent_id))
+        own, of_project = await asyncio.gather(search(asked), search(shared), return_exceptions=True)
+        if isinstance(own, BaseException):
+            raise own
+        if isinstance(of_project, BaseException) and not isinstance(of_project, Unavailable):
+            raise of_project
+        try:
+            if isinstance(of_project, Unavailable):
+                return own
+            readable = await self._projects.readable(asked.scope.user_id, access, of_project.candidates)
+        except Unavailable:
+            return own
+        return merged(own, only(of_project, readable), bar=self._ranking.bar)
+
+    async def _ranked(
+        self,
+        asked: Question,
+        vector: Vector,
+        *,
+        waits: bool,
+        prefetch: Prefetch | None,
+        seconds: float,
+        reading: TextFeatures | None = None,
+    ) -> Ranked:
+        """In one scope."""
         if not asked.claim.is_any:
             return await self._ranked_with_claim(asked, vector)
         limit = CANDIDATES_MAX if waits else CHAT_CANDIDATES_MAX
@@ -139,7 +166,7 @@ class Retrieval:
             claimed = await asyncio.to_thread(rows_with_claim, layout, asked.claim)
             corpus = await self._corpora.corpus(user_id, waits=True)
             if corpus is not None and corpus.prepare() is layout:
-                reading = read_ahead(corpus, asked, ranking=self._ranking, claimed=claimed)
+                reading = read_ahead(corpus, asked, claimed=claimed)
                 return rank(corpus, asked, vector, ranking=self._ranking, reading=reading)
         records = await self._store.load(replace(filter_of(asked), memory_types=()), limit=EXAMINED_MEMORIES_MAX)
         return await self._ranked_among(records, asked, vector)
@@ -166,6 +193,9 @@ class Retrieval:
 
     async def ranked_as_of(self, asked: Question, vector: Vector) -> Ranked:
         """The same over what was known and held true when the question was asked. Raises `Unavailable`."""
+        return await self._with_project(asked, partial(self._ranked_as_of, vector=vector))
+
+    async def _ranked_as_of(self, asked: Question, vector: Vector) -> Ranked:
         everything = replace(filter_of(asked), status=None, with_archived=False)
         records = await self._store.load(everything, limit=EXAMINED_MEMORIES_MAX)
         known = (

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from time import perf_counter
 from typing import Any, TypeAlias, TypeVar
 
 from memory.errors import Unavailable
@@ -34,7 +35,7 @@ from memory.recall.admission import AdmissionSlot
 from memory.recall.notes.injection import line_tokens
 from memory.recall.query import build_query
 from memory.recall.query_rewriter import NoRewrite, Rewriter
-from memory.recall.ranking.fusion import fused
+from memory.recall.ranking.combining import fused
 from memory.recall.ranking.ranking import Budget, Ranked, select
 from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.recall.retrieval import Retrieval
@@ -42,7 +43,8 @@ from memory.recall.rewrite_prompt import Rewritten
 from memory.recall.signals import search_decision
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.question_kinds import NO_KIND, KindScores, QuestionClassifier, whole_of
-from memory.recall.trace import RecallSettings, Trace
+from memory.recall.signals.search_decision import Decision
+from memory.recall.stages import AskedChat, EmbeddedQuestion, Reached, RecallSettings, Review, Rewrite, Searched
 from memory.runtime.task_groups import unwrapped
 from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import SpanName
@@ -74,124 +76,121 @@ class SearchParts:
     questions: Callable[[], QuestionClassifier | None] = lambda: None
 
 
+@dataclass(frozen=True, slots=True)
+class ChatQuestion:
+    """The question of a chat that is to be searched for. `conversation`: with what the server stores of it.
+
+    `decision`: None if whether to search is decided by the embedding. `review`: looks up the notes that the
+    conversation carries, once. `slot`: admission for the embedding.
+    """
+
+    asked: AskedChat
+    conversation: Conversation
+    decision: Decision | None
+    review: Callable[[], Awaitable[Review]]
+    slot: AdmissionSlot
+
+
 class SearchFlow:
     """Runs searches. One per process."""
 
     def __init__(self, parts: SearchParts, *, telemetry: Telemetry, settings: RecallSettings) -> None:
-        self._embedder = parts.embedder
-        self._retrieval = parts.retrieval
-        self._classifier = parts.classifier
-        self._questions = parts.questions
-        self._tokens = parts.tokens
-        self._metrics = telemetry.metrics
+        self._parts = parts
         self._tracer = telemetry.tracer
         self._settings = settings
-        self._rewriter = parts.rewriter
         self._callers = asyncio.Semaphore(CALLERS_AT_ONCE)
 
     # Chats
 
-    async def for_chat(
-        self,
-        scope: Scope,
-        conversation: Conversation,
-        options: RequestOptions,
-        trace: Trace,
-        review_notes: Callable[[], Awaitable[None]],
-        slot: AdmissionSlot,
-    ) -> tuple[RecallStatus, str]:
-        """Search and fill the trace; returns the status to report if no note is injected. Raises `Unavailable`.
-
-        `review_notes`: loads the notes that the conversation carries into the trace; runs while the question is
-        embedded. `slot`: admission for the embedding; released as soon as that is done.
-        """
-        search_plain = partial(self._search_plain, scope, conversation, options, trace, review_notes, slot)
-        seconds = trace.seconds_left - SECOND_SEARCH_SECONDS
-        if self._rewriter is None or not self._rewriter.wants(conversation):
-            return await search_plain()
+    async def for_chat(self, question: ChatQuestion, reached: Reached) -> Searched:
+        """What was found. The slot is released as soon as the question is embedded. Raises `Unavailable`."""
+        rewriter, conversation = self._parts.rewriter, question.conversation
+        seconds = question.asked.seconds_left - SECOND_SEARCH_SECONDS
+        if rewriter is None or not rewriter.wants(conversation):
+            return await self._search_plain(question, reached)
         if seconds < MODEL_SECONDS_MIN:
-            trace.rewrite = {"rewrite": "no_time"}
-            return await search_plain()
-        async with background(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
-            outcome = await search_plain()
-            if outcome[0] is RecallStatus.EMPTY:
-                await self._search_rewritten(scope, rewriting, options, trace)
-        return outcome
+            reached.add(Rewrite("no_time"))
+            return await self._search_plain(question, reached)
+        async with background(rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
+            plain = await self._search_plain(question, reached)
+            if plain.status is not RecallStatus.EMPTY:
+                return plain
+            return await self._search_rewritten(question, plain, rewriting, reached)
 
-    async def _search_plain(
-        self,
-        scope: Scope,
-        conversation: Conversation,
-        options: RequestOptions,
-        trace: Trace,
-        review_notes: Callable[[], Awaitable[None]],
-        slot: AdmissionSlot,
-    ) -> tuple[RecallStatus, str]:
-        query = build_query(conversation)
-        trace.query = query.text
-        asked = Question(query, scope, trace.began_at, options.memory_types)
-        async with background(self._embedded_for_chat(query, trace, slot)) as embedding:
+    async def _search_plain(self, question: ChatQuestion, reached: Reached) -> Searched:
+        asked, scope, retrieval = question.asked, question.asked.scope, self._parts.retrieval
+        query = reached.add(build_query(question.conversation))
+        wanted = Question(query, scope, asked.began_at, asked.request.options.memory_types)
+        async with background(self._embedded_for_chat(query, question.slot, reached)) as embedding:
             # The embedding is now in a thread, or on its way to a server: what follows runs concurrently.
             await asyncio.sleep(0)
-            prefetch = self._retrieval.prefetch(scope, trace.stored.revision)
-            await review_notes()
-            async with background(self._retrieval.read_ahead(asked, prefetch)) as reading:
-                vector = trace.vector = await embedding
-        trace.kinds = self._kinds(query, vector)
-        whole = _whole(trace.kinds, scope)
-        if trace.decision is None:
-            with trace.timed("decide", self._metrics):
-                trace.decision = (
-                    search_decision.decide_late(conversation, vector=vector, classifier=self._classifier())
-                    if whole is None
-                    else search_decision.ABOUT_A_WHOLE
-                )
-            if not trace.decision.search:
-                trace.plain = RecallStatus.SKIPPED, trace.decision.reason
-                return trace.plain
-        with trace.timed("retrieve", self._metrics):
-            ranked = await self._retrieval.ranked(
-                replace(asked, in_notes=trace.carried.held_earlier(), whole=whole),
+            prefetch = retrieval.prefetch(scope, asked.stored.revision)
+            review = await question.review()
+            async with background(retrieval.read_ahead(wanted, prefetch)) as reading:
+                vector = await embedding
+        embedded = reached.add(EmbeddedQuestion(vector, self._kinds(query, vector)))
+        whole = _whole(embedded.kinds, scope)
+        if question.decision is None:
+            with reached.timed("decide"):
+                decision = reached.add(self._decided(question.conversation, vector, whole))
+            if not decision.search:
+                return reached.add(Searched(RecallStatus.SKIPPED, decision.reason))
+        with reached.timed("retrieve"):
+            ranked = await retrieval.ranked(
+                replace(wanted, in_notes=review.carried.held_earlier(), whole=whole),
                 vector,
                 prefetch=prefetch,
                 reading=None if reading.cancelled() else reading.result(),
-                seconds=trace.seconds_left - RANKING_SECONDS,
+                seconds=asked.seconds_left - RANKING_SECONDS,
             )
-        self._take(ranked, options, trace)
-        trace.plain = RecallStatus.EMPTY, "nothing_relevant"
-        return trace.plain
+        return self._chosen(ranked, asked, review, reached)
+
+    def _decided(self, conversation: Conversation, vector: Vector, whole: AskedWhole | None) -> Decision:
+        if whole is not None:
+            return search_decision.ABOUT_A_WHOLE
+        return search_decision.decide_late(conversation, vector=vector, classifier=self._parts.classifier())
 
     async def _search_rewritten(
-        self, scope: Scope, rewriting: Rewriting, options: RequestOptions, trace: Trace
-    ) -> None:
+        self, question: ChatQuestion, plain: Searched, rewriting: Rewriting, reached: Reached
+    ) -> Searched:
         """Search with the rewritten question too, if it comes in time; otherwise the plain result stands."""
-        trace.rewrite = {"rewrite": NoRewrite.LATE}  # stays if the deadline ends this step
+        asked, review = question.asked, await question.review()
+        reached.add(Rewrite(NoRewrite.LATE))  # stays the latest if the deadline ends this step
         try:
-            with trace.timed("rewrite", self._metrics):
+            with reached.timed("rewrite"):
                 rewritten = await rewriting
             if isinstance(rewritten, NoRewrite):
-                trace.rewrite = {"rewrite": rewritten}
-                return
+                reached.add(Rewrite(rewritten))
+                return plain
             query = Query(rewritten.text)
-            with trace.timed("search_again", self._metrics):
+            with reached.timed("search_again"):
                 vector = await self._embedded(query)
-                in_notes = trace.carried.held_earlier()
-                asked = Question(query, scope, trace.began_at, options.memory_types, in_notes)
-                again = await self._retrieval.ranked(asked, vector)
+                in_notes, types = review.carried.held_earlier(), asked.request.options.memory_types
+                wanted = Question(query, asked.scope, asked.began_at, types, in_notes)
+                again = await self._parts.retrieval.ranked(wanted, vector)
         except Unavailable:
-            trace.rewrite = {"rewrite": "unused"}
-            return
-        self._take(self._fused(trace.ranked, again), options, trace)
-        trace.rewrite = {"rewrite": "used", "rewritten": rewritten.query, "hypothesis": rewritten.hypothesis}
+            reached.add(Rewrite("unused"))
+            return plain
+        reached.add(Rewrite("used", {"rewritten": rewritten.query, "hypothesis": rewritten.hypothesis}))
+        return self._chosen(fused(plain.ranked, again), asked, review, reached)
 
-    def _take(self, ranked: Ranked, options: RequestOptions, trace: Trace) -> None:
-        """Store ranking and selection together, without an await, so that the deadline cannot separate them."""
-        with trace.timed("select", self._metrics):
-            room = trace.carried.room(budget=options.token_budget or self._settings.token_budget, tokens=self._tokens)
-            trace.selection = self._selected(
-                ranked, options, room=room, in_notes=frozenset(trace.carried.held_earlier())
-            )
-            trace.ranked = ranked
+    def _chosen(self, ranked: Ranked, asked: AskedChat, review: Review, reached: Reached) -> Searched:
+        """Ranking and selection in one result, without an await, so that the deadline cannot separate them."""
+        carried, options = review.carried, asked.request.options
+        with reached.timed("select"):
+            room = carried.room(budget=options.token_budget or self._settings.token_budget, tokens=self._parts.tokens)
+            chosen = self._selected(ranked, options, room=room, in_notes=frozenset(carried.held_earlier()))
+        return reached.add(Searched(RecallStatus.EMPTY, "nothing_relevant", ranked, chosen))
+
+    async def _embedded_for_chat(self, query: Query, slot: AdmissionSlot, reached: Reached) -> Vector:
+        began, is_complete = perf_counter(), False
+        try:
+            with reached.timed("embed"):
+                vector = await self._embedded(query)
+            is_complete = True
+        finally:  # an embedding that did not end takes at least this long
+            slot.release(perf_counter() - began, is_complete=is_complete)
+        return vector
 
     # API callers
 
@@ -220,8 +219,8 @@ class SearchFlow:
             question = Question(query, scope, at, options.memory_types, claim=options.claim, whole=whole)
             with self._tracer.span(SpanName.RETRIEVE):
                 if as_of is not None:
-                    return await self._retrieval.ranked_as_of(question, vector)
-                return await self._retrieval.ranked(question, vector, waits=True)
+                    return await self._parts.retrieval.ranked_as_of(question, vector)
+                return await self._parts.retrieval.ranked(question, vector, waits=True)
 
         async with self._callers:
             with self._tracer.span(SpanName.RECALL):
@@ -234,36 +233,27 @@ class SearchFlow:
     async def _search_with_rewrite(
         self, conversation: Conversation, ranked: Callable[[Query], Awaitable[Ranked]]
     ) -> Ranked:
-        query = build_query(conversation)
+        query, rewriter = build_query(conversation), self._parts.rewriter
         seconds = self._settings.deadline_seconds - SECOND_SEARCH_SECONDS
-        if self._rewriter is None or seconds < MODEL_SECONDS_MIN or not self._rewriter.wants(conversation):
+        if rewriter is None or seconds < MODEL_SECONDS_MIN or not rewriter.wants(conversation):
             return await ranked(query)
-        async with background(self._rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
+        async with background(rewriter.rewrite(conversation, seconds=seconds)) as rewriting:
             found = await ranked(query)
             rewritten = await rewriting
             if not isinstance(rewritten, Rewritten):
                 return found
-            return self._fused(found, await ranked(Query(rewritten.text)))
-
-    async def _embedded_for_chat(self, query: Query, trace: Trace, slot: AdmissionSlot) -> Vector:
-        with trace.timed("embed", self._metrics):
-            vector = await self._embedded(query)
-        slot.release(trace.timings_ms["embed"] / 1000, is_complete=True)
-        return vector
+            return fused(found, await ranked(Query(rewritten.text)))
 
     # Both
 
     async def _embedded(self, query: Query) -> Vector:
-        vectors = await self._embedder.embed([query.text], is_urgent=True, as_query=True)
+        vectors = await self._parts.embedder.embed([query.text], is_urgent=True, as_query=True)
         vector: Vector = vectors[0]
         return vector
 
     def _kinds(self, query: Query, vector: Vector) -> KindScores:
-        classifier = self._questions()
+        classifier = self._parts.questions()
         return NO_KIND if classifier is None else classifier.scores(query.text, vector)
-
-    def _fused(self, plain: Ranked, rewritten: Ranked) -> Ranked:
-        return plain if plain.is_overview else fused(plain, rewritten, weight=DEFAULT_RANKING.rewritten)
 
     def _selected(
         self,
@@ -284,7 +274,7 @@ class SearchFlow:
         return select(
             ranked,
             budget,
-            tokens=partial(line_tokens, tokens=self._tokens, label=LABEL),
+            tokens=partial(line_tokens, tokens=self._parts.tokens, label=LABEL),
             similarity_threshold=self._settings.similarity_threshold if threshold is None else threshold,
             in_notes=in_notes,
         )

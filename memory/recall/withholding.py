@@ -1,39 +1,57 @@
 """Decides whether the note that was found goes along: not in shadow mode, and not in a conversation that is held out.
 
-A conversation that already carries notes keeps them: it was begun before it was held out, and belongs to no arm.
+A conversation that already carries notes keeps them: it was begun before it was held out, and belongs to no arm. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from memory.chat.completions import ChatRequest
 from memory.model import CandidateVerdict, Placement, Role, Scope
 from memory.model.arms import ARM, NOTE_TOKENS, WITHHELD, Arm, Withholding
 from memory.recall.notes.past_notes import NotePlan
-from memory.recall.trace import RecallSettings, Trace
-from memory.runtime.metrics import Metrics
+from memory.recall.stages import AskedChat, RecallSettings
 
 
-def withhold(
-    settings: RecallSettings, scope: Scope, request: ChatRequest, trace: Trace, planned: NotePlan, *, metrics: Metrics
-) -> None:
-    """Note in the trace whether and why the planned notes stay behind, and the arm of the question."""
+@dataclass(frozen=True, slots=True)
+class NoteVerdict:
+    """`placement`: where the planned notes go, OFF if they stay behind. `withheld`: why they do, although they could
+    go along. `arm`: of a question for which a new note was found, if conversations are held out.
+    """
+
+    placement: Placement
+    withheld: Withholding | None = None
+    arm: Arm | None = None
+
+    def cuts(self, cuts: Mapping[str, CandidateVerdict], planned: NotePlan) -> Mapping[str, CandidateVerdict]:
+        """The verdicts of a receipt; memories of a note that did not go along count as withheld."""
+        if self.withheld is None:
+            return cuts
+        return {**cuts, **dict.fromkeys(planned.memory_ids(), CandidateVerdict.WITHHELD)}
+
+    def signals(self, planned: NotePlan) -> dict[str, object]:
+        """What a receipt says of it."""
+        said: dict[str, object] = {} if self.arm is None else {ARM: self.arm.value}
+        if self.withheld is not None:
+            said[WITHHELD] = self.withheld.value
+        if said and planned.fresh is not None:
+            said[NOTE_TOKENS] = planned.fresh.tokens
+        return said
+
+
+def verdict_on(planned: NotePlan, placement: Placement, asked: AskedChat, settings: RecallSettings) -> NoteVerdict:
+    """Whether the planned notes go where they could stand, and the arm of the question."""
+    if not planned.placed(placement):
+        return NoteVerdict(placement)
     if settings.is_shadow:
-        trace.compacted = trace.resent = None  # nothing but our own fields is changed
-    if not planned.placed(trace.placement):
-        return
-    if settings.is_shadow:
-        trace.withheld = Withholding.SHADOW
-        return
-    arm = settings.holdout.arm_of(unit_of(scope, request)) if planned.fresh is not None else None
+        return NoteVerdict(Placement.OFF, Withholding.SHADOW)
+    arm = settings.holdout.arm_of(unit_of(asked.scope, asked.request)) if planned.fresh is not None else None
     is_begun = len(planned.notes) + len(planned.at_server) > 1
-    if arm is None or (arm is Arm.HELD_OUT and is_begun):
-        return
-    trace.arm = arm
-    metrics.holdout_questions.labels(arm).inc()
-    if arm is Arm.HELD_OUT:
-        trace.withheld = Withholding.HELD_OUT
+    if arm is not Arm.HELD_OUT:
+        return NoteVerdict(placement, arm=arm)
+    return NoteVerdict(placement) if is_begun else NoteVerdict(Placement.OFF, Withholding.HELD_OUT, arm)
 
 
 def unit_of(scope: Scope, request: ChatRequest) -> str:
@@ -47,25 +65,3 @@ def unit_of(scope: Scope, request: ChatRequest) -> str:
         named.append(("opening", next(said, "")))
     kind, name = next(((kind, name) for kind, name in named if name), ("user", ""))
     return "\x1f".join((scope.user_id, scope.project_id, scope.agent_id, kind, name))
-
-
-def withheld_verdicts(trace: Trace, planned: NotePlan) -> Mapping[str, CandidateVerdict]:
-    """The verdicts of a receipt; memories of a note that did not go along count as withheld."""
-    if trace.withheld is None:
-        return trace.selection.cuts
-    return {**trace.selection.cuts, **dict.fromkeys(planned.memory_ids(), CandidateVerdict.WITHHELD)}
-
-
-def placement_of(trace: Trace) -> Placement:
-    """Where the notes of this request stand, for its receipt."""
-    return Placement.OFF if trace.withheld is not None else trace.placement
-
-
-def arm_signals(trace: Trace, planned: NotePlan) -> dict[str, object]:
-    """What a receipt says of it."""
-    said: dict[str, object] = {} if trace.arm is None else {ARM: trace.arm.value}
-    if trace.withheld is not None:
-        said[WITHHELD] = trace.withheld.value
-    if said and planned.fresh is not None:
-        said[NOTE_TOKENS] = planned.fresh.tokens
-    return said

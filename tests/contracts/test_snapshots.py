@@ -10,11 +10,11 @@ import pytest
 from in_memory_copies import InMemorySnapshots
 from postgres_server import ROLE, postgres_server
 
+from memory.adapters.snapshot_files import FileSnapshots
 from memory.adapters.sql.postgres_database import PostgresDatabase
 from memory.adapters.sql.postgres_pool import PostgresAddress
 from memory.adapters.sql.snapshots import SqlSnapshots
 from memory.adapters.sql.sqlite_database import SqliteDatabase
-from memory.adapters.working_set.snapshot_files import FileSnapshots
 from memory.ports import Snapshots
 
 ON_SERVER = pytest.mark.full("the same suite runs on files in the first tier")

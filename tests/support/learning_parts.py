@@ -21,13 +21,13 @@ from prometheus_client import CollectorRegistry
 from turn_logs import START, Deployment, Process
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.working_set.corpus_memories import CorpusMemories
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Message, Scope, Turn, TurnStatus
 from memory.model.wordings import Corrector, reworded
 from memory.ports import MemoryBank, MemoryFilter, StatementReader, UserLedger
 from memory.recall.ranking.corpus import Corpus
+from memory.recall.working_set.corpus_memories import CorpusMemories
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
 

@@ -9,7 +9,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from memory.adapters.sql.receipts import SqlReceipts
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.usage_counts import SqlUsageCounts
-from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.api.callers import CallerRules
 from memory.api.rest import create_app
 from memory.chat.completions import read_chat_request
@@ -40,11 +39,12 @@ from memory.model.projects import Tenancy
 from memory.model.token_claims import ClaimNames
 from memory.ports import MemoryBank, ServerKnowledge
 from memory.recall import project_access
-from memory.recall.pipeline import RecallPipeline
-from memory.recall.project_access import ReadableChatStates, ReadableProjects, SharedNotes
-from memory.recall.project_retrieval import ProjectRetrieval
+from memory.recall.pipeline import RecallParts, RecallPipeline
+from memory.recall.project_access import ReadableProjects
+from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
-from memory.recall.trace import RecallSettings
+from memory.recall.stages import RecallSettings
+from memory.recall.working_set.working_sets import CorpusShape, WorkingSets
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
 from memory.secrets.redaction import redact
@@ -137,22 +137,19 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
         ):
             chains = SqlResponseChains(database)
             states = SqlChatStates(database, notes, chains, clock)
-            stores = request_stores(notes, receipts, usage_counts, projects=projects)
+            stores = request_stores(notes, receipts, usage_counts, projects=projects, chat_states=states)
 
             def recall(readable: ReadableProjects) -> RecallPipeline:
-                retrieval = ProjectRetrieval(corpora=corpora, store=store, projects=readable)
-                return RecallPipeline(
+                retrieval = Retrieval(corpora=corpora, store=store, projects=readable)
+                parts = RecallParts(
                     search=SearchParts(embedder, lambda: None, retrieval, tokens),
-                    stores=replace(
-                        stores,
-                        notes=SharedNotes(notes, readable),
-                        chat_states=ReadableChatStates(states, readable),
-                    ),
+                    stores=stores,
+                    projects=readable,
                     server=ServerKnowledge(chains),
                     telemetry=Telemetry(clock, metrics),
                     new_id=lambda: next(ids),
-                    settings=SETTINGS,
                 )
+                return RecallPipeline(parts, SETTINGS)
 
             library = Library(
                 memories=MemoryBank(store, ledger, embedder),

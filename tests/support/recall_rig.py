@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absent_stores import request_stores
+from absent_stores import NoProjects, request_stores
 from api_shapes import ASKED_COMPLETIONS, AskedShape
 from hashing_embedder import HashingEmbedder
 from prometheus_client import CollectorRegistry
@@ -34,18 +34,19 @@ from memory.adapters.sql.session_summaries import SqlSummaries
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.usage_counts import SqlUsageCounts
-from memory.adapters.working_set.working_sets import CorpusShape, WorkingSets
 from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
 from memory.model.raw_words import embedded_text
 from memory.ports import ServerKnowledge
-from memory.recall.pipeline import RecallOutcome, RecallPipeline
+from memory.recall.pipeline import RecallOutcome, RecallParts, RecallPipeline
+from memory.recall.project_access import ReadableProjects
 from memory.recall.query_rewriter import Rewriter
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
 from memory.recall.signals.question_kinds import QuestionClassifier
-from memory.recall.trace import RecallSettings
+from memory.recall.stages import RecallSettings
+from memory.recall.working_set.working_sets import CorpusShape, WorkingSets
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
 from memory.secrets.redaction import redact
@@ -171,14 +172,15 @@ async def rigged(
         ):
             retrieval, chains = Retrieval(corpora=corpora, store=store), SqlResponseChains(database)
             states = SqlChatStates(database, notes, chains, lambda: NOW)
-            recall = RecallPipeline(
+            parts = RecallParts(
                 search=SearchParts(embedder, lambda: None, retrieval, tokens, rewriter, questions),
                 stores=request_stores(notes, receipts, usage_counts, profiles, summaries=summaries, chat_states=states),
+                projects=ReadableProjects(NoProjects()),
                 server=ServerKnowledge(chains),
                 telemetry=Telemetry(lambda: NOW, metrics),
                 new_id=lambda: next(ids),
-                settings=settings,
             )
+            recall = RecallPipeline(parts, settings)
             await corpora.corpus("u", waits=True)
             await recall.recall(Scope("u"), request_of("Where is my kayak stored?"))  # what is loaded once is loaded
             embedder.texts.clear()

@@ -19,11 +19,11 @@ from prometheus_client import CollectorRegistry
 from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.sqlite_database import SqliteDatabase
-from memory.adapters.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory
 from memory.ports import MemoryStore, UserLedger
 from memory.recall.ranking.corpus import Corpus
+from memory.recall.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
 from memory.runtime.metrics import Metrics
 
 DIMENSION = 8

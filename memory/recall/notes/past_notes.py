@@ -225,11 +225,6 @@ def _is_held(
     return is_opened and all(memory.id in standing.memory_ids for memory in chosen)
 
 
-def placement_after_refusal(placement: Placement) -> Placement:
-    """Where notes go for a model whose template refused them at `placement`: the first system message, or nowhere."""
-    return Placement.SYSTEM if placement is Placement.BEFORE_LAST_USER else Placement.OFF
-
-
 def _fitting(found: Sequence[Candidate], room: int, *, tokens: Tokens, now: float) -> tuple[list[Memory], int]:
     """As many memories as fit, best first, and the tokens of their lines; one that is too long is skipped.
 

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import OrderedDict
 from contextlib import suppress
-from typing import Generic, TypeVar
 
 import structlog
 
 from memory.errors import Unavailable
 from memory.model import Placement
 from memory.ports import ChatTemplates, Clock, ModelCapabilities
-from memory.recall.notes.past_notes import placement_after_refusal
 from memory.runtime.metrics import Metrics
+from memory.runtime.recent import Recent
 
 MODELS_MAX = 1_000  # clients choose the names
 # How long an accepted note proves that the template takes it: the model behind a name may be replaced.
@@ -31,11 +29,9 @@ LAST_REFUSALS_MIN = 3  # in a row, before notes are switched off altogether; the
 PROBE_SECONDS_MAX = 4.0  # for all models that a server lists: the start of a process waits for it
 SHOWN_CHARACTERS = 80  # of a model's name, in a log line
 
-_CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
+BY_CAUTION = (Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF)
 
 log = structlog.get_logger(__name__)
-
-Value = TypeVar("Value")
 
 
 class TemplateCompatibility:
@@ -49,14 +45,14 @@ class TemplateCompatibility:
         self._clock = clock
         self._metrics = metrics
         self._switching = asyncio.Lock()  # so that two concurrent findings change a placement only once
-        self._known_until: _Recent[float] = _Recent()
+        self._known_until: Recent[str, float] = Recent(MODELS_MAX)
         self._probing: set[str] = set()
-        self._accepted_at: _Recent[float] = _Recent()
-        self._refusals: _Recent[int] = _Recent()
+        self._accepted_at: Recent[tuple[str, Placement], float] = Recent(MODELS_MAX)
+        self._refusals: Recent[tuple[str, Placement], int] = Recent(MODELS_MAX)
 
     def is_new(self, model: str) -> bool:
         """Whether this model has not been probed, nor is being probed now; the caller then calls `probe`."""
-        known_until = self._known_until.get((model, None))
+        known_until = self._known_until.get(model)
         return model not in self._probing and (known_until is None or self._clock() >= known_until)
 
     async def probe(self, model: str) -> None:
@@ -77,7 +73,7 @@ class TemplateCompatibility:
             return
         finally:
             self._probing.discard(model)
-            self._known_until.put((model, None), known_until)
+            self._known_until[model] = known_until
 
     async def probe_served_models(self) -> None:
         """Probe the models that the server lists, so that the placement is known at their first chat.
@@ -90,8 +86,8 @@ class TemplateCompatibility:
 
     def accepted(self, model: str, placement: Placement) -> None:
         """The upstream accepted a request for that model with a note at `placement`."""
-        self._accepted_at.put((model, placement), self._clock())
-        self._refusals.drop((model, placement))
+        self._accepted_at[model, placement] = self._clock()
+        self._refusals.pop((model, placement), None)
 
     async def refused(self, model: str, placement: Placement) -> None:
         """The upstream refused a request for that model with a note at `placement`, for whatever reason."""
@@ -100,14 +96,15 @@ class TemplateCompatibility:
             if supported is not None:
                 await self._switch(model, supported, source="asked")
             elif self._is_convincing(model, placement):
-                await self._switch(model, placement_after_refusal(placement), source="refused")
+                is_first = placement is Placement.BEFORE_LAST_USER
+                await self._switch(model, Placement.SYSTEM if is_first else Placement.OFF, source="refused")
 
     def _is_convincing(self, model: str, placement: Placement) -> bool:
         accepted_at = self._accepted_at.get((model, placement))
         if accepted_at is not None and self._clock() - accepted_at < ACCEPTED_SECONDS_MAX:
             return False
-        refusals = (self._refusals.get((model, placement)) or 0) + 1
-        self._refusals.put((model, placement), refusals)
+        refusals = self._refusals.get((model, placement), 0) + 1
+        self._refusals[model, placement] = refusals
         return placement is Placement.BEFORE_LAST_USER or refusals >= LAST_REFUSALS_MIN
 
     async def _switch(self, model: str, placement: Placement | None, *, source: str) -> None:
@@ -118,27 +115,8 @@ class TemplateCompatibility:
             return
         async with self._switching:
             known = await self._model_capabilities.placement(model) or Placement.BEFORE_LAST_USER
-            if _CAUTION.index(placement) <= _CAUTION.index(known):
+            if BY_CAUTION.index(placement) <= BY_CAUTION.index(known):
                 return
             await self._model_capabilities.learn(model, placement)
         self._metrics.placement_switched.labels(placement, source).inc()
         log.warning("placement_switched", model=model[:SHOWN_CHARACTERS], placement=str(placement), source=source)
-
-
-class _Recent(Generic[Value]):
-    """A bounded dictionary by model and placement that drops the entry that was written longest ago."""
-
-    def __init__(self) -> None:
-        self._values: OrderedDict[tuple[str, Placement | None], Value] = OrderedDict()
-
-    def get(self, key: tuple[str, Placement | None]) -> Value | None:
-        return self._values.get(key)
-
-    def put(self, key: tuple[str, Placement | None], value: Value) -> None:
-        self._values[key] = value
-        self._values.move_to_end(key)
-        if len(self._values) > MODELS_MAX:
-            self._values.popitem(last=False)
-
-    def drop(self, key: tuple[str, Placement | None]) -> None:
-        self._values.pop(key, None)

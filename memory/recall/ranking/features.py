@@ -23,7 +23,7 @@ from memory.recall.ranking.lexical import fold, is_gram, terms
 from memory.recall.ranking.needed import Direction, Needs
 from memory.recall.ranking.rows import HALF_LIFE_CLASSES, Floats
 from memory.recall.ranking.temporal import DAY, TimeQuestion, time_question
-from memory.recall.ranking.weights import DEFAULT_RANKING, HalfLives, RankingWeights
+from memory.recall.ranking.weights import HALF_LIFE_DAYS, UNSPACED_CHARACTER
 
 COSINE_UNRELATED = 0.0  # of two texts that have nothing in common, with the packaged model (`bench/centre.py`)
 UNRELATED_MEMORIES = 3  # number of memories at which their own median cosine counts as much as that constant
@@ -75,27 +75,23 @@ def ranking_features(
     asked: Question,
     vector: Vector | None,
     *,
-    ranking: RankingWeights = DEFAULT_RANKING,
+    needs: Needs | None = None,
 ) -> RankingFeatures:
-    """The features of every row. Without a `vector` all cosines are 0.
-
-    Of `ranking`, only half-lives and the treatment of scripts without spaces matter here, not the weights.
-    """
-    reading = text_features(corpus, layout, asked, ranking=ranking)
-    return add_vector_features(corpus, reading, vector, needs=ranking.needs)
+    """The features of every row. Without a `vector` all cosines are 0."""
+    return add_vector_features(corpus, text_features(corpus, layout, asked), vector, needs=needs)
 
 
-def text_features(corpus: Corpus, layout: Layout, asked: Question, *, ranking: RankingWeights) -> TextFeatures:
+def text_features(corpus: Corpus, layout: Layout, asked: Question) -> TextFeatures:
     """The features that can be computed while the question is still being embedded."""
     query, now = asked.query, asked.now
     folded = fold(query.text)
     question = time_question(folded, now=now)
     named, words = _query_terms(corpus, query.text)
-    arrays = _lexical(corpus, layout, words, ranking.unspaced_character)
+    arrays = _lexical(corpus, layout, words)
     arrays["speaker"] = _speaker(layout, named)
     arrays |= _temporal(layout, question, now)
     arrays |= {"question": layout.is_question, "first_person": layout.is_first_person}
-    arrays |= _of_the_memory(layout, asked.scope, now, ranking.half_lives)
+    arrays |= _of_the_memory(layout, asked.scope, now)
     arrays["manner"] = layout.is_manner * np.float32(bool(_WRITES.search(folded)))
     return TextFeatures(layout, arrays, question)
 
@@ -165,10 +161,10 @@ def _unrelated(cosine: Floats) -> float:
     return max(COSINE_UNRELATED, (n * middle + UNRELATED_MEMORIES * COSINE_UNRELATED) / (n + UNRELATED_MEMORIES))
 
 
-def _lexical(corpus: Corpus, layout: Layout, words: Counter[str], of_character: float) -> dict[str, Floats]:
+def _lexical(corpus: Corpus, layout: Layout, words: Counter[str]) -> dict[str, Floats]:
     own, around = _zeros(layout), _zeros(layout)
     by_session = np.zeros(len(layout.session_starts), dtype=np.float32)
-    held = [(number, weight) for number, weight in _weighed(corpus, layout, words, of_character) if number >= 0]
+    held = [(number, weight) for number, weight in _weighed(corpus, layout, words) if number >= 0]
     counted = np.zeros((len(held) if layout.has_neighbours else 0, layout.size), dtype=np.float32)
     for place, (number, weight) in enumerate(held):
         start, end = layout.laid.posting_starts[number], layout.laid.posting_starts[number + 1]
@@ -190,7 +186,7 @@ def _lexical(corpus: Corpus, layout: Layout, words: Counter[str], of_character: 
     }
 
 
-def _weighed(corpus: Corpus, layout: Layout, words: Counter[str], of_character: float) -> list[tuple[int, float]]:
+def _weighed(corpus: Corpus, layout: Layout, words: Counter[str]) -> list[tuple[int, float]]:
     """Each term's number (-1: in no memory) and weight; of a long question only the rarest, in their order."""
     found = []
     total = layout.size + BACKGROUND_MEMORIES
@@ -201,7 +197,7 @@ def _weighed(corpus: Corpus, layout: Layout, words: Counter[str], of_character: 
             held = int(layout.laid.posting_starts[number + 1] - layout.laid.posting_starts[number])
         weight = float(np.log1p((total - held + 0.5) / (held + 0.5)))
         if len(word) == 1 and is_gram(word):
-            weight *= of_character
+            weight *= UNSPACED_CHARACTER
         found.append((number if held else -1, weight))
     if len(found) <= QUERY_TERMS_MAX:
         return found
@@ -244,15 +240,9 @@ def _answer(layout: Layout, dense: Floats) -> Floats:
     return answer
 
 
-def _of_the_memory(layout: Layout, scope: Scope, now: float, half_lives: HalfLives) -> dict[str, Floats]:
+def _of_the_memory(layout: Layout, scope: Scope, now: float) -> dict[str, Floats]:
     """Features that do not depend on the question."""
-    days = {
-        "episodic": half_lives.episodic_days,
-        "semantic": half_lives.semantic_days,
-        "procedural": half_lives.procedural_days,
-        "reflective": half_lives.reflective_days,
-    }
-    seconds = np.array([days[name] for name in HALF_LIFE_CLASSES]) * DAY
+    seconds = np.array([HALF_LIFE_DAYS[name] for name in HALF_LIFE_CLASSES]) * DAY
     age = np.maximum(now - layout.said_at, 0.0)
     own = _zeros(layout)
     if scope.session_id:  # rows are sorted by session

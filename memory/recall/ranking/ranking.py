@@ -128,7 +128,7 @@ def rank(
     if not layout.size or not text.strip():
         return Ranked()
     if reading is None or reading.layout is not layout:
-        reading = text_features(corpus, layout, asked, ranking=ranking)
+        reading = text_features(corpus, layout, asked)
     evidence = add_vector_features(corpus, reading, query_vector, needs=ranking.needs)
     asks_about_past = evidence.question.asks_about_past
     is_open = open_rows(layout, asked, asks_about_past=asks_about_past, claimed=reading.claimed)
@@ -176,13 +176,7 @@ def _odds(topic: Floats, evidence: RankingFeatures, rows: Places, *, memories: i
     return odds - np.float32(bar.doubling * (doublings - math.log2(bar.memories)))
 
 
-def read_ahead(
-    corpus: Corpus,
-    asked: Question,
-    *,
-    ranking: RankingWeights = DEFAULT_RANKING,
-    claimed: npt.NDArray[np.bool_] | None = None,
-) -> TextFeatures | None:
+def read_ahead(corpus: Corpus, asked: Question, *, claimed: npt.NDArray[np.bool_] | None = None) -> TextFeatures | None:
     """The features that `rank` derives from the question's words, before there is a vector. None without memories.
 
     `claimed`: the result of `rows_with_claim` for the corpus as it is.
@@ -190,7 +184,7 @@ def read_ahead(
     layout = corpus.prepare()
     if not layout.size:
         return None
-    return replace(text_features(corpus, layout, asked, ranking=ranking), claimed=claimed)
+    return replace(text_features(corpus, layout, asked), claimed=claimed)
 
 
 def rows_with_claim(layout: Layout, claim: ClaimFilter) -> npt.NDArray[np.bool_]:

@@ -71,29 +71,25 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class HalfLives:
-    """The number of days after which half of `Weights.recency` is left, by memory type."""
-
-    episodic_days: float = 60.0  # events: after two months they are asked for by topic
-    semantic_days: float = 365.0  # valid for about a year or much longer
-    procedural_days: float = 365.0
-    reflective_days: float = 180.0  # half of a fact's, since they are inferred
-
-
-@dataclass(frozen=True, slots=True)
 class RankingWeights:
-    """`needs`: of the embedding model; None where nothing is trained for it. `unspaced_character`: of one shared
-    character in scripts without spaces, where a pair of them weighs 1. `rewritten`: of a rewritten question, where the
-    plain one weighs 1; of 16 follow-ups the plain one found 7, the rewritten one 16 (15 first), both together 16 first.
-    """
+    """`needs`: of the embedding model; None where nothing is trained for it."""
 
     weights: Weights = Weights()
     bar: Bar = Bar()
     needs: Needs | None = None
-    half_lives: HalfLives = HalfLives()
-    unspaced_character: float = 0.5
-    rewritten: float = 2.0
 
+
+# The number of days after which half of `Weights.recency` is left, by memory type
+HALF_LIFE_DAYS = {
+    "episodic": 60.0,  # events: after two months they are asked for by topic
+    "semantic": 365.0,  # valid for about a year or much longer
+    "procedural": 365.0,
+    "reflective": 180.0,  # half of a fact's, since they are inferred
+}
+UNSPACED_CHARACTER = 0.5  # of one shared character in scripts without spaces, where a pair of them weighs 1
+# Of a rewritten question, where the plain one weighs 1: of 16 follow-ups the plain one found 7, the rewritten one 16
+# (15 first), both together 16 first.
+REWRITTEN = 2.0
 
 PARTS: dict[str, tuple[str, ...]] = {
     "dense": ("dense",),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from memory.model import Vector
 from memory.ports import Embedder
@@ -26,18 +26,17 @@ class BackgroundTraining(Generic[T]):
     def __init__(
         self,
         embedder: Embedder,
-        *,
         shipped: Callable[[], T | None],
-        texts: Callable[[], Sequence[str]],
-        fit: Callable[[Vector], T],
+        phrases: Callable[[], Sequence[Any]],
+        fit: Callable[[Sequence[Any], Vector], T],
     ) -> None:
         """`shipped` loads the packaged classifier; it returns None if that was trained for another embedding model.
 
-        `texts`: of the phrases; `fit` trains on their vectors.
+        `fit` trains on phrases and the vectors of their texts.
         """
         self._embedder = embedder
         self._shipped = shipped
-        self._texts = texts
+        self._phrases = phrases
         self._fit = fit
         self._classifier: T | None = None
 
@@ -51,29 +50,21 @@ class BackgroundTraining(Generic[T]):
         self._classifier = await asyncio.to_thread(self._shipped)
         if self._classifier is not None:
             return
-        vectors = await self._embedder.embed(self._texts(), is_urgent=False, as_query=True)
-        self._classifier = await asyncio.to_thread(self._fit, vectors)
+        phrases = self._phrases()
+        texts = [phrase.text for phrase in phrases]
+        vectors = await self._embedder.embed(texts, is_urgent=False, as_query=True)
+        self._classifier = await asyncio.to_thread(self._fit, phrases, vectors)
 
 
 class ClassifierTraining(BackgroundTraining[SignalClassifier]):
     """Of the decision whether a question needs memory."""
 
     def __init__(self, embedder: Embedder, *, shipped: Callable[[], SignalClassifier | None]) -> None:
-        super().__init__(
-            embedder,
-            shipped=shipped,
-            texts=lambda: [phrase.text for phrase in training_phrases()],
-            fit=lambda vectors: SignalClassifier.fit(training_phrases(), vectors),
-        )
+        super().__init__(embedder, shipped, training_phrases, SignalClassifier.fit)
 
 
 class QuestionTraining(BackgroundTraining[QuestionClassifier]):
     """Of the decision whether a question asks for something that no single memory answers."""
 
     def __init__(self, embedder: Embedder, *, shipped: Callable[[], QuestionClassifier | None]) -> None:
-        super().__init__(
-            embedder,
-            shipped=shipped,
-            texts=lambda: [phrase.text for phrase in question_phrases()],
-            fit=lambda vectors: QuestionClassifier.fit(question_phrases(), vectors),
-        )
+        super().__init__(embedder, shipped, question_phrases, QuestionClassifier.fit)

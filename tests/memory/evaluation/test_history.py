@@ -18,7 +18,7 @@ from memory.evaluation.report import tables
 from memory.evaluation.sandbox import NOTE_ATTEMPTS, LearningFailed, Learnt, Sandbox, SettableClock
 from memory.model import Evidence, Memory, MemoryStatus, Message, Note, RecallStatus, Scope, Turn
 from memory.recall.notes.injection import render_note
-from memory.recall.trace import RecallOutcome
+from memory.recall.stages import RecallOutcome
 
 HISTORY = Path(__file__).parents[2] / "data" / "history.json"
 NOW = seconds("2024-06-01T09:00:00Z")

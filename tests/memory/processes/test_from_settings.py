@@ -18,7 +18,6 @@ from prometheus_client import CollectorRegistry
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.retention import DEFAULT_NOTE_LIMITS, DEFAULT_RECEIPT_LIMITS, NoteLimits, ReceiptLimits
-from memory.adapters.working_set.working_sets import WorkingSetLimits
 from memory.errors import BadSetting
 from memory.model import (
     Candidate,
@@ -41,6 +40,7 @@ from memory.processes.working_set_parts import opened_sets
 from memory.recall.ranking import needed
 from memory.recall.ranking.ranking import CANDIDATES_MAX
 from memory.recall.ranking.weights import NAMES, PARTS
+from memory.recall.working_set.working_sets import WorkingSetLimits
 from memory.settings import Settings, loader
 
 DAY, MIB = 86_400.0, 1 << 20

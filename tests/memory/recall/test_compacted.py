@@ -8,13 +8,14 @@ import re
 import threading
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from long_chats import FIRST
 from no_memories import none_held
-from recall_rig import Rig, request_with, rigged
+from recall_rig import SETTINGS, Rig, request_with, rigged
 from token_counts import counted_tokens
 
 from memory.adapters.sql.compacted_states import SqlCompactedStates
@@ -27,7 +28,7 @@ from memory.chat.responses import RESPONSES
 from memory.errors import Unavailable
 from memory.learn.readers import OffReader
 from memory.model import HEAVY_BODY_BYTES, CompactedState, ModelWindow, Placement, RecallStatus, Scope
-from memory.ports import StatementReader
+from memory.ports import ResentHistory, StatementReader
 from memory.ports.writing import GroundedWriter
 from memory.processes.compaction_parts import no_kinds, own_sentences
 from memory.recall import pipeline
@@ -50,7 +51,9 @@ class CompactingRig:
     def __init__(self, rig: Rig, states: SqlCompactedStates, writer: GroundedWriter | None = None) -> None:
         self.rig, self.states = rig, states
         self.reader: StatementReader = OffReader()
-        rig.recall._states = states
+        rig.recall._review._states = states
+        self.prepared: list[ResentHistory] = []
+        rig.recall._prepare = self.prepared.append
         parts = CompactorParts(
             states=states,
             reader=self._load,
@@ -70,9 +73,10 @@ class CompactingRig:
         return self.reader
 
     async def ask(self, request: ChatRequest, *, prepares: bool = True) -> RecallOutcome:
+        self.prepared.clear()
         outcome = await self.rig.recall.recall(Scope("u"), request)
-        if prepares and outcome.resent is not None:
-            await self.compactor.compact(outcome.resent)
+        for resent in self.prepared if prepares else ():
+            await self.compactor.compact(resent)
         return outcome
 
     def outcomes(self, kind: str) -> float:
@@ -133,7 +137,14 @@ async def test_secrets_are_redacted_before_a_state_is_stored_and_leave_no_line(c
 async def test_nothing_is_compacted_that_must_not_be(compacting: CompactingRig, config: dict[str, object]) -> None:
     await compacting.ask(request(NEXT[0]))
     found = await compacting.ask(request(*NEXT, **config))
-    assert (found.compacted, found.resent) == (None, None)
+    assert (found.compacted, compacting.prepared) == (None, [])
+
+
+async def test_in_shadow_mode_nothing_is_compacted(compacting: CompactingRig) -> None:
+    await compacting.ask(request(NEXT[0]))
+    compacting.rig.recall._settings = replace(SETTINGS, is_shadow=True)
+    assert (await compacting.ask(request(*NEXT))).compacted is None
+    assert compacting.prepared == []
 
 
 async def test_a_model_that_takes_no_system_message_gets_the_full_history(compacting: CompactingRig) -> None:
@@ -145,7 +156,7 @@ async def test_a_model_that_takes_no_system_message_gets_the_full_history(compac
 async def test_a_conversation_that_the_server_stores_has_nothing_to_compact(compacting: CompactingRig) -> None:
     body = {"model": "m", "input": [KAYAK], "previous_response_id": "resp_1", "memory_config": {"compact": True}}
     found = await compacting.ask(read_chat_request(json.dumps(body).encode(), RESPONSES))
-    assert (found.compacted, found.resent) == (None, None)
+    assert (found.compacted, compacting.prepared) == (None, [])
 
 
 async def test_a_result_that_comes_for_a_call_before_the_cut_brings_the_full_history_back(
@@ -169,12 +180,11 @@ class DownStates:
 
 
 async def test_states_that_cannot_be_read_or_kept_cost_no_chat(compacting: CompactingRig) -> None:
-    outcome = await compacting.ask(request(NEXT[0]), prepares=False)
-    assert outcome.resent is not None
+    await compacting.ask(request(NEXT[0]), prepares=False)
     compacting.compactor._parts.states.keep = DownStates().keep  # type: ignore[method-assign]
-    await compacting.compactor.compact(outcome.resent)
+    await compacting.compactor.compact(compacting.prepared[0])
     assert compacting.outcomes("failed") == 1
-    compacting.rig.recall._states = DownStates()
+    compacting.rig.recall._review._states = DownStates()
     found = await compacting.ask(request(*NEXT))
     assert (found.compacted, found.status) == (None, RecallStatus.USED)
 
@@ -206,7 +216,7 @@ async def test_a_compacted_history_leaves_its_tokens_to_the_notes(compacting: Co
         def glance(self, model: str) -> ModelWindow:
             return ModelWindow(3_500)
 
-    compacting.rig.recall._windows = OneWindow()
+    compacting.rig.recall._review._windows = OneWindow()
     full = await compacting.ask(request(NEXT[0]))
     assert full.notes == (), "the full history fills the window"
     assert (await compacting.ask(request(*NEXT))).notes != ()
@@ -218,11 +228,10 @@ async def test_a_dropped_state_is_not_made_again_by_a_request_that_found_it_befo
     await compacting.ask(request(history=whole[:102]))
     under_way = await compacting.ask(request(history=whole[:142]), prepares=False)
     assert under_way.compacted is not None
-    assert under_way.resent is not None
     compacting.now = NOW + 1
     await compacting.states.drop("u", now=compacting.now)
     compacting.now = NOW + 2
-    compacting.compactor.prepare(under_way.resent)
+    compacting.compactor.prepare(compacting.prepared[0])
 
     async def stopping(work: Coroutine[Any, Any, None]) -> None:
         await work

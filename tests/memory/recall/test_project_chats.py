@@ -14,7 +14,8 @@ from memory.errors import Unavailable
 from memory.model import PastNote
 from memory.model.projects import shared_id
 from memory.ports import ChatStateQuery
-from memory.recall.project_access import ReadableChatStates, ReadableProjects, SharedNotes
+from memory.recall.project_access import ReadableProjects
+from memory.recall.stored_state import StateReader
 
 FACT, QUESTION = "The kestrel launch is on Friday the 13th", "When is the kestrel launch?"
 OWN, MORE = "I booked the kestrel launch pad B12", "And who books the catering?"
@@ -202,12 +203,12 @@ async def test_a_row_that_an_interrupted_call_left_behind_is_seen_by_its_author_
 
 async def test_a_note_with_a_shared_memory_that_is_gone_is_not_put_back(world: ProjectWorld) -> None:
     readable = ReadableProjects(world.projects)
-    book = SharedNotes(world.notes, readable)
     gone, own = PastNote(FACT, (shared_id("0" * 32, "x"), "m"), 9), PastNote(OWN, ("m", "0.x"), 9)
     for key, note in (("gone", gone), ("own", own)):
-        await book.keep("bob", key, note, made_at=world.clock())
-    state = await ReadableChatStates(world.chat_states, readable).read(ChatStateQuery("bob", ["gone", "own"]))
-    assert state.notes == {"own": own}
+        await world.notes.keep("bob", key, note, made_at=world.clock())
+    stored = await StateReader(world.chat_states, readable).read(ChatStateQuery("bob", ["gone", "own"]))
+    assert stored.state is not None
+    assert stored.state.notes == {"own": own}
 
 
 @pytest.mark.parametrize("change", sorted(CHANGES.keys() - {"taken back", "author erased"}))

@@ -150,9 +150,9 @@ async def test_a_late_rewrite_is_ignored_and_the_request_leaves_on_time_with_wha
     searching, has_found = chat.rig.recall._searching, asyncio.Event()
     search_again = searching._search_rewritten
 
-    async def watched(*given: Any) -> None:
+    async def watched(*given: Any) -> object:
         has_found.set()
-        await search_again(*given)
+        return await search_again(*given)
 
     monkeypatch.setattr(searching, "_search_rewritten", watched)
     if late == "model":

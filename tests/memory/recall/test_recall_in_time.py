@@ -7,7 +7,6 @@ many searches run as will end in time, judged by how long they take; others wait
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -21,11 +20,11 @@ from recall_rig import KAYAK, NOW, SETTINGS, Rig, always, pass_time, request_of,
 
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, Placement, RecallStatus, RequestOptions, Scope, Vector
-from memory.recall import admission, trace
+from memory.recall import admission, stages
 from memory.recall.admission import ALWAYS, LEFT_MIN, RUN_SHARE, WAITING_MAX, Admission
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.search_flow import CALLERS_AT_ONCE
-from memory.recall.trace import RecallSettings
+from memory.recall.stages import RecallSettings
 from memory.runtime.metrics import Metrics
 
 QUESTION = "Tell me, where is my kayak stored now?"  # not what the rig warms up with: that note would be put back
@@ -227,13 +226,11 @@ async def uses(rig: Rig) -> int:
 
 async def test_a_stage_of_less_than_a_millisecond_has_a_duration(monkeypatch: pytest.MonkeyPatch) -> None:
     """uvloop's own clock has whole milliseconds."""
-    fields = [name for name, one in inspect.signature(trace.Trace).parameters.items() if one.default is one.empty]
-    of_one = trace.Trace(**dict.fromkeys(fields))  # type: ignore[arg-type]
-    times = iter([1.0, 1.0004])
-    monkeypatch.setattr(trace, "perf_counter", lambda: next(times))
-    with of_one.timed("embed", Metrics(CollectorRegistry())):
+    reached, times = stages.Reached(Metrics(CollectorRegistry())), iter([1.0, 1.0004])
+    monkeypatch.setattr(stages, "perf_counter", lambda: next(times))
+    with reached.timed("embed"):
         pass
-    assert of_one.timings_ms["embed"] == pytest.approx(0.4) == of_one.stages[0].took * 1000
+    assert reached.timings_ms()["embed"] == pytest.approx(0.4) == reached.timings()[0].took * 1000
 
 
 # How many are let in

@@ -18,7 +18,8 @@ from memory.model.claim_filters import ClaimFilter
 from memory.ports import Revision
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.ranking import Ranked
-from memory.recall.retrieval import COMPARISONS_MAX, Prefetch, Retrieval
+from memory.recall.retrieval import COMPARISONS_MAX, Retrieval
+from memory.recall.working_set.working_set import Prefetch
 
 NOW = 1_750_000_000.0
 PETS = ClaimFilter(subject="pet", value="red meat")

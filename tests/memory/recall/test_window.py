@@ -27,7 +27,7 @@ from memory.recall.known_windows import (
     KnownWindows,
 )
 from memory.recall.notes.past_notes import CarriedNotes
-from memory.recall.trace import RecallSettings
+from memory.recall.stages import RecallSettings
 from memory.recall.window_room import NOTE_TOKENS_MARGIN, room_for_notes
 
 SETTINGS = RecallSettings(deadline_seconds=30.0, answer_reserve_tokens=500)
@@ -136,7 +136,7 @@ async def test_a_note_goes_along_only_where_the_window_has_room(tmp_path: Path) 
     used = int(estimated_prompt(request_with([*history, ASKED])))
     async with rigged(tmp_path, SETTINGS) as rig:
         for room, expected in ((2_000, RecallStatus.USED), (30, RecallStatus.EMPTY)):
-            rig.recall._windows = OneWindow(used + 500 + room)
+            rig.recall._review._windows = OneWindow(used + 500 + room)
             outcome = await rig.recall.recall(Scope("u"), request_with([*history, ASKED]))
             assert outcome.status is expected, room
         found = await rig.recall.recall(Scope("u"), request_with([*history, ASKED, {**ASKED, "content": "Go on."}]))

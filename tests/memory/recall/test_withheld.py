@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from absent_stores import NoProjects
 from recall_rig import KAYAK, NOW, PATIENCE_SECONDS, SETTINGS, Rig, request_of, request_with, rigged
 
 from memory.errors import Unavailable
-from memory.model import CandidateVerdict, Memory, Placement, RecallStatus, Scope
+from memory.model import CandidateVerdict, Memory, RecallStatus, Scope
 from memory.model.arms import HoldoutRule
 from memory.ports import ChatState, ChatStateQuery
 from memory.recall import stored_state
-from memory.recall.notes.past_notes import CarriedNotes
+from memory.recall.project_access import ReadableProjects
 from memory.recall.stored_state import StateReader
-from memory.recall.trace import Trace
 from memory.recall.withholding import unit_of
 
 QUESTION = "Tell me, where is my kayak stored now?"
+NOBODYS = ReadableProjects(NoProjects())
 SHADOW = replace(SETTINGS, is_shadow=True)
 ALL_HELD_OUT = replace(SETTINGS, holdout=HoldoutRule(1.0))
 NONE_HELD_OUT = replace(SETTINGS, holdout=HoldoutRule(1e-9))
@@ -92,7 +93,7 @@ async def test_in_doubt_there_is_no_note_and_only_who_came_first_waits_for_an_an
     async with rigged(tmp_path) as rig:
         states, calls = Answers(answer), []
         monkeypatch.setattr(stored_state, "READ_SECONDS_MAX", 0.05)
-        monkeypatch.setattr(rig.recall, "_stored", StateReader(states))
+        monkeypatch.setattr(rig.recall, "_stored", StateReader(states, NOBODYS))
         for _ in range(3):
             outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
             assert (outcome.status, outcome.reason) == (RecallStatus.UNAVAILABLE, "opt_out_unknown")
@@ -106,9 +107,9 @@ async def test_waiting_for_a_server_that_comes_back_takes_nothing_from_the_deadl
     monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], Awaitable[ChatState]]
 ) -> None:
     monkeypatch.setattr(stored_state, "RETURN_SECONDS_MAX", PATIENCE_SECONDS)
-    trace = Trace(NOW, 1.0, Placement.SYSTEM, CarriedNotes({}, None, "", is_settled=False))
-    assert await StateReader(Answers(answer)).read(ChatStateQuery("u"), trace) == ChatState()
-    assert (trace.ends_at > 1.0) is (answer is restarting)
+    stored = await StateReader(Answers(answer), NOBODYS).read(ChatStateQuery("u"))
+    assert stored.state == ChatState()
+    assert (stored.waited > 0) is (answer is restarting)
 
 
 # Shadow mode
@@ -119,7 +120,7 @@ async def test_in_shadow_mode_recall_runs_fully_and_adds_nothing(tmp_path: Path)
         before = await rig.usage_counts.unstored("u", limit=10)
         outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
         assert (outcome.status, outcome.reason, outcome.count) == (RecallStatus.DISABLED, "shadow", 0)
-        assert (outcome.notes, outcome.note_keys, outcome.compacted, outcome.resent) == ((), (), None, None)
+        assert (outcome.notes, outcome.note_keys, outcome.compacted) == ((), (), None)
         receipt = await rig.receipt(outcome)
         assert verdicts(receipt)["m1"] is CandidateVerdict.WITHHELD
         assert (receipt.status, receipt.reason, receipt.notes) == (RecallStatus.DISABLED, "shadow", ())

@@ -22,7 +22,6 @@ from memory.recall.notes.past_notes import (
     CarriedNotes,
     carried_notes,
     note_keys,
-    placement_after_refusal,
     plan_notes,
 )
 
@@ -364,12 +363,6 @@ def test_a_profile_takes_no_more_than_the_budget_and_the_window_leave_and_shares
     assert alone is not None
     assert shared is not None
     assert (alone.tokens <= 60, shared.tokens <= 200, len(shared.memory_ids) > 1) == (True, True, True)
-
-
-def test_a_model_that_refuses_notes_in_the_middle_gets_them_in_front_and_then_none() -> None:
-    assert placement_after_refusal(Placement.BEFORE_LAST_USER) is Placement.SYSTEM
-    assert placement_after_refusal(Placement.SYSTEM) is Placement.OFF
-    assert placement_after_refusal(Placement.OFF) is Placement.OFF
 
 
 def test_lines_that_were_counted_before_cost_a_note_the_same() -> None:

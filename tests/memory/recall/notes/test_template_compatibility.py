@@ -196,8 +196,9 @@ async def test_a_database_that_is_down_is_nobody_s_trouble(taught: Class) -> Non
     await taught.refused("m", MIDDLE)
 
 
-async def test_what_is_remembered_of_models_is_bounded(taught: Class, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_remembered_of_models_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(template_compatibility, "MODELS_MAX", 10)
+    taught = Class()
     for number in range(11):
         await taught.probe(f"m{number}")
     assert [taught.is_new(f"m{number}") for number in (0, 1, 10)] == [True, False, False]

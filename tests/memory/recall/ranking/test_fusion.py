@@ -7,8 +7,7 @@ import math
 import pytest
 
 from memory.model import Candidate, Memory
-from memory.recall.ranking.fusion import fused
-from memory.recall.ranking.merging import merged, only
+from memory.recall.ranking.combining import fused, merged, only
 from memory.recall.ranking.ranking import Ranked
 from memory.recall.ranking.weights import DEFAULT_RANKING
 

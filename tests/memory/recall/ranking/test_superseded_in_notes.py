@@ -23,8 +23,8 @@ from memory.model import (
     Selection,
 )
 from memory.recall.pipeline import RecallOutcome
+from memory.recall.ranking.combining import fused
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.fusion import fused
 from memory.recall.ranking.ranking import Budget, Ranked, rank, select
 from memory.recall.ranking.superseded_in_notes import review_notes
 from memory.recall.ranking.wording import wording

@@ -23,6 +23,7 @@ import structlog
 from memory.errors import Unavailable
 from memory.model import Record
 from memory.ports import MemoryFilter, MemoryStore, Revision, UserLedger
+from memory.runtime.recent import Recent
 
 ROWS_IN_ONE_ANSWER_MAX = 1_000  # decoding more of them at once would block the loop
 WAITING_MAX = 1_024  # users in the queue; further ones are loaded at a later request
@@ -77,7 +78,7 @@ class LoadQueue:
         self._ended: dict[str, asyncio.Event] = {}
         self._is_running = False
         self._beside_the_line = asyncio.Semaphore(1)
-        self._rests: OrderedDict[str, _Rest] = OrderedDict()
+        self._rests: Recent[str, _Rest] = Recent(RESTS_MAX)
         self._searches = 0
         self._searched_at = float("-inf")
 
@@ -119,8 +120,6 @@ class LoadQueue:
         else:
             seconds = min(2 * before.seconds, REST_SECONDS_MAX) if before else REST_SECONDS_MIN
         self._rests[user_id] = _Rest(asyncio.get_running_loop().time() + seconds, seconds)
-        if len(self._rests) > RESTS_MAX:
-            self._rests.popitem(last=False)
 
     def is_waiting(self, user_id: str) -> bool:
         """Whether this user's set is in the line, or being loaded."""

@@ -18,16 +18,16 @@ from structlog.testing import capture_logs
 from working_set_world import DIMENSION, HANG_SECONDS, memory, until
 
 from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.snapshot_files import FileSnapshots
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.sqlite_database import SqliteDatabase
-from memory.adapters.working_set import working_sets
-from memory.adapters.working_set.snapshot_codec import SnapshotCodec, stamp_of
-from memory.adapters.working_set.snapshot_files import FileSnapshots
-from memory.adapters.working_set.snapshot_writer import SnapshotTiming, SnapshottingLedger, SnapshotWriter
-from memory.adapters.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, VectorOrigin
 from memory.ports import Snapshots, UserLedger
+from memory.recall.working_set import working_sets
+from memory.recall.working_set.snapshot_codec import SnapshotCodec, stamp_of
+from memory.recall.working_set.snapshot_writer import SnapshotTiming, SnapshottingLedger, SnapshotWriter
+from memory.recall.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
 from memory.runtime.metrics import Metrics
 
 QUICK = SnapshotTiming(soon=0.02, late=0.05, flush=HANG_SECONDS, rest_per_second=0.0)

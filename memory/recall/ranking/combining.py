@@ -1,7 +1,12 @@
-"""Merges the rankings of one question over two sets of memories, the user's own and a shared project's. Pure.
+"""Makes one ranking of two: of one question over two sets of memories, or of two versions of one question. Pure.
 
-Both were scored with the same weights, so that their scores compare. The relevance margin counts from the better set:
-what passes only because its own set has nothing better is irrelevant. Words are weighed within each set.
+The user's own memories and a shared project's were scored with the same weights, so that their scores compare. The
+relevance margin counts from the better set: what passes only because its own set has nothing better is irrelevant.
+Words are weighed within each set.
+
+A rewritten question is usually better than the plain one and sometimes a wrong guess, so both rankings count, by
+reciprocal rank fusion: ranks of two questions can be compared, their scores cannot. From the plain question's ranking
+only the memories that pass its relevance cut take part; if it was too vague for any to pass, its order is meaningless.
 """
 
 from __future__ import annotations
@@ -9,13 +14,14 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory.model import Candidate, Memory
 from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked
-from memory.recall.ranking.weights import Bar
+from memory.recall.ranking.weights import REWRITTEN, Bar
 
 RELEVANCE_MIN = 1e-12  # relevance is a logistic function of the odds: beyond it nothing can be told apart
+PLACE_OFFSET = 60.0  # the usual constant: the first rank counts only little more than the second
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +34,46 @@ class _Row:
     cosine: float
     is_near: bool
 
+    @property
+    def id(self) -> str:
+        return self.candidate.memory.id
+
+
+def fused(plain: Ranked, rewritten: Ranked, *, weight: float = REWRITTEN) -> Ranked:
+    """One ranking. A memory's relevance is the better of both, and it passes if it passes in either.
+
+    `weight`: of a rank for the rewritten question, relative to 1 for the plain question. An overview stands.
+    """
+    if plain.is_overview or not plain.candidates or not rewritten.candidates:
+        return plain if plain.is_overview or not rewritten.candidates else rewritten
+    found: dict[str, list[_Row]] = {}
+    worth: dict[str, float] = {}
+    for share, rows in ((1.0, [row for row in _rows(plain) if row.is_relevant]), (weight, _rows(rewritten))):
+        for place, row in enumerate(rows):
+            found.setdefault(row.id, []).append(row)
+            worth[row.id] = worth.get(row.id, 0.0) + share / (PLACE_OFFSET + place)
+    best = sorted(found, key=lambda one: worth[one], reverse=True)[:CANDIDATES_MAX]
+    fused = _ranking(
+        Ranked(), [_better(found[one], worth[one]) for one in best], rewritten.corrections, rewritten.in_notes
+    )
+    return replace(fused, is_near=())
+
+
+def _better(both: list[_Row], worth: float) -> _Row:
+    candidate = both[-1].candidate
+    return _Row(
+        replace(candidate, parts={**candidate.parts, "fused": worth}),
+        max(row.relevance for row in both),
+        any(row.is_relevant for row in both),
+        max(row.cosine for row in both),
+        is_near=False,
+    )
+
 
 def only(ranked: Ranked, kept: dict[str, Candidate]) -> Ranked:
     """The ranking without the memories that are not in `kept`, and with those candidates in place of its own."""
-    rows = [row for row in _rows(ranked) if row.candidate.memory.id in kept]
-    return _ranking(
-        ranked,
-        [_Row(kept[r.candidate.memory.id], r.relevance, r.is_relevant, r.cosine, r.is_near) for r in rows],
-        corrections=tuple(one for one in ranked.corrections if one in kept),
-        others=(),
-    )
+    rows = [replace(row, candidate=kept[row.id]) for row in _rows(ranked) if row.id in kept]
+    return _ranking(ranked, rows, tuple(one for one in ranked.corrections if one in kept), ranked.in_notes)
 
 
 def merged(own: Ranked, shared: Ranked, *, bar: Bar, limit: int = CANDIDATES_MAX) -> Ranked:
@@ -52,7 +88,7 @@ def merged(own: Ranked, shared: Ranked, *, bar: Bar, limit: int = CANDIDATES_MAX
         *(_within_margin(ranked, best, bar) for ranked in (own, shared)), key=lambda row: -row.candidate.score
     )
     corrections = (*own.corrections, *shared.corrections)
-    return _ranking(own, _cut(rows, limit, corrections), corrections=corrections, others=shared.in_notes)
+    return _ranking(own, _cut(rows, limit, corrections), corrections, (*own.in_notes, *shared.in_notes))
 
 
 def _within_margin(ranked: Ranked, best: float, bar: Bar) -> Iterator[_Row]:
@@ -69,7 +105,7 @@ def _within_margin(ranked: Ranked, best: float, bar: Bar) -> Iterator[_Row]:
 
 def _cut(rows: Iterator[_Row], limit: int, corrections: Collection[str]) -> list[_Row]:
     """The best `limit`, and corrections of earlier notes in any case."""
-    return [row for place, row in enumerate(rows) if place < limit or row.candidate.memory.id in corrections]
+    return [row for place, row in enumerate(rows) if place < limit or row.id in corrections]
 
 
 def _odds(relevance: float) -> float:
@@ -83,7 +119,7 @@ def _rows(ranked: Ranked) -> Iterator[_Row]:
     return (_Row(*one) for one in each)
 
 
-def _ranking(base: Ranked, rows: list[_Row], *, corrections: tuple[str, ...], others: tuple[Memory, ...]) -> Ranked:
+def _ranking(base: Ranked, rows: list[_Row], corrections: tuple[str, ...], in_notes: tuple[Memory, ...]) -> Ranked:
     return Ranked(
         candidates=tuple(row.candidate for row in rows),
         relevance=tuple(row.relevance for row in rows),
@@ -93,5 +129,5 @@ def _ranking(base: Ranked, rows: list[_Row], *, corrections: tuple[str, ...], ot
         asks_several=base.asks_several,
         is_overview=base.is_overview,
         corrections=corrections,
-        in_notes=(*base.in_notes, *others),
+        in_notes=in_notes,
     )

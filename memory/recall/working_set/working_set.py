@@ -14,11 +14,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from memory.adapters.working_set.loader import TooFarBehind
 from memory.errors import Unavailable
 from memory.model import MemoryStatus, Record
 from memory.ports import MemoryStore, Revision, UserLedger
 from memory.recall.ranking.corpus import Contents, Corpus
+from memory.recall.working_set.loader import TooFarBehind
 
 NEVER_RECALLED = (MemoryStatus.ARCHIVED, MemoryStatus.RAW)
 ROWS_ON_LOOP_MAX = 300  # laying out so many takes about 1 ms; more is done in a thread
@@ -37,6 +37,21 @@ class WorkingSetSources:
     store: MemoryStore
     ledger: UserLedger
     threads: Executor
+
+
+@dataclass(slots=True, eq=False)
+class Prefetch:
+    """A request of a user has arrived: `task` loads and refreshes their set in the background.
+
+    `revision`: the ledger's when the request came; None if it was not asked. `written`: that which the set has to
+    reach; None while the ledger has not answered. `of_project`: the same for the set of a shared project, which the
+    request uses as well.
+    """
+
+    task: asyncio.Task[None] = field(init=False)
+    revision: Revision | None = None
+    written: int | None = None
+    of_project: Prefetch | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from recall_rig import rigged
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.working_set import working_sets
-from memory.adapters.working_set.corpus_memories import CorpusMemories
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector, statement_key
 from memory.ports import MemoryFilter
 from memory.recall.ranking.corpus import Corpus
+from memory.recall.working_set import working_sets
+from memory.recall.working_set.corpus_memories import CorpusMemories
 
 NOW = 1_765_800_000.0
 DIMENSION = 8

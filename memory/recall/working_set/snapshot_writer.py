@@ -9,16 +9,16 @@ erasure before a deletion.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from memory.adapters.working_set.snapshot_codec import SnapshotCodec
-from memory.adapters.working_set.working_sets import UNSAVED_MAX, WorkingSets
 from memory.ports import LedgerWrite, Revision, UserLedger
+from memory.recall.working_set.snapshot_codec import SnapshotCodec
+from memory.recall.working_set.working_sets import UNSAVED_MAX, WorkingSets
+from memory.runtime.recent import Recent
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class SnapshotWriter:
         self._snapshots = snapshots
         self._timing = timing
         self._due: dict[str, _DueSnapshot] = {}
-        self._took: OrderedDict[str, float] = OrderedDict()  # seconds that the last snapshot of a user took
+        self._took: Recent[str, float] = Recent(USERS_KNOWN_MAX)  # seconds that the last snapshot of a user took
         self._news = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
         self._keeping: asyncio.Task[None] | None = None
@@ -129,9 +129,6 @@ class SnapshotWriter:
         began_at = loop.time()
         await self._sets.save(user_id)
         self._took[user_id] = loop.time() - began_at
-        self._took.move_to_end(user_id)
-        if len(self._took) > USERS_KNOWN_MAX:
-            self._took.popitem(last=False)
 
 
 class SnapshottingLedger:

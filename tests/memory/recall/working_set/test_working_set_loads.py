@@ -14,11 +14,11 @@ from milvus_lite_server import MilvusLiteServer
 from working_set_world import DIMENSION, HANG_SECONDS, IMPATIENT, Watched, memory, opened, until, world
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.working_set import loader, working_sets
-from memory.adapters.working_set.states import SetState
 from memory.errors import Unavailable
 from memory.model import Record
 from memory.ports import MemoryFilter
+from memory.recall.working_set import loader, working_sets
+from memory.recall.working_set.states import SetState
 
 
 async def test_no_request_waits_for_a_slow_first_load_unless_it_wants_to(tmp_path: Path) -> None:

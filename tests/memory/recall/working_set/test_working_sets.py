@@ -18,13 +18,13 @@ from milvus_standalone import SERVER_IN_SOAK
 from working_set_world import DIMENSION, HANG_SECONDS, IMPATIENT, Watched, World, memory, opened, process, until, world
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.working_set import working_sets
-from memory.adapters.working_set.states import SetState
-from memory.adapters.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
 from memory.model import MemoryStatus, Record
 from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.layout import Layout
+from memory.recall.working_set import working_sets
+from memory.recall.working_set.states import SetState
+from memory.recall.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
 
 STORES = (
     "in memory",

@@ -25,16 +25,15 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from memory.adapters.working_set.corpus_memories import CorpusMemories
-from memory.adapters.working_set.loader import LoadQueue, TooFarBehind, TooLarge, outcome_of, report
-from memory.adapters.working_set.snapshot_codec import SnapshotCodec
-from memory.adapters.working_set.states import SetState
-from memory.adapters.working_set.working_set import WorkingSet, WorkingSetSources, last_even
 from memory.errors import Unavailable
 from memory.model import Record
 from memory.ports import MemoryStore, Revision, Tokens, UserLedger
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.retrieval import Prefetch
+from memory.recall.working_set.corpus_memories import CorpusMemories
+from memory.recall.working_set.loader import LoadQueue, TooFarBehind, TooLarge, outcome_of, report
+from memory.recall.working_set.snapshot_codec import SnapshotCodec
+from memory.recall.working_set.states import SetState
+from memory.recall.working_set.working_set import Prefetch, WorkingSet, WorkingSetSources, last_even
 from memory.runtime.gc_freeze import SPARE_BYTES, freeze_live_objects, keep_freed_memory, preallocate
 from memory.settings import WorkingSetSettings
 
@@ -74,7 +73,7 @@ class CorpusShape:
 
 
 class WorkingSets:
-    """`memory.recall.retrieval.Corpora`. Open with `async with`; running loads end with it."""
+    """The sets of one process. Open with `async with`; running loads end with it."""
 
     def __init__(
         self,
@@ -144,8 +143,8 @@ class WorkingSets:
         return self._loads.searching()
 
     def prefetch(self, user_id: str, revision: Revision | None = None) -> Prefetch:
-        """A request of this user has arrived: load and refresh the set in the background. Pass the result to
-        `corpus`.
+        """A request of this user has arrived: load the set and find out which writes came before it, in the
+        background, and pass the result to `corpus`. `revision`: the ledger's now, if it is known.
         """
         return self._prefetch(user_id, waits=False, revision=revision)
 

@@ -1,0 +1,82 @@
+"""Looks up the notes that a conversation carries, where its model accepts notes, and what replaces its beginning.
+
+It never fails a request, which continues without them.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from memory.chat.completions import ChatRequest
+from memory.errors import Unavailable
+from memory.model import Placement
+from memory.ports import CompactedStates, ModelWindows
+from memory.recall.compacted import find_state, keys_after, room_beside_state
+from memory.recall.notes.past_notes import CarriedNotes, carried_notes
+from memory.recall.notes.template_compatibility import BY_CAUTION
+from memory.recall.stages import AskedChat, Reached, RecallSettings, Review
+from memory.recall.window_room import room_for_notes
+from memory.runtime.offload import run_by_weight
+
+
+class ReviewStage:
+    """One per process. `states`: None compacts no history. `windows`: None bounds no note."""
+
+    def __init__(self, states: CompactedStates | None, windows: ModelWindows | None, settings: RecallSettings) -> None:
+        self._states = states
+        self._windows = windows
+        self._settings = settings
+
+    async def of(self, asked: AskedChat, reached: Reached) -> Review:
+        """Looked up once per request."""
+        review = reached.latest(Review) or asked.unreviewed
+        if review.is_complete:
+            return review
+        with reached.timed("notes"), suppress(Unavailable):
+            if asked.request.options.placement is None:
+                placement = _possible_placement(asked.stored.placement, asked.request, review.placement)
+                review = replace(review, placement=placement)
+            if self._states is not None and self._is_compacted(asked, review.placement):
+                found = await find_state(self._states, asked.scope, asked.request, asked.keys, asked_at=asked.began_at)
+                review = replace(review, compaction=found)
+            kept, link = keys_after(asked.keys, review.compaction.state), asked.stored.link
+            at_server = link.note_keys if link is not None else ()
+            carried = carried_notes(asked.conversation, kept, asked.stored.notes, at_server=at_server)
+            review = reached.add(replace(review, carried=carried))
+        return reached.add(replace(review, carried=await self._bounded(asked, review), is_complete=True))
+
+    def _is_compacted(self, asked: AskedChat, placement: Placement) -> bool:
+        """Whether this history may be replaced by a state: wanted, recorded, sent in full, and with a place for it.
+
+        A state is a system message in every API, also where notes are not.
+        """
+        options = asked.request.options
+        is_wanted = self._settings.compacts if options.compact is None else options.compact
+        is_possible = placement is not Placement.OFF and not asked.request.chain.held_under
+        return is_wanted and options.auto_store and is_possible and asked.stored.placement is not Placement.OFF
+
+    async def _bounded(self, asked: AskedChat, review: Review) -> CarriedNotes:
+        """The notes that the size aimed at for a compacted prompt, and the model's window, leave room for."""
+        carried, state, settings = review.carried, review.compaction.state, self._settings
+        if state is not None:
+            room = room_beside_state(asked.conversation, state, tokens_max=settings.compacted_tokens)
+            carried = replace(carried, tokens_max=min(carried.tokens_max, room))
+        window = self._windows.glance(asked.conversation.model) if self._windows is not None else None
+        if window is None:
+            return carried
+        reserve, request = settings.answer_reserve_tokens, asked.request
+        counting = partial(room_for_notes, request, window, answer_reserve=reserve, state=state)
+        left = await run_by_weight(counting, is_heavy=request.is_heavy)
+        return carried if left is None else carried.within(left)
+
+
+def _possible_placement(learnt: Placement | None, request: ChatRequest, wanted: Placement) -> Placement:
+    """The wanted placement, or the nearest that the model's template accepts, as far as that was `learnt`.
+
+    A note inside the user's message is always accepted: it replaces a system message that is not.
+    """
+    if request.shape.is_bound_by_templates:
+        return max(learnt or wanted, wanted, key=BY_CAUTION.index)
+    return Placement.BEFORE_LAST_USER if wanted is Placement.SYSTEM and learnt is Placement.OFF else wanted
