@@ -1,4 +1,4 @@
-"""Score what the trained reader takes for replaced, on the users of changes/ on whom nothing was trained.
+"""Score what the trained reader takes for replaced, on the users of changes/ and pairs/ on whom nothing was trained.
 
     python bench/reader/score_changes.py    # a minute
 
@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import texts as corpus
-from fingerprint import CHANGES_FOLDER
+from fingerprint import CHANGES_FOLDER, PAIRS_FOLDER
 from heads import WEIGHTS, encoder_of
 from rich.progress import track
 
@@ -43,7 +43,8 @@ async def main() -> None:
     reader = TrainedReader(encoder_of(parser.parse_args().weights, models))
     model = OnnxModel(embedding_model.prepared(EmbeddingSettings().model, models))
     counts = {"alone": [0, 0, 0], "competing": [0, 0, 0]}  # found rightly, found, meant
-    for user in track([one for one in corpus.users(CHANGES_FOLDER) if one.is_kept_out], description="comparing"):
+    users = [*corpus.users(CHANGES_FOLDER), *corpus.users(PAIRS_FOLDER)]
+    for user in track([one for one in users if one.is_kept_out], description="comparing"):
         vectors = [model.vector(model.prefixes.document + fact) for fact in user.facts]
         for said in user.later:
             asked = model.vector(model.prefixes.document + said.text)

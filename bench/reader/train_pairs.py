@@ -6,7 +6,7 @@
 The encoder stays as it is, so nothing changes in how messages are read: its hidden states are computed once for every
 pair, in 8 bits, as production sees them, and two small layers are trained on them. Seeded.
 
-Scored on the users of changes/ on whom nothing is trained.
+Scored on the users of changes/ and pairs/ on whom nothing is trained.
 
 Learnt from four kinds of pairs: those in texts/, of the cards, and of users' facts with what they say later (news, or
 orders to forget), which the encoder was trained on as well; those in pairs/, written in the manner of long chats; and
@@ -132,7 +132,8 @@ def main() -> None:
     facts = list(corpus.cards())
     held_facts = frozenset(rng.sample(range(len(facts)), int(len(facts) * given.holdout)))
     seen = [(pair, 1.0) for pair in corpus.written_pairs()]
-    for weight, folder in ((ORDER_WEIGHT, ORDERS_FOLDER), (CHANGE_WEIGHT, CHANGES_FOLDER)):
+    users = ((ORDER_WEIGHT, ORDERS_FOLDER), (CHANGE_WEIGHT, CHANGES_FOLDER), (CHANGE_WEIGHT, PAIRS_FOLDER))
+    for weight, folder in users:
         seen += [(pair, weight) for user in corpus.taught_users(folder) for pair in user.pairs()]
     seen += [(pair, CARD_WEIGHT) for n, card in enumerate(facts) if n not in held_facts for pair in card.pairs]
     seen += [(pair, STANDING_WEIGHT) for pair in standing]
@@ -152,7 +153,8 @@ def main() -> None:
         [weight for _, weight in seen],
         seed=given.seed,
     )
-    of_changes = [pair for user in corpus.users(CHANGES_FOLDER) if user.is_kept_out for pair in user.pairs()]
+    changing = [*corpus.users(CHANGES_FOLDER), *corpus.users(PAIRS_FOLDER)]
+    of_changes = [pair for user in changing if user.is_kept_out for pair in user.pairs()]
     of_chats = [pair for pair in chats if pair.older in held]
     of_cards = [pair for n in sorted(held_facts) for pair in facts[n].pairs]
     for name, kept_out in (("changes/", of_changes), ("pairs/", of_chats), ("cards/", of_cards)):

@@ -23,7 +23,7 @@ from memory.secrets.plain_text import PLACEHOLDER
 
 ANSWER_CHARACTERS_MIN = 40  # of an answer that asks nothing; shorter ones only acknowledge
 BEFORE_CHARACTERS = 400  # of the end of an answer: more than the encoder uses
-REPLACES_SHARE_MIN = 0.6  # `memproxy eval history` shows its cost in real chats, `updates` its benefit
+REPLACES_SHARE_MIN = 0.5  # `memproxy eval history` shows its cost in real chats, `updates` its benefit
 CONFIDENCE_AT_LEAST = 0.8  # of a verdict at its threshold; equals the minimum of consolidation
 STAND_IN = "42"  # replaces a secret in the encoder's input
 # What a statement replaces is seldom more than one fact, and its neighbours resemble that. On users kept out of

@@ -79,12 +79,17 @@ def test_the_better_score_comes_first_and_each_ranking_keeps_its_own_order() -> 
 
 
 def test_what_passes_only_among_its_own_is_irrelevant_beside_something_better() -> None:
-    far = BAR.margin + 1.0
-    own, shared = ranked(("a", 0.9, 2.0 + far, True)), ranked(("x", 0.5, 2.0, True), ("y", 0.1, 1.9, False))
+    far, unsure = BAR.margin + 1.0, BAR.sure - 1.0
+    own, shared = ranked(("a", 0.9, unsure + far, True)), ranked(("x", 0.5, unsure, True), ("y", 0.1, -1.1, False))
     for found in (merged(own, shared, bar=BAR), merged(shared, own, bar=BAR)):
         assert dict(zip(found.ids, found.is_relevant, strict=True)) == {"a": True, "x": False, "y": False}
-    close = ranked(("x", 0.5, 2.0 + far - BAR.margin / 2, True))
+    close = ranked(("x", 0.5, unsure + far - BAR.margin / 2, True))
     assert all(merged(own, close, bar=BAR).is_relevant)
+
+
+def test_what_is_needed_rather_than_not_is_relevant_beside_anything() -> None:
+    own, shared = ranked(("a", 0.9, BAR.sure + 9.0, True)), ranked(("x", 0.5, BAR.sure + 0.1, True))
+    assert all(merged(own, shared, bar=BAR).is_relevant)
 
 
 def test_what_passed_in_spite_of_its_topic_still_does() -> None:
