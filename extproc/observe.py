@@ -174,7 +174,7 @@ class Observation:
     def is_heavy(self) -> bool:
         """Whether reading the request now, or ending the reply, would delay other streams."""
         if self.is_unread:
-            return self.is_request_large
+            return self.is_request_large and not self.is_dropped
         return self._is_open and self._reply.size > HEAVY_REPLY_BYTES
 
     @property

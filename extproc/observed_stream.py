@@ -63,19 +63,23 @@ class ObservedStream:
         if self._reading is not None or self._observation.is_heavy:
             self._recorder.start(self._end_later(self._reading))
         else:
+            self._release()
             self._read_now()
             self._record(self._last(self._observation))
 
     async def _read(self) -> None:
         """Read the request, if it is still unread."""
+        self._release()
         if self._observation.is_heavy and self._observation.is_unread:
             await self._read_apart(self._in_turn())
         else:
             self._read_now()
 
-    def _read_now(self) -> None:
+    def _release(self) -> None:
         self._recorder.unread_bytes -= self._unread_bytes
         self._unread_bytes = 0
+
+    def _read_now(self) -> None:
         if self._observation.is_unread and self._observation.is_dropped:
             self._recorder.pass_by()
         self._record(self._observation.read_request())

@@ -18,7 +18,7 @@ from postgres_server import ROLE, postgres_server
 from prometheus_client import CollectorRegistry
 from turn_logs import adapters
 
-from extproc import observe, recording_beats
+from extproc import observe, observed_stream, recording_beats
 from extproc._pb import external_processor_pb2 as pb
 from extproc.observe import METADATA_NAMESPACE
 from extproc.recorder import TurnRecorder
@@ -223,11 +223,25 @@ async def test_a_chat_is_three_round_trips_at_most(
         counted.clear()
         left = await product.chat(messages, user)
         trips, statements = list(counted.trips), dict(counted.statements)
+        assert product.recorder.unread_bytes == 0
     assert left.get("status") == {"skipped": "skipped", "no identity": None}.get(kind, "used")
     assert len(trips) <= (ROUND_TRIPS_MAX if user else 0), trips
     assert sum("read" in trip for trip in trips) <= 1
     assert {name: statements.get(name) for name in written} == dict.fromkeys(written, 1)
     assert ("turn" in left, len(counted.read)) == ((True, 0) if user else (False, 1)), "inject opens it and reads alone"
+
+
+@pytest.mark.usefixtures("_nothing_happens_by_itself")
+async def test_a_request_beyond_what_may_wait_for_replies_is_read_at_once_and_its_turn_is_one(
+    tmp_path: Path, counted: RoundTrips, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observed_stream, "UNREAD_BYTES_MAX", 0)
+    async with asyncio.timeout(PATIENCE_SECONDS), opened(tmp_path, "sqlite") as product:
+        left = await product.chat([WHERE], "ann")
+        turns = [turn async for turn in product.recorder._turn_log.turns("ann")]  # type: ignore[attr-defined]
+        assert product.recorder.unread_bytes == 0
+    assert ("turn" in left, len(counted.read)) == (True, 1)
+    assert [(turn.status, turn.answer) for turn in turns] == [(TurnStatus.CLOSED, ANSWER["content"])]
 
 
 @pytest.mark.usefixtures("_nothing_happens_by_itself")
