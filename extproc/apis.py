@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from extproc.identity import Headers, first_header
 from extproc.messages_reply import MESSAGES_REPLIES
 from extproc.reply import COMPLETION_REPLIES, ReplyShape
 from extproc.responses_reply import RESPONSES_REPLIES
@@ -36,3 +37,11 @@ STRIPPED_PATHS = frozenset(  # our fields are stripped; they get no memory
         "/v1/responses/input_tokens",
     )
 )
+
+
+def readable_api(headers: Headers) -> Api | None:
+    """The API of a chat that we can read; None for anything else."""
+    coding = first_header(headers, "content-encoding").strip().lower()
+    if first_header(headers, ":method") != "POST" or coding not in ("", "identity"):
+        return None
+    return API_BY_PATH.get(first_header(headers, ":path").partition("?")[0])

@@ -11,7 +11,9 @@ A request is never held if it can be passed on, and our own fields never reach t
 | AWAIT_BODY     | no known user, or memory is off    | Count, Finish(stripped if necessary)       | DONE           |
 | AWAIT_BODY     | body contradicts the edge          | Count, Reject, if the settings say so      | DONE           |
 | AWAIT_BODY     | a conversation of a known user     | RecallMemories, with upstream signals      | AWAIT_RECALL   |
+| AWAIT_BODY     | … with something new to record     | … and with the turn to open beside it      | AWAIT_RECALL   |
 | AWAIT_RECALL   | recalled                           | Finish(stripped, with the notes)           | DONE           |
+| AWAIT_RECALL   | … and the turn is in the log       | … and with the news of it for the observer | DONE           |
 
 Parsing and editing happen inside `on`; the shell runs `on` in a thread if `is_heavy`. A large body whose turn does not
 come (`extproc.large_bodies`) never gets here.
@@ -25,6 +27,7 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from extproc.apis import API_BY_PATH, STRIPPED_PATHS
+from extproc.exchange import Arrival, LinkNames, OpenedTurn, OpenTurn, TurnSeed, exchange_of, observed_request
 from extproc.identity import (
     MISMATCHES,
     USUAL_RULES,
@@ -45,7 +48,16 @@ from memory.chat.api_shape import ApiShape
 from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
 from memory.chat.envelopes import of_speaker
 from memory.chat.history import deletions
-from memory.model import CHAT_BYTES_MAX, HEAVY_BODY_BYTES, CompactedHistory, Note, Placement, RecallStatus, Scope
+from memory.model import (
+    CHAT_BYTES_MAX,
+    HEAVY_BODY_BYTES,
+    ChainLink,
+    CompactedHistory,
+    Note,
+    Placement,
+    RecallStatus,
+    Scope,
+)
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 
 COMPACT_HEADER = "x-memory-compact"  # "on" or "off": of a client, or of a route
@@ -63,14 +75,17 @@ class RequestHeaders:
 
 @dataclass(frozen=True, slots=True)
 class RequestBody:
-    """The whole body, which Envoy buffers."""
+    """The whole body, which Envoy buffers. `at`: when it came, in Unix seconds."""
 
     body: bytes
+    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The result of `RecallMemories`, with the notes for the body."""
+    """The result of `RecallMemories`, with the notes for the body. `opened`: as what the turn is in the log; None if it
+    is not known to be.
+    """
 
     status: RecallStatus
     count: int = 0
@@ -78,6 +93,7 @@ class Recalled:
     notes: tuple[Note, ...] = ()
     compacted: CompactedHistory | None = None
     note_keys: tuple[str, ...] = ()
+    opened: ChainLink | None = None
 
 
 Event: TypeAlias = RequestHeaders | RequestBody | Recalled
@@ -92,11 +108,12 @@ class Proceed:
 
 @dataclass(frozen=True, slots=True)
 class RecallMemories:
-    """Call recall, and feed back `Recalled`."""
+    """Call recall, open the turn concurrently, and feed back `Recalled`."""
 
     scope: Scope
     request: ChatRequest
     upstream: UpstreamSignals = NO_SIGNALS
+    opening: OpenTurn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +122,7 @@ class ResponseInfo:
 
     `placement` is for our observer only: where a note was placed that the model's template might refuse. None if there
     is nothing to refuse: no note, or one inside the client's own system message. `note_keys`: likewise, the keys of the
-    notes at this request's own messages, if later requests may leave these out.
+    notes at this request's own messages, if later requests may leave these out; `opened`: that its turn is in the log.
     """
 
     status: RecallStatus
@@ -113,6 +130,7 @@ class ResponseInfo:
     receipt_id: str = ""
     placement: Placement | None = None
     note_keys: tuple[str, ...] = ()
+    opened: OpenedTurn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +193,11 @@ class Injection:
         *,
         rejects_mismatches: bool = False,
         requests: RequestRules = USUAL_REQUESTS,
+        seed: TurnSeed | None = None,
     ) -> None:
-        """`rejects_mismatches`: the upstream does not get requests that contradict the edge."""
+        """`rejects_mismatches`: the upstream does not get requests that contradict the edge. `seed`: None if nothing is
+        recorded.
+        """
         self.state = State.AWAIT_HEADERS
         self._rules = rules
         self._rejects_mismatches = rejects_mismatches
@@ -187,6 +208,8 @@ class Injection:
         self._upstream = NO_SIGNALS
         self._shape: ApiShape | None = None
         self._request: ChatRequest | None = None
+        self._seed = seed
+        self._names: LinkNames | None = None
 
     @property
     def body_bytes(self) -> int:
@@ -196,7 +219,7 @@ class Injection:
     @property
     def exchange(self) -> str:
         """Envoy's id of this exchange, which the observing stream knows too."""
-        return first_header(self._headers, "x-request-id")
+        return exchange_of(self._headers)
 
     def is_heavy(self, event: Event) -> bool:
         """Whether `on(event)` would delay other streams."""
@@ -215,11 +238,11 @@ class Injection:
                 return self._on_headers(headers, metadata, is_end=is_end)
             case State.AWAIT_BODY, RequestBody(body):
                 self.state = State.DONE
-                return self._on_chat(body, self._shape) if self._shape is not None else _stripped(body)
+                return self._on_chat(event, self._shape) if self._shape is not None else _stripped(body)
             case State.AWAIT_RECALL, Recalled():
                 self.state = State.DONE
                 assert self._request is not None
-                return [finish_of(self._request, event)]
+                return [finish_of(self._request, event, self._names)]
             case _:
                 raise OutOfOrder(f"{type(event).__name__} while {self.state.name}")
 
@@ -238,9 +261,9 @@ class Injection:
         self.state = State.AWAIT_BODY
         return [Proceed(wants_body=True)]
 
-    def _on_chat(self, body: bytes, shape: ApiShape) -> Sequence[Command]:
+    def _on_chat(self, asked: RequestBody, shape: ApiShape) -> Sequence[Command]:
         try:
-            request = read_chat_request(body, shape, self._requests.envelopes)
+            request = read_chat_request(asked.body, shape, self._requests.envelopes)
         except NotAChat as error:
             return [CountPassed(error.reason), Finish()]
         scope = identify(self._headers, request.context, self._mode, request.named_user, self._rules)
@@ -260,11 +283,22 @@ class Injection:
         request = replace(request, conversation=of_speaker(request.conversation, scope.user_id))
         self._request = request = _with_switches(request, self._headers)
         self.state = State.AWAIT_RECALL
-        return [RecallMemories(scope, request, self._upstream)]
+        return [RecallMemories(scope, request, self._upstream, self._opening(scope, request, at=asked.at))]
+
+    def _opening(self, scope: Scope, request: ChatRequest, *, at: float) -> OpenTurn | None:
+        asked = observed_request(scope, request, is_recording=True) if self._seed is not None else None
+        if asked is None or self._seed is None or not asked.said:
+            return None
+        arrival = Arrival(at, self._headers, self._seed)
+        exchange = asked.exchange(arrival)
+        self._names = exchange.names if asked.may_be_continued else None
+        return asked.opening(exchange, arrival, self._requests.zones)
 
 
-def finish_of(request: ChatRequest, recalled: Recalled) -> Finish:
-    """The body with its notes, and with the state that replaces its early messages."""
+def finish_of(request: ChatRequest, recalled: Recalled, names: LinkNames | None = None) -> Finish:
+    """The body with its notes, and with the state that replaces its early messages. `names`: of the exchange, where
+    later requests may continue it.
+    """
     notes, compacted = recalled.notes, recalled.compacted
     if compacted is not None:
         notes = (Note(compacted.text), *notes)
@@ -272,7 +306,9 @@ def finish_of(request: ChatRequest, recalled: Recalled) -> Finish:
     edited = _changed(request.body, insert_notes(request, notes, left_out))
     placement = request.shape.refusable(request, notes)
     keys = recalled.note_keys if request.shape.has_chains else ()
-    return Finish(edited, ResponseInfo(recalled.status, recalled.count, recalled.receipt_id, placement, keys))
+    model = request.conversation.model if request.conversation is not None else ""
+    opened = OpenedTurn(recalled.opened, model, names) if recalled.opened is not None else None
+    return Finish(edited, ResponseInfo(recalled.status, recalled.count, recalled.receipt_id, placement, keys, opened))
 
 
 def _with_switches(request: ChatRequest, headers: Headers) -> ChatRequest:

@@ -1,11 +1,16 @@
-"""The reply side: a state machine for one exchange, which opens and closes a turn. It delays nothing.
+"""The reply side: a state machine for one exchange, which closes its turn. It delays nothing.
+
+It opens the turn itself only where inject has not done so before the reply begins, or has not said so: it keeps the
+request until then, and reads it only in that case.
 
 | phase         | what comes                            | what happens                                 | next         |
 |---------------|---------------------------------------|----------------------------------------------|--------------|
 | AWAIT_REQUEST | headers of a chat                     | nothing                                      | REQUEST_BODY |
-| REQUEST_BODY  | the last piece of the client's body   | `OpenTurn`, if a known user says news        | AWAIT_REPLY  |
-| REQUEST_BODY  | … that must not be recorded           | `LeaveOut`: nor is it to be filled in later  | AWAIT_REPLY  |
-| REQUEST_BODY  | … with nothing new but tool results   | nothing: the turn was opened before          | AWAIT_REPLY  |
+| REQUEST_BODY  | the last piece of the client's body   | nothing: it is kept                          | UNREAD       |
+| UNREAD        | that inject has opened the turn       | nothing: the request is dropped              | AWAIT_REPLY  |
+| UNREAD        | the reply, or the end, without that   | `OpenTurn`, if a known user says news        | AWAIT_REPLY  |
+| UNREAD        | … of what must not be recorded        | `LeaveOut`: nor is it to be filled in later  | AWAIT_REPLY  |
+| UNREAD        | … with nothing new but tool results   | nothing: the turn was opened before          | AWAIT_REPLY  |
 | AWAIT_REPLY   | its status, where a note went along   | `NoteOutcome`: the template takes it or not  | REPLY_BODY   |
 | REPLY_BODY    | the end of a 400                      | `NoteOutcome`, or `LengthRefusal`            | DONE         |
 | REPLY_BODY    | the last piece of the reply           | `CloseTurn`: closed, or failed for an error  | DONE         |
@@ -26,12 +31,24 @@ what must not be recorded later a digest.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from extproc.apis import API_BY_PATH, APIS, Api
-from extproc.exchange import CloseTurn, Closing, LeaveOut, ObservedExchange, ObservedRequest, OpenTurn
+from extproc.apis import APIS, Api, readable_api
+from extproc.exchange import (
+    Arrival,
+    CloseTurn,
+    Closing,
+    LeaveOut,
+    LinkNames,
+    ObservedExchange,
+    ObservedRequest,
+    OpenTurn,
+    TurnSeed,
+    exchange_of,
+    observed_request,
+    opened_turn,
+)
 from extproc.identity import (
     USUAL_RULES,
     Headers,
@@ -45,33 +62,21 @@ from extproc.identity import (
 from extproc.refusals import context_tokens, refuses_roles
 from extproc.reply import Reply, ReplyBuffer, read_reply
 from extproc.switches import USUAL_REQUESTS, RequestRules, switched_off
-from extproc.turn_links import ContinueTurn, LinkExchange
+from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.chat.completions import NotAChat, read_chat_request
 from memory.chat.envelopes import of_speaker
-from memory.chat.sent_conversations import sent_conversation
-from memory.model import (
-    CHAT_BYTES_MAX,
-    HEAVY_BODY_BYTES,
-    NOTE_KEYS_MAX,
-    Conversation,
-    Message,
-    Placement,
-    Scope,
-    Turn,
-    TurnStatus,
-)
+from memory.model import CHAT_BYTES_MAX, HEAVY_BODY_BYTES, NOTE_KEYS_MAX, ChainLink, Placement, Scope, TurnStatus
 
 HEAVY_REPLY_BYTES = 128 << 10  # parsing more takes milliseconds; a stream takes longer per byte than a request
 
 METADATA_NAMESPACE = "memory"  # namespace of the injecting filter's metadata for us
 RECEIPT_KEY = "receipt"
 STATUS_KEY = "status"
+TURN_KEY = "turn"  # that it is in the log: `OpenedTurn`
 PLACEMENT_KEY = "placement"  # of a note that a template might refuse
 NOTE_KEYS_KEY = "note_keys"  # of the notes at this request's own messages, separated by spaces; in chains
 BAD_REQUEST = 400  # the answer of model servers if a template refuses the messages
 REFUSALS = frozenset((BAD_REQUEST, 422, 500))  # of servers that say so in words; others are overload, keys and names
-
-_TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,7 @@ class LengthRefusal:
 class _Phase(Enum):
     AWAIT_REQUEST = auto()
     REQUEST_BODY = auto()
+    UNREAD = auto()
     AWAIT_REPLY = auto()
     REPLY_BODY = auto()
     DONE = auto()
@@ -103,14 +109,16 @@ class _Event(Enum):
     """What moves an exchange on; everything else is a piece of what is under way, or of no account."""
 
     CHAT = auto()  # headers of a chat, whose body follows
-    QUESTION = auto()  # the end of a body in which memory may have a part
+    WHOLE = auto()  # the end of the body
+    QUESTION = auto()  # a request in which memory may have a part, read here or by inject
     REPLY = auto()  # headers of the reply to a turn that was opened, now or before
     END = auto()  # nothing that may still come can matter
 
 
 _NEXT = {
     (_Phase.AWAIT_REQUEST, _Event.CHAT): _Phase.REQUEST_BODY,
-    (_Phase.REQUEST_BODY, _Event.QUESTION): _Phase.AWAIT_REPLY,
+    (_Phase.REQUEST_BODY, _Event.WHOLE): _Phase.UNREAD,
+    (_Phase.UNREAD, _Event.QUESTION): _Phase.AWAIT_REPLY,
     (_Phase.AWAIT_REPLY, _Event.REPLY): _Phase.REPLY_BODY,
     **{(phase, _Event.END): _Phase.DONE for phase in _Phase},
 }
@@ -119,40 +127,39 @@ _NEXT = {
 class Observation:
     """One exchange. Call the methods in the order of events, then `on_end` in any case.
 
-    A call that ends a body parses all of it: run it in a thread if `is_heavy` is true right before. A turn is opened
-    and closed once, so such a call must be awaited even if the stream is cancelled meanwhile. `note_outcome` is set
-    once the reply has begun, or `length_refusal` instead at the end of a refusal, also for requests that are not
-    recorded.
+    When the reply begins, or the stream ends before, call `on_left` and `read_request` first. Reading a request, and
+    ending a reply, parse all of it: run that in a thread if `is_heavy` is true right before. A turn is opened and
+    closed once, so such a call must be awaited even if the stream is cancelled meanwhile. `note_outcome` is set once
+    the reply has begun, or `length_refusal` instead at the end of a refusal, also for requests that are not recorded.
     """
 
     def __init__(
         self,
         *,
-        turn_id: str,
+        seed: TurnSeed,
         mode: IdentityMode,
         is_recording: bool = True,
         rules: IdentityRules = USUAL_RULES,
-        trace_id: str = "",
         requests: RequestRules = USUAL_REQUESTS,
     ) -> None:
-        """`is_recording` False: learning is disabled, and requests cannot enable it. `trace_id`:
-        of the trace that the proxy makes; without one the client's `traceparent` names it.
-        """
+        """`is_recording` False: learning is disabled, and requests cannot enable it."""
         self._requests = requests
-        self.is_zone_unknown = False  # the request named a zone that nobody knows
         self._is_recording = is_recording
         self._rules = rules
-        self._turn_id = turn_id
-        self._trace_id = trace_id
+        self._seed, self._turn_id = seed, seed.turn_id
         self._mode = mode
         self._phase = _Phase.AWAIT_REQUEST
         self._request_headers: Headers = ()
         self._request_chunks: list[bytes] = []
-        self._request_size = self._announced = 0
+        self.request_size = self._announced = 0
+        self._asked_at = 0.0
+        self.is_dropped = False
         self._is_open = False
         self._is_recorded = False
         self._api: Api = APIS[0]
         self._exchange: ObservedExchange | None = None
+        self._links = Links("")
+        self._names: LinkNames | None = None
         self._note_keys: tuple[str, ...] = ()
         self._model = ""
         self._is_refused = False
@@ -165,20 +172,26 @@ class Observation:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether a call that ends the current body would delay other streams."""
-        if self._phase is _Phase.REQUEST_BODY:
-            return self.is_request_large
+        """Whether reading the request now, or ending the reply, would delay other streams."""
+        if self.is_unread:
+            return self.is_request_large and not self.is_dropped
         return self._is_open and self._reply.size > HEAVY_REPLY_BYTES
 
     @property
+    def is_unread(self) -> bool:
+        """Whether the whole request is here, and nobody has said that it was read."""
+        return self._phase is _Phase.UNREAD
+
+    @property
     def is_request_large(self) -> bool:
-        """Whether the body that is awaited is large, as announced or as far as it has come."""
-        return self._phase is _Phase.REQUEST_BODY and max(self._announced, self._request_size) > HEAVY_BODY_BYTES
+        """Whether the request that may have to be read is large, as announced or as far as it has come."""
+        is_to_read = self._phase in (_Phase.REQUEST_BODY, _Phase.UNREAD)
+        return is_to_read and max(self._announced, self.request_size) > HEAVY_BODY_BYTES
 
     @property
     def exchange(self) -> str:
         """Envoy's id of this exchange, which the injecting stream knows too."""
-        return first_header(self._request_headers, "x-request-id")
+        return exchange_of(self._request_headers)
 
     @property
     def is_idle(self) -> bool:
@@ -190,23 +203,46 @@ class Observation:
         if self._phase is not _Phase.AWAIT_REQUEST:
             return
         self._request_headers = headers
-        api = None if is_end else _readable_api(headers)
+        api = None if is_end else readable_api(headers)
         self._api = api or self._api
         self._announced = content_length(headers)
         self._move(_Event.CHAT if api is not None else _Event.END)
 
-    def on_request_body(self, chunk: bytes, *, is_end: bool, at: float) -> OpenTurn | LeaveOut | None:
-        """The turn to open, or to leave out, at the end of a body with a new message of a known user."""
+    def on_request_body(self, chunk: bytes, *, is_end: bool, at: float) -> None:
         if self._phase is not _Phase.REQUEST_BODY:
-            return None
-        self._request_size += len(chunk)
-        if self._request_size > CHAT_BYTES_MAX:
+            return
+        self.request_size += len(chunk)
+        if self.request_size > CHAT_BYTES_MAX:
             self._let_go()
+            return
+        if not self.is_dropped:
+            self._request_chunks.append(chunk)
+        if is_end:
+            self._asked_at = at
+            self._move(_Event.WHOLE)
+
+    def drop_request(self) -> None:
+        """Nobody will have time to read it: the turn is recorded only if inject opens it."""
+        self._request_chunks = []
+        self.is_dropped = True
+
+    def on_left(self, metadata: Metadata) -> ChainLink | None:
+        """What inject left for us. Where the turn is open, as what; then there is nothing to read."""
+        opened = opened_turn(metadata.get(METADATA_NAMESPACE, {}).get(TURN_KEY)) if self.is_unread else None
+        if opened is None:
             return None
-        self._request_chunks.append(chunk)
-        if not is_end:
+        self._request_chunks = []
+        self._turn_id, self._model, self._names = opened.link.turn_id, opened.model, opened.names
+        self._links = Links(opened.names.scope.user_id if opened.names else "")
+        self._is_open = self._is_recorded = True
+        self._move(_Event.QUESTION)
+        return opened.link
+
+    def read_request(self) -> OpenTurn | LeaveOut | None:
+        """The turn to open, or to leave out, of a request with a new message of a known user that is still unread."""
+        if not self.is_unread:
             return None
-        asked = self._read_request()
+        asked = None if self.is_dropped else self._read_request()
         if asked is None:
             self._let_go()
             return None
@@ -214,12 +250,10 @@ class Observation:
             self._let_go()
             return asked.left_out()
         self._model = asked.conversation.model
-        said = _said(asked.conversation) if asked.wants_record else ()
         self._request_chunks = []
-        self._is_recorded = bool(said)
+        self._is_recorded = bool(asked.said)
         self._is_open = self._is_recorded or asked.brings_results or asked.may_be_continued
-        self._exchange = asked.exchange(turn_id=self._turn_id, at=at) if self._is_open else None
-        opening = self._opening(asked, said) if said else None
+        opening = self._opening(asked) if self._is_open else None
         self._move(_Event.QUESTION)
         return opening or (None if asked.wants_record else asked.left_out())
 
@@ -262,10 +296,6 @@ class Observation:
         self._let_go()
         return None
 
-    def pass_by(self) -> None:
-        """Nobody has time for this exchange: it is not recorded."""
-        self._let_go()
-
     def _move(self, event: _Event) -> None:
         self._phase = _NEXT[self._phase, event]
 
@@ -284,28 +314,14 @@ class Observation:
         if not isinstance(scope, Scope) or request.conversation is None:
             return None
         request = replace(request, conversation=of_speaker(request.conversation, scope.user_id))
-        assert request.conversation is not None
-        wants_record = self._is_recording and request.options.auto_store
         is_enabled = request.options.enabled and not switched_off(self._request_headers, self._requests.off_routes)
-        return ObservedRequest(scope, request, request.conversation, wants_record, is_enabled)
+        return observed_request(scope, request, is_recording=self._is_recording, is_enabled=is_enabled)
 
-    def _opening(self, asked: ObservedRequest, said: tuple[Message, ...]) -> OpenTurn:
-        assert self._exchange is not None
-        exchange, session = self._exchange, self._exchange.session
-        sent = sent_conversation(asked.scope, asked.request, is_session_given=session.is_given)
-        assert sent is not None, "a new message with text has a key"
-        zone = asked.request.context.timezone if asked.request.context is not None else ""
-        self.is_zone_unknown = not self._requests.zones.is_known(zone)
-        turn = Turn(
-            id=self._turn_id,
-            scope=replace(asked.scope, session_id=session.session_id),
-            at=exchange.asked_at,
-            messages=said,
-            model=self._model,
-            trace_id=self._trace_id or _trace_id(self._request_headers),
-            utc_offset=self._requests.zones.offset(exchange.asked_at, zone),
-        )
-        return OpenTurn(turn, exchange.links, sent, session.continues)
+    def _opening(self, asked: ObservedRequest) -> OpenTurn | None:
+        arrival = Arrival(self._asked_at, self._request_headers, self._seed)
+        self._exchange = exchange = asked.exchange(arrival)
+        self._turn_id, self._links, self._names = exchange.turn_id, exchange.links, exchange.names
+        return asked.opening(exchange, arrival, self._requests.zones)
 
     def _note_outcome(self, placement: object, status: int) -> NoteOutcome | None:
         is_taken = 200 <= status < 300
@@ -323,23 +339,25 @@ class Observation:
 
     def _closed(self, at: float, *, is_whole: bool) -> Closing | None:
         self._judge_refusal()
-        exchange = self._exchange
-        if exchange is None:  # not recorded: only the refusal counted
+        if not self._is_open:  # not recorded: only the refusal counted
             self._let_go()
             return None
         reply = self._read_reply(is_whole=is_whole)
         over_cap = self._reply.is_over_cap
         self._let_go()
         self._reply = ReplyBuffer()
-        links = exchange.links_after(reply, self._note_keys)
+        names = self._names.after(reply) if self._names is not None else ()
+        links = replace(self._links, note_keys=self._note_keys, names=names)
         if self._is_recorded:
-            kept = links if links.names else None
+            kept = links if names else None
             return CloseTurn(self._turn_id, reply.status, reply.text, at, self._receipt_id, over_cap, kept)
+        exchange = self._exchange
+        assert exchange is not None, "it was read here"
         if exchange.brings_results and exchange.wants_record:
             return ContinueTurn(
                 links, reply.status, reply.text, at, over_cap, tools=exchange.tools, asked_at=exchange.asked_at
             )
-        if not links.names:
+        if not names:
             return None
         if exchange.brings_results:  # of the turn that was opened before, but not to be recorded
             return ContinueTurn(links, reply.status, "", at)
@@ -359,30 +377,12 @@ class Observation:
         return replace(reply, status=TurnStatus.ABORTED, text="")
 
 
-def _readable_api(headers: Headers) -> Api | None:
-    """The API of a chat that we can read; None for anything else."""
-    coding = first_header(headers, "content-encoding").strip().lower()
-    if first_header(headers, ":method") != "POST" or coding not in ("", "identity"):
-        return None
-    return API_BY_PATH.get(first_header(headers, ":path").partition("?")[0])
-
-
 def _status(headers: Headers) -> int:
     """The status code; 0 if Envoy sent none."""
     digits = first_header(headers, ":status")
     return int(digits) if digits.isascii() and digits.isdigit() else 0
 
 
-def _said(conversation: Conversation) -> tuple[Message, ...]:
-    """The user's new messages in this request that have text."""
-    return tuple(message for message in conversation.new_user_messages() if message.content.strip())
-
-
 def _note_keys(found: object) -> tuple[str, ...]:
     """The keys that the injecting filter left."""
     return tuple(found.split()[:NOTE_KEYS_MAX]) if isinstance(found, str) else ()
-
-
-def _trace_id(headers: Headers) -> str:
-    found = _TRACE_PARENT.fullmatch(first_header(headers, "traceparent").strip())
-    return found[1] if found else ""

@@ -8,7 +8,7 @@ in memory, within bounds, and beyond them lost turns are counted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,9 +17,9 @@ from typing import Self, TypeAlias, TypeVar
 
 import structlog
 
-from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
+from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
 from extproc.large_bodies import LargeBodies
-from extproc.observe import LengthRefusal, NoteOutcome, Observation
+from extproc.observe import LengthRefusal, NoteOutcome
 from extproc.pending_writes import PendingWrites, text_bytes
 from extproc.recording_beats import RecordingBeats
 from extproc.resent_history import RecordingPolicy, leave_out, placed, to_fill_in
@@ -39,10 +39,8 @@ from memory.runtime.tracing import SpanName
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-Seen: TypeAlias = Observed | None
 Work: TypeAlias = AbstractContextManager[None]
-Opening: TypeAlias = asyncio.Task[ChainLink | None]
-Step: TypeAlias = Callable[[Observation], Seen]
+Opening: TypeAlias = asyncio.Future[ChainLink | None]
 LIGHT: Work = nullcontext()
 
 
@@ -81,6 +79,7 @@ class TurnRecorder:
         self._is_failing = False
         self.clock = clock
         self.is_leaving = False
+        self.unread_bytes = 0  # of requests that wait for their replies
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -98,7 +97,7 @@ class TurnRecorder:
         await self._beats.end()
 
     def leave(self) -> None:
-        """From now on, interrupted streams were interrupted by us: their turns stay open, and become `unknown`.
+        """From now on, interrupted streams were interrupted by us: nobody knows how their turns ended.
 
         Running probes of models are cancelled: they wait for the upstream, and can be repeated.
         """
@@ -106,7 +105,7 @@ class TurnRecorder:
         for task in self._probes:
             task.cancel()
 
-    def start(self, work: Coroutine[None, None, T], *, size: int = 0) -> asyncio.Task[T | None]:
+    def start(self, work: Coroutine[None, None, T | None], *, size: int = 0) -> asyncio.Task[T | None]:
         """Run `work` independently of the stream that requested it. `size`: bytes of texts that it keeps meanwhile."""
         self._pending.add(size)
         task = self._group.create_task(self._error_boundary(work))
@@ -126,6 +125,18 @@ class TurnRecorder:
         task = self.start(self._open(opening, work), size=size)
         task.add_done_callback(self._count_failed)
         return task
+
+    def open_early(self, opening: OpenTurn, work: Work = LIGHT) -> Opening | None:
+        """Likewise, before the upstream gets the request; the result comes after `early_seconds_max` at the latest, and
+        is None if the turn is not in the log by then.
+
+        Tried once, and nothing is lost if it fails: whoever observes the reply opens the turn again, which changes
+        nothing if it is open.
+        """
+        size = text_bytes(opening)
+        if self._retrying.is_waiting or not self._pending.has_room(size):
+            return None
+        return self.start(self._in_time(self.start(self._open_once(opening, work), size=size)))
 
     def close(self, closing: CloseTurn, *, after: Opening) -> None:
         """Start writing the end, after the beginning (`after`): without its answer, if too much is pending."""
@@ -189,31 +200,45 @@ class TurnRecorder:
             self._beats.miss()
 
     async def _open(self, opening: OpenTurn, work: Work) -> ChainLink | None:
-        turn = opening.turn
         try:
-            with work:
-                texts = await run_each_offloaded(self._policy.redact, [message.content for message in turn.messages])
-            messages = (replace(one, content=text) for one, text in zip(turn.messages, texts, strict=True))
-            opening = replace(opening, turn=replace(turn, messages=tuple(messages)))
-            link = await self._retrying.write(partial(self._place, opening, work))
+            opening = await self._recordable(opening, work)
+            with self._policy.tracer.span(SpanName.OPEN_TURN, of_turn=opening.turn.id):
+                link = await self._retrying.write(partial(self._place, opening, work))
         except Unavailable as error:
             self._lost(error)
             return None
         self._recovered()
         return link
 
+    async def _in_time(self, opening: Opening) -> ChainLink | None:
+        await asyncio.wait((opening,), timeout=self._policy.early_seconds_max)
+        return opening.result() if opening.done() and not opening.cancelled() else None
+
+    async def _open_once(self, opening: OpenTurn, work: Work) -> ChainLink | None:
+        opening = await self._recordable(opening, work)
+        with suppress(Unavailable), self._policy.tracer.span(SpanName.OPEN_TURN, of_turn=opening.turn.id):
+            return await self._place(opening, work)
+        return None
+
+    async def _recordable(self, opening: OpenTurn, work: Work) -> OpenTurn:
+        """Without secrets in the user's new messages."""
+        turn = opening.turn
+        self._metrics.unknown_timezones.inc(opening.is_zone_unknown)
+        with work:
+            texts = await run_each_offloaded(self._policy.redact, [message.content for message in turn.messages])
+        messages = (replace(one, content=text) for one, text in zip(turn.messages, texts, strict=True))
+        return replace(opening, turn=replace(turn, messages=tuple(messages)))
+
     async def _place(self, opening: OpenTurn, work: Work) -> ChainLink:
         """Write the turn, already redacted, where its conversation continues. Raises `Unavailable`."""
         earlier = await earlier_link(self._turn_log.chains, opening.links)
         turn, sent = placed(opening.turn, opening, earlier)
         trees = self._turn_log.trees
-        with self._policy.tracer.span(SpanName.OPEN_TURN):
-            session_id = await trees.open_known(turn, sent)
+        session_id = await trees.open_known(turn, sent)
         if session_id is None:
             with work:
                 sent = await to_fill_in(trees, turn, sent, self._policy)
-            with self._policy.tracer.span(SpanName.OPEN_TURN):
-                session_id = await trees.open(turn, sent)
+            session_id = await trees.open(turn, sent)
         if not session_id:
             return ChainLink("", "")  # of a user who has opted out, or was erased meanwhile
         return ChainLink(session_id, turn.id, earlier.note_keys if earlier else ())
@@ -306,83 +331,3 @@ class TurnRecorder:
         if self._is_failing:
             log.info("turn_log_up")
         self._is_failing = False
-
-
-class ObservedStream:
-    """One exchange being observed: its state machine, and the pending parsing and writing."""
-
-    def __init__(self, recorder: TurnRecorder, observation: Observation) -> None:
-        self._recorder = recorder
-        self._observation = observation
-        self._reading: asyncio.Task[None] | None = None
-        self._opening: Opening | None = None
-        self._work: Work = LIGHT  # around what takes long
-
-    @property
-    def is_idle(self) -> bool:
-        return self._observation.is_idle
-
-    async def take(self, step: Step, *, is_end: bool) -> None:
-        """Pass the next message to the state machine. `is_end`: it completes a body, which is parsed now."""
-        observation = self._observation
-        if is_end and observation.is_heavy:
-            self._reading = self._recorder.start(
-                self._in_turn(step) if observation.is_request_large else self._in_thread(step)
-            )
-            await asyncio.shield(self._reading)
-            return
-        self._record(step(observation))
-        if observation.is_request_large and not self._recorder.large_bodies.has_room(observation.exchange):
-            self._pass_by()
-
-    def end(self) -> None:
-        """The stream is over, for whatever reason. Does not wait."""
-        if self._reading is not None or self._observation.is_heavy:
-            self._recorder.start(self._end_later(self._reading))
-        else:
-            self._record(self._last(self._observation))
-
-    async def _in_turn(self, step: Step) -> None:
-        bodies, exchange = self._recorder.large_bodies, self._observation.exchange
-        if not await bodies.has_turn(exchange):
-            self._pass_by()
-            return
-        self._work = bodies.work(exchange)
-        with self._work:
-            await self._in_thread(step)
-
-    def _pass_by(self) -> None:
-        self._observation.pass_by()
-        self._recorder.pass_by()
-
-    async def _in_thread(self, step: Step) -> None:
-        self._record(await asyncio.to_thread(step, self._observation))
-
-    async def _end_later(self, reading: asyncio.Task[None] | None) -> None:
-        """The state machine is not thread-safe: wait until the thread has left it."""
-        if reading is not None:
-            await reading
-        await self._in_thread(self._last)
-
-    def _last(self, observation: Observation) -> Seen:
-        return observation.on_end(at=self._recorder.clock())
-
-    def _record(self, seen: Seen) -> None:
-        if self._observation.note_outcome is not None:
-            self._recorder.record_note_outcome(self._observation.note_outcome)
-            self._observation.note_outcome = None
-        if self._observation.length_refusal is not None:
-            self._recorder.record_length_refusal(self._observation.length_refusal)
-            self._observation.length_refusal = None
-        match seen:
-            case OpenTurn():
-                self._opening = self._recorder.open(seen, self._work)
-            case LeaveOut():
-                self._recorder.leave_out(seen, self._work)
-            case ContinueTurn():
-                self._recorder.continue_turn(seen)
-            case LinkExchange():
-                self._recorder.link_exchange(seen)
-            case CloseTurn() if self._opening is not None:
-                if not (self._recorder.is_leaving and seen.status is TurnStatus.ABORTED):
-                    self._recorder.close(seen, after=self._opening)

@@ -41,12 +41,14 @@ def placed(turn: Turn, opening: OpenTurn, earlier: ChainLink | None) -> tuple[Tu
 class RecordingPolicy:
     """`redact` removes secrets from a text before it is stored. `fills_in`: missed turns are recorded when a client
     sends them again. Nothing of `opt_outs` is recorded. `tracer`: for spans around what is written.
+    `early_seconds_max`: what a request may wait for its turn to be in the log, as long as for recall.
     """
 
     redact: Callable[[str], str]
     fills_in: bool = True
     tracer: Tracer = NO_TRACER
     opt_outs: OptOuts = field(default_factory=NoOptOuts)
+    early_seconds_max: float = 0.12
 
     async def is_opted_out(self, user_id: str) -> bool:
         """Raises `Unavailable`."""

@@ -28,6 +28,11 @@ class RetryingWrites:
         self._waiting = 0
         self._is_over = asyncio.Event()
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a write waits for the log, so that others have to come after it."""
+        return self._waiting > 0
+
     async def write(self, work: Callable[[], Awaitable[T]]) -> T:
         """What `work` returns, which may be called again. Raises `Unavailable` at the end of patience."""
         if not self._waiting:

@@ -20,8 +20,9 @@ import structlog
 from extproc import wire
 from extproc._pb import external_processor_pb2 as pb
 from extproc.addresses import has_secret
+from extproc.edge_trust import EdgeTrust, edge_trust
+from extproc.exchange import TurnSeed
 from extproc.health import DRAIN_SECONDS_MAX, Health
-from extproc.identity import USUAL_RULES, IdentityMode, IdentityRules
 from extproc.inject import (
     Command,
     CountPassed,
@@ -36,24 +37,20 @@ from extproc.inject import (
     Reject,
 )
 from extproc.observe import Observation
-from extproc.recorder import ModelLessons, ObservedStream, TurnRecorder
+from extproc.observed_stream import ObservedStream
+from extproc.recorder import LIGHT, ModelLessons, TurnRecorder
 from extproc.resent_history import RecordingPolicy
-from extproc.switches import USUAL_REQUESTS, RequestRules
 from extproc.uploads import Uploads
-from extproc.upstream_signals import SignalReader, signal_reader
-from memory.chat.envelopes import Envelopes
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX, HEAVY_BODY_BYTES
-from memory.model.web_pages import TrustedPages
-from memory.model.zones import Zones
 from memory.processes import composition, entrypoints
-from memory.processes.from_settings import claim_names, is_recording, recording
+from memory.processes.from_settings import is_recording, recording
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.stages import ChatRecall
 from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import SpanName
 from memory.sessions.compaction.compactor import Compactor
-from memory.settings import OffRoute, Settings
+from memory.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -79,19 +76,6 @@ OPTIONS = (
 T = TypeVar("T")
 Requests: TypeAlias = AsyncIterator[pb.ProcessingRequest]
 Context: TypeAlias = "grpc.aio.ServicerContext[pb.ProcessingRequest, pb.ProcessingResponse]"
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeTrust:
-    """What is believed of what comes with a request: whose it is, and what filters ahead say of it."""
-
-    identity_mode: IdentityMode
-    signals: SignalReader
-    rules: IdentityRules = USUAL_RULES
-    rejects_mismatches: bool = False  # envoy.yaml then permits the filter to answer
-    requests: RequestRules = USUAL_REQUESTS
-    secret: str = ""  # which calls must bring; "": none
-    slots: int = 10_000  # how many chats Envoy lets in at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +107,7 @@ class Filter:
         new_id: Callable[[], str],
         is_recording: bool = True,
     ) -> None:
-        """`new_id` generates turn ids; without `is_recording` nothing is recorded."""
+        """`new_id` generates turn ids where Envoy gives none; without `is_recording` nothing is recorded."""
         self._uploads = Uploads(trust.slots)
         self._large = recorder.large_bodies
         self._is_recording = is_recording
@@ -173,11 +157,12 @@ class Filter:
             trust.rules,
             rejects_mismatches=trust.rejects_mismatches,
             requests=trust.requests,
+            seed=self._seed() if self._is_recording else None,
         )
         async with self._uploads.stream() as upload:
             async for message in requests:
                 upload.arrived()
-                event = wire.injection_event(message)
+                event = wire.injection_event(message, self._recorder.clock())
                 if event is not None and not await self._answered(injection, event, context):
                     return  # the stream must not live as long as the generation
                 upload.wait(injection.body_bytes)
@@ -209,16 +194,25 @@ class Filter:
                 case Reject():
                     await context.write(wire.reject())
                     return False
-                case RecallMemories(scope, request, upstream):
-                    self._recorder.probe_template(request.conversation.model if request.conversation else "")
-                    found = await self._recall.recall(scope, request, upstream)
-                    recalled = Recalled(
-                        found.status, found.count, found.receipt_id, found.notes, found.compacted, found.note_keys
-                    )
-                    return await self._answered(injection, recalled, context)
+                case RecallMemories():
+                    return await self._answered(injection, await self._recalled(command, injection.exchange), context)
                 case _:
                     self._count(command)
         return False
+
+    async def _recalled(self, command: RecallMemories, exchange: str) -> Recalled:
+        """What recall found, once the turn is in the log or late: a process that is killed takes no words along that
+        the upstream has got.
+        """
+        request = command.request
+        self._recorder.probe_template(request.conversation.model if request.conversation else "")
+        work = self._large.work(exchange) if request.is_heavy else LIGHT
+        opening = self._recorder.open_early(command.opening, work) if command.opening is not None else None
+        found = await self._recall.recall(command.scope, request, command.upstream)
+        opened = await opening if opening is not None else None
+        return Recalled(
+            found.status, found.count, found.receipt_id, found.notes, found.compacted, found.note_keys, opened
+        )
 
     def _has_room(self, injection: Injection) -> bool:
         return injection.body_bytes <= HEAVY_BODY_BYTES or self._large.has_room(injection.exchange)
@@ -235,32 +229,35 @@ class Filter:
                 self._tracer.note(status=status, reason=reason)
                 self._metrics.requests.labels(status, reason).inc()
 
+    def _seed(self) -> TurnSeed:
+        return TurnSeed(self._new_id(), self._tracer.trace_id())
+
     # The reply side
 
     async def _observe(self, requests: Requests, parent: str) -> None:
-        turn_id = self._new_id()
-        with self._tracer.span(SpanName.OBSERVE, parent=parent, of_turn=turn_id):
-            await self._observed(requests, turn_id)
+        with self._tracer.span(SpanName.OBSERVE, parent=parent):
+            await self._observed(requests)
 
-    async def _observed(self, requests: Requests, turn_id: str) -> None:
+    async def _observed(self, requests: Requests) -> None:
         """Observes only: nothing is sent back."""
         observation = Observation(
-            turn_id=turn_id,
+            seed=self._seed(),
             mode=self._trust.identity_mode,
             is_recording=self._is_recording,
             rules=self._trust.rules,
-            trace_id=self._tracer.trace_id(),
             requests=self._trust.requests,
         )
         observed = ObservedStream(self._recorder, observation)
         try:
             async for message in requests:
+                left = wire.left_by_inject(message)
+                if left is not None:
+                    await observed.begin_reply(left)
                 step = partial(wire.observe, message, self._recorder.clock())
-                await observed.take(step, is_end=wire.ends_body(message))
+                await observed.take(step, ends_reply=wire.ends_reply(message))
                 if observed.is_idle:
                     return  # closing our stream affects nobody
         finally:
-            self._metrics.unknown_timezones.inc(observation.is_zone_unknown)
             observed.end()  # the client may disconnect at any time: what was observed until then counts
 
 
@@ -349,7 +346,11 @@ def filter_on(
         parts.telemetry.clock,
         error_boundary,
         RecordingPolicy(
-            recording(settings), settings.memory.turn_log.fill_in, parts.telemetry.tracer, parts.state.opt_outs
+            recording(settings),
+            settings.memory.turn_log.fill_in,
+            parts.telemetry.tracer,
+            parts.state.opt_outs,
+            early_seconds_max=settings.memory.deadline_ms / 1000,
         ),
         ModelLessons(templates, parts.windows),
     )
@@ -362,21 +363,6 @@ def filter_on(
         is_recording=records,
     )
     return filter_, recorder
-
-
-def edge_trust(settings: Settings) -> EdgeTrust:
-    return EdgeTrust(
-        IdentityMode(settings.identity),
-        signal_reader(settings.memory.upstream_signals),
-        IdentityRules(claim_names(settings), TrustedPages(settings.memory.identity.trusted_origins)),
-        rejects_mismatches=settings.memory.identity.on_mismatch == "reject",
-        requests=RequestRules(
-            tuple(map(OffRoute.parsed, settings.memory.off_routes)),
-            Envelopes.parsed(settings.memory.envelopes),
-            Zones(settings.memory.timezone),
-        ),
-        slots=settings.memory.filter_in_flight_max,
-    )
 
 
 def _handlers(filter_: Filter) -> grpc.GenericRpcHandler:

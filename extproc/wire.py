@@ -16,7 +16,15 @@ from extproc._pb import external_processor_pb2 as pb
 from extproc.exchange import Observed
 from extproc.identity import Headers, Metadata
 from extproc.inject import Event, Finish, Proceed, RequestBody, RequestHeaders, ResponseInfo
-from extproc.observe import METADATA_NAMESPACE, NOTE_KEYS_KEY, PLACEMENT_KEY, RECEIPT_KEY, STATUS_KEY, Observation
+from extproc.observe import (
+    METADATA_NAMESPACE,
+    NOTE_KEYS_KEY,
+    PLACEMENT_KEY,
+    RECEIPT_KEY,
+    STATUS_KEY,
+    TURN_KEY,
+    Observation,
+)
 
 SERVICE: Final = "envoy.service.ext_proc.v3.ExternalProcessor"  # Envoy's name; our package has another one
 METHOD: Final = "Process"
@@ -45,14 +53,14 @@ def metadata_of(message: pb.ProcessingRequest) -> Metadata:
     return {name: MessageToDict(struct) for name, struct in message.metadata_context.filter_metadata.items()}
 
 
-def injection_event(message: pb.ProcessingRequest) -> Event | None:
+def injection_event(message: pb.ProcessingRequest, at: float) -> Event | None:
     """The event for the request side; None for a message that it did not request."""
     match message.WhichOneof("request"):
         case "request_headers":
             headers = message.request_headers
             return RequestHeaders(headers_of(headers), headers.end_of_stream, metadata_of(message))
         case "request_body":
-            return RequestBody(message.request_body.body)
+            return RequestBody(message.request_body.body, at)
         case _:
             return None
 
@@ -66,7 +74,8 @@ def observe(message: pb.ProcessingRequest, at: float, observation: Observation) 
             return None
         case "request_body":
             body = message.request_body
-            return observation.on_request_body(body.body, is_end=body.end_of_stream, at=at)
+            observation.on_request_body(body.body, is_end=body.end_of_stream, at=at)
+            return None
         case "response_headers":
             headers = message.response_headers
             metadata = metadata_of(message)
@@ -78,9 +87,14 @@ def observe(message: pb.ProcessingRequest, at: float, observation: Observation) 
             return None
 
 
-def ends_body(message: pb.ProcessingRequest) -> bool:
-    """Whether this message completes a body."""
-    return message.request_body.end_of_stream or message.response_body.end_of_stream
+def left_by_inject(message: pb.ProcessingRequest) -> Metadata | None:
+    """The metadata that comes with the beginning of a reply; None with other messages."""
+    return metadata_of(message) if message.WhichOneof("request") == "response_headers" else None
+
+
+def ends_reply(message: pb.ProcessingRequest) -> bool:
+    """Whether this message completes the body of a reply."""
+    return message.response_body.end_of_stream
 
 
 def proceed(command: Proceed) -> pb.ProcessingResponse:
@@ -140,6 +154,8 @@ def _receipt(receipt: ResponseInfo) -> Struct:
         values[RECEIPT_KEY] = receipt.receipt_id
     if receipt.placement is not None:
         values[PLACEMENT_KEY] = receipt.placement.value
+    if mark := receipt.opened.mark() if receipt.opened is not None else "":
+        values[TURN_KEY] = mark
     if receipt.note_keys:
         values[NOTE_KEYS_KEY] = " ".join(receipt.note_keys)
     struct = Struct()

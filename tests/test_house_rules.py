@@ -30,7 +30,7 @@ BROAD_ALLOWED = {
 BENCHES = "bench/**/*.py"
 LEARNING_LINES_MAX = 8_073  # of memory/learn and memory/language: as many as before a memory was one fact
 PATTERN_CHARACTERS_MAX = {
-    "extproc/observe": 51,
+    "extproc/exchange": 51,
     "extproc/reply": 31,
     "extproc/supervisor": 34,
     "memory/adapters": 12,

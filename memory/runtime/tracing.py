@@ -67,7 +67,7 @@ class StageTiming:
 
 @dataclass(frozen=True, slots=True)
 class TurnTrace:
-    """The trace in which a turn was observed; `trace_id` is any text, since clients may name one of their own."""
+    """The trace in which a turn was opened; `trace_id` is any text, since clients may name one of their own."""
 
     turn_id: str
     trace_id: str
@@ -122,8 +122,8 @@ class Tracer(Protocol):
         """A span around the body, inside the current one.
 
         `parent`: a W3C `traceparent`, in place of the current span; one that is malformed is ignored. `of_turn`: the id
-        of the turn whose observation this is; `links`: turns that were observed elsewhere, of which those without a
-        W3C trace id are left out. An error that passes marks the span with its type alone.
+        of the turn whose opening this is; `links`: turns that were opened elsewhere, of which those without a W3C trace
+        id are left out. An error that passes marks the span with its type alone.
         """
         ...
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from turn_logs import START, Deployment, a_turn, ids_of, lease_at, tell
 
+from memory.adapters.sql.recording_times import OPEN_SECONDS_MAX
 from memory.errors import BadInput
 from memory.model import Message, Scope, Turn, TurnStatus
 from memory.ports import LearnDue, TurnLog
@@ -128,6 +129,29 @@ async def test_turns_of_a_process_that_died_become_unknown_and_are_learnt(deploy
         assert status == {"t1": TurnStatus.UNKNOWN, "t2": TurnStatus.CLOSED}
         assert ids_of(await lease_at(survivor.log, START + 99)) == ["t2"]  # first in its session to become a window
         assert (await recorded(survivor.log, "bob"))[0].status is TurnStatus.OPENED  # our own
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+async def test_turns_whose_replies_nobody_observes_any_more_become_unknown_whoever_opened_them(
+    deployment: Deployment, *, is_killed: bool
+) -> None:
+    """Their observer died; or there was none, and an hour has gone."""
+    async with deployment.start() as survivor:
+        log = survivor.log
+        await log.times.beat()
+        async with deployment.start() as mortal:
+            await mortal.log.times.beat()
+            await log.open(a_turn("t1"))
+            if not is_killed:
+                await mortal.log.times.end()
+        deployment.clock.now += 5
+        await log.times.beat()
+        assert (await recorded(log))[0].status is (TurnStatus.UNKNOWN if is_killed else TurnStatus.OPENED)
+        deployment.clock.now += OPEN_SECONDS_MAX
+        await log.times.beat()
+        assert (await recorded(log))[0].status is TurnStatus.UNKNOWN
+        await end(log, "t1")
+        assert [(turn.status, turn.answer) for turn in await recorded(log)] == [(TurnStatus.CLOSED, "answer to t1")]
 
 
 @asynccontextmanager

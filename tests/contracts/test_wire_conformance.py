@@ -15,8 +15,9 @@ from google.protobuf.struct_pb2 import Struct
 
 from extproc import wire
 from extproc._pb import external_processor_pb2 as ours
+from extproc.exchange import OpenedTurn
 from extproc.inject import Finish, Proceed, RequestBody, RequestHeaders, ResponseInfo
-from memory.model import Placement, RecallStatus
+from memory.model import ChainLink, Placement, RecallStatus
 
 BYTES = bytes(range(256))
 CLAIMS: dict[str, Any] = {"claims": {"sub": "alice", "roles": ["a", 1.5, True]}}
@@ -73,11 +74,11 @@ def test_what_envoy_sends_we_read_and_write_again_as_it_was(kind: str) -> None:
 
 def test_events_carry_what_envoy_sent() -> None:
     def event(kind: str) -> Any:
-        return wire.injection_event(ours.ProcessingRequest.FromString(bytes(REQUESTS[kind])))
+        return wire.injection_event(ours.ProcessingRequest.FromString(bytes(REQUESTS[kind])), 5.0)
 
     left = {"memory": {"receipt": "r1", "count": "2"}, "envoy.filters.http.jwt_authn": CLAIMS}
     assert event("request_headers") == RequestHeaders(list(HEADERS), is_end=True, metadata=left)
-    assert event("request_body") == RequestBody(BYTES)
+    assert event("request_body") == RequestBody(BYTES, 5.0)
     assert event("response_body") is None
     assert wire.metadata_of(ours.ProcessingRequest.FromString(bytes(REQUESTS["response_body"]))) == left
     assert wire.metadata_of(ours.ProcessingRequest()) == {}
@@ -108,7 +109,8 @@ def test_envoy_reads_that_we_want_the_body_or_nothing_more_with_every_part_named
 def test_envoy_reads_a_new_body_with_its_length_as_raw_value() -> None:
     overwrite = core.HeaderValueOptionHeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD
     length = core.HeaderValue(key="content-length", raw_value=b"256")
-    receipt = ResponseInfo(RecallStatus.USED, 3, "r9", Placement.BEFORE_LAST_USER, ("k1", "k2"))
+    opened = OpenedTurn(ChainLink("s", "t"), "m")
+    receipt = ResponseInfo(RecallStatus.USED, 3, "r9", Placement.BEFORE_LAST_USER, ("k1", "k2"), opened)
     assert parsed(wire.finish(Finish(BYTES, receipt))) == theirs.ProcessingResponse(
         request_body=theirs.BodyResponse(
             response=theirs.CommonResponse(
@@ -126,6 +128,7 @@ def test_envoy_reads_a_new_body_with_its_length_as_raw_value() -> None:
                     "receipt": "r9",
                     "placement": "before_last_user",
                     "note_keys": "k1 k2",
+                    "turn": opened.mark(),
                 }
             }
         ),

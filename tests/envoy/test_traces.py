@@ -87,7 +87,8 @@ def test_client_envoy_and_filter_are_one_trace_with_right_parents(
     ]
     assert spans["memory.recall"].parent_id == inject.span_id
     assert spans["recall.embed"].parent_id == spans["memory.recall"].span_id
-    assert [spans[name].parent_id for name in ("turn.open", "turn.close")] == [observe.span_id] * 2
+    assert spans["turn.open"].parent_id in {inject.span_id, observe.span_id}, "the observer's, if the log was late"
+    assert spans["turn.close"].parent_id == observe.span_id
     assert {spans[name].service for name in CLIENT_PARTS} == {"memproxy-filter"}
     assert spans["memory.recall"].attribute("receipt_id") == answer.headers["x-memory-receipt"]
     assert spans["memory.recall"].attribute("status") == answer.headers["x-memory-status"]
@@ -96,14 +97,14 @@ def test_client_envoy_and_filter_are_one_trace_with_right_parents(
     assert [one for one in spans.values() if one.ended < one.began] == []
 
 
-def test_the_window_of_a_turn_links_to_its_observation(product: Product, collector: TraceCollector) -> None:
+def test_the_window_of_a_turn_links_to_its_opening(product: Product, collector: TraceCollector) -> None:
     trace = uuid.uuid4().hex
     chat(product, f"My parrot is called {MARKER}.", traceparent=f"00-{trace}-{PARENT}-01")
     assert product.flush(USER)["pending"] == 0
-    observe = whole_trace(collector, trace, names=("memory.observe",))["memory.observe"]
+    opening = whole_trace(collector, trace, names=("turn.open",))["turn.open"]
 
     def window() -> list[CollectedSpan]:
-        return [span for span in collector.spans() if (trace, observe.span_id) in span.links]
+        return [span for span in collector.spans() if (trace, opening.span_id) in span.links]
 
     (learnt,) = eventually(window)
     assert (learnt.service, learnt.name, learnt.attribute("outcome")) == ("memproxy-worker", "memory.learn", "learnt")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
+from extproc.exchange import CloseTurn, LeaveOut, OpenTurn, TurnSeed
 from extproc.identity import Headers, IdentityMode, Metadata
 from extproc.observe import Observation
 from extproc.reply import REPLY_BYTES_MAX
@@ -38,15 +38,16 @@ def body(*messages: dict[str, Any], **fields: Any) -> bytes:
 
 
 def observation() -> Observation:
-    return Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT)
+    return Observation(seed=TurnSeed("t1"), mode=IdentityMode.DEVELOPMENT)
 
 
 def opening(
     request: bytes, headers: Headers = POST, *, turn_id: str = "t1", mode: IdentityMode = IdentityMode.DEVELOPMENT
 ) -> OpenTurn | LeaveOut | None:
-    watch = Observation(turn_id=turn_id, mode=mode)
+    watch = Observation(seed=TurnSeed(turn_id), mode=mode)
     watch.on_request_headers(headers)
-    event = watch.on_request_body(request, is_end=True, at=5.0)
+    watch.on_request_body(request, is_end=True, at=5.0)
+    event = watch.read_request()
     if event is None or isinstance(event, LeaveOut):
         assert watch.on_response_headers(OK, RECEIPT, at=6.0) is None
         assert watch.is_idle
@@ -65,7 +66,8 @@ def asked() -> Observation:
     """One whose request is complete."""
     watch = observation()
     watch.on_request_headers(POST)
-    assert watch.on_request_body(body(), is_end=True, at=1.0)
+    watch.on_request_body(body(), is_end=True, at=1.0)
+    assert watch.read_request()
     return watch
 
 
@@ -175,7 +177,8 @@ def test_nobody_is_not_recorded_and_not_listened_to_any_longer_also_within_a_con
     for messages in ((), talk):
         watch = observation()
         watch.on_request_headers(POST[:2])
-        assert watch.on_request_body(body(*messages), is_end=True, at=1.0) is None
+        watch.on_request_body(body(*messages), is_end=True, at=1.0)
+        assert watch.read_request() is None
         assert watch.is_idle
 
 
@@ -213,20 +216,21 @@ def test_a_request_without_a_body_is_not_recorded() -> None:
     watch = observation()
     watch.on_request_headers(POST, is_end=True)
     assert watch.is_idle
-    assert watch.on_request_body(body(), is_end=True, at=1.0) is None
+    watch.on_request_body(body(), is_end=True, at=1.0)
+    assert watch.read_request() is None
 
 
 def test_a_request_past_the_bound_is_not_kept() -> None:
     watch = observation()
     watch.on_request_headers(POST)
     half = b" " * (CHAT_BYTES_MAX // 2)
-    assert watch.on_request_body(half, is_end=False, at=1.0) is None
-    assert watch.on_request_body(half, is_end=False, at=1.0) is None
+    watch.on_request_body(half, is_end=False, at=1.0)
+    watch.on_request_body(half, is_end=False, at=1.0)
     assert not watch.is_idle
-    assert watch.is_heavy
-    assert watch.on_request_body(body(), is_end=True, at=1.0) is None
+    assert watch.is_request_large
+    watch.on_request_body(body(), is_end=True, at=1.0)
     assert watch.is_idle
-    assert not watch.is_heavy
+    assert not watch.is_request_large
 
 
 # How it ends
@@ -274,9 +278,11 @@ def test_no_reply_at_all_aborts_the_turn() -> None:
 def test_a_request_that_breaks_off_is_no_turn() -> None:
     watch = observation()
     watch.on_request_headers(POST)
-    assert watch.on_request_body(body()[:-1], is_end=False, at=1.0) is None
+    watch.on_request_body(body()[:-1], is_end=False, at=1.0)
+    assert watch.read_request() is None
     assert watch.on_end(at=2.0) is None
-    assert watch.on_request_body(b"}", is_end=True, at=3.0) is None
+    watch.on_request_body(b"}", is_end=True, at=3.0)
+    assert watch.read_request() is None
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
@@ -294,7 +300,8 @@ def test_an_answer_before_the_end_of_the_request_as_of_envoy_is_nobody_s_turn(*,
         watch.on_request_body(b"{", is_end=False, at=1.0)
     assert watch.on_response_headers([(":status", b"413")], {}, at=1.0) is None
     assert watch.is_idle
-    assert watch.on_request_body(body(), is_end=True, at=1.0) is None
+    watch.on_request_body(body(), is_end=True, at=1.0)
+    assert watch.read_request() is None
     assert watch.on_response_body(b"too large", is_end=True, at=1.0) is None
     assert watch.on_end(at=2.0) is None
 
@@ -325,10 +332,11 @@ def test_it_does_not_matter_where_bodies_are_cut(
     headers = [*OK, ("content-encoding", b"gzip")] if is_packed else OK
     watch = observation()
     watch.on_request_headers(POST)
-    outcome: list[OpenTurn | CloseTurn | None] = []
+    outcome: list[OpenTurn | LeaveOut | CloseTurn | None] = []
     pieces = _cut(body(), request_cuts) + [b""] * is_end_apart
     for index, piece in enumerate(pieces):
-        outcome.append(watch.on_request_body(piece, is_end=index == len(pieces) - 1, at=1.0))
+        watch.on_request_body(piece, is_end=index == len(pieces) - 1, at=1.0)
+    outcome.append(watch.read_request())
     watch.on_response_headers(headers, {}, at=2.0)
     pieces = _cut(packed, reply_cuts) + [b""] * is_end_apart
     for index, piece in enumerate(pieces):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from response_objects import Item, call_item, event_stream, response_object, text_item
 
-from extproc.exchange import CloseTurn, Closing, LeaveOut, OpenTurn
+from extproc.exchange import CloseTurn, Closing, LeaveOut, OpenTurn, TurnSeed
 from extproc.identity import IdentityMode
 from extproc.observe import Observation
 from extproc.reply import REPLY_BYTES_MAX
@@ -32,9 +32,10 @@ def exchange(
     path: str, asked: Item, reply: bytes, *, pieces: int = 1, metadata: Any = WITH_NOTE, is_whole: bool = True
 ) -> tuple[OpenTurn | None, Closing | None]:
     """What is recorded of one request and its reply, which comes in so many pieces."""
-    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT)
+    watch = Observation(seed=TurnSeed("t1"), mode=IdentityMode.DEVELOPMENT)
     watch.on_request_headers([(":method", b"POST"), (":path", path.encode()), ANN])
-    opening = watch.on_request_body(json.dumps(asked).encode(), is_end=True, at=1.0)
+    watch.on_request_body(json.dumps(asked).encode(), is_end=True, at=1.0)
+    opening = watch.read_request()
     assert watch.on_response_headers(OK, metadata, at=2.0) is None
     size = -(-len(reply) // pieces)
     for at in range(0, len(reply), size):

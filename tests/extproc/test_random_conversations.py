@@ -22,7 +22,7 @@ from random_talkers import Said, Tab, Talker, check_record, messages_of
 from turn_logs import DEPLOYMENTS, ManualClock, Process
 
 from extproc import resent_history
-from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
+from extproc.exchange import CloseTurn, LeaveOut, OpenTurn, TurnSeed
 from extproc.identity import IdentityMode
 from extproc.observe import Observation
 from extproc.recorder import LIGHT, TurnRecorder
@@ -56,12 +56,13 @@ class Proxy:
         self, user: str, messages: list[dict[str, Any]], answer: str, *, is_failed: bool = False, **options: Any
     ) -> None:
         turn_id = f"turn-{next(self.ids)}"
-        watch = Observation(turn_id=turn_id, mode=IdentityMode.DEVELOPMENT)
+        watch = Observation(seed=TurnSeed(turn_id), mode=IdentityMode.DEVELOPMENT)
         path = (":path", b"/v1/chat/completions")
         watch.on_request_headers([(":method", b"POST"), path, ("x-authz-user-id", user.encode())])
         self.clock.now += 1
         asked = json.dumps({"messages": messages, **options}).encode()
-        seen = watch.on_request_body(asked, is_end=True, at=self.clock.now)
+        watch.on_request_body(asked, is_end=True, at=self.clock.now)
+        seen = watch.read_request()
         if isinstance(seen, LeaveOut):
             await self.recorder.start(self.recorder._leave_out(seen, LIGHT))
             return

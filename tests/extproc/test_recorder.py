@@ -21,10 +21,11 @@ from structlog.testing import capture_logs
 from turn_logs import START, Process, a_turn, lease_at, sqlite_deployment
 
 from extproc import pending_writes, turn_links
-from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
+from extproc.exchange import CloseTurn, LeaveOut, OpenTurn, TurnSeed
 from extproc.identity import IdentityMode
 from extproc.observe import Observation
-from extproc.recorder import ObservedStream, TurnRecorder
+from extproc.observed_stream import ObservedStream
+from extproc.recorder import TurnRecorder
 from extproc.resent_history import RecordingPolicy
 from extproc.server import error_boundary
 from extproc.tool_recording import CUT, STORED_CHARACTERS_MAX, without_secrets
@@ -297,13 +298,14 @@ async def chat(recorder: TurnRecorder, turn_id: str, *said: str) -> None:
     for text in said:
         messages += [{"role": "user", "content": text}, {"role": "assistant", "content": "Noted."}]
     body = json.dumps({"model": "m", "messages": messages[:-1], "memory_context": {"user_id": "ann"}}).encode()
-    watch = Observation(turn_id=turn_id, mode=IdentityMode.DEVELOPMENT)
+    watch = Observation(seed=TurnSeed(turn_id), mode=IdentityMode.DEVELOPMENT)
     stream = ObservedStream(recorder, watch)
     watch.on_request_headers([(":method", b"POST"), (":path", b"/v1/chat/completions")])
-    await stream.take(lambda w: w.on_request_body(body, is_end=True, at=NOW), is_end=True)
-    await stream.take(lambda w: w.on_response_headers([(":status", b"200")], {}, at=NOW), is_end=False)
+    await stream.take(lambda w: w.on_request_body(body, is_end=True, at=NOW), ends_reply=False)
+    await stream.begin_reply({})
+    await stream.take(lambda w: w.on_response_headers([(":status", b"200")], {}, at=NOW), ends_reply=False)
     reply = json.dumps({"choices": [{"message": {"content": "Noted."}, "finish_reason": "stop"}]}).encode()
-    await stream.take(lambda w: w.on_response_body(reply, is_end=True, at=NOW), is_end=True)
+    await stream.take(lambda w: w.on_response_body(reply, is_end=True, at=NOW), ends_reply=True)
     stream.end()
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extproc.exchange import TurnSeed
 from extproc.identity import Headers, IdentityMode
 from extproc.observe import LengthRefusal, NoteOutcome, Observation
 from extproc.refusals import BODY_BYTES_MAX, context_tokens
@@ -88,9 +89,10 @@ def note_outcome(
     said: str = "bad request",
     **fields: Any,
 ) -> NoteOutcome | None:
-    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, is_recording=is_recording)
+    watch = Observation(seed=TurnSeed("t1"), mode=IdentityMode.DEVELOPMENT, is_recording=is_recording)
     watch.on_request_headers(POST)
     watch.on_request_body(body(**fields), is_end=True, at=1.0)
+    watch.read_request()
     assert watch.note_outcome is None
     watch.on_response_headers([(":status", status)], {"memory": {"placement": placement}}, at=2.0)
     watch.on_response_body(json.dumps({"error": {"message": said}}).encode(), is_end=True, at=2.0)
@@ -122,9 +124,10 @@ def test_overload_and_keys_are_no_refusal_of_messages_whatever_they_name(status:
 def test_a_request_that_is_too_long_tells_the_window_and_nothing_about_the_template(
     placement: str, *, is_recording: bool, is_cut: bool
 ) -> None:
-    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, is_recording=is_recording)
+    watch = Observation(seed=TurnSeed("t1"), mode=IdentityMode.DEVELOPMENT, is_recording=is_recording)
     watch.on_request_headers(POST)
     watch.on_request_body(body(), is_end=True, at=1.0)
+    watch.read_request()
     watch.on_response_headers([(":status", b"400")], {"memory": {"placement": placement}}, at=2.0)
     assert not watch.is_idle
     said = nested(SAYS + "you requested 5000 tokens (4900 in the messages, 100 in the completion).")
@@ -137,9 +140,10 @@ def test_a_request_that_is_too_long_tells_the_window_and_nothing_about_the_templ
 
 
 def test_a_refusal_whose_text_never_comes_counts_against_the_template_as_before() -> None:
-    watch = Observation(turn_id="t1", mode=IdentityMode.DEVELOPMENT, is_recording=False)
+    watch = Observation(seed=TurnSeed("t1"), mode=IdentityMode.DEVELOPMENT, is_recording=False)
     watch.on_request_headers(POST)
     watch.on_request_body(body(), is_end=True, at=1.0)
+    watch.read_request()
     watch.on_response_headers([(":status", b"400")], {"memory": {"placement": "system"}}, at=2.0)
     watch.on_end(at=3.0)
     assert watch.note_outcome == NoteOutcome("m", Placement.SYSTEM, is_refused=True)

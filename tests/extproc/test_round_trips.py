@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +18,20 @@ from postgres_server import ROLE, postgres_server
 from prometheus_client import CollectorRegistry
 from turn_logs import adapters
 
-from extproc import recording_beats
+from extproc import observe, observed_stream, recording_beats
 from extproc._pb import external_processor_pb2 as pb
 from extproc.observe import METADATA_NAMESPACE
 from extproc.recorder import TurnRecorder
 from extproc.server import Filter, filter_on
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.sql import notes, receipts
+from memory.adapters.sql.conversation_trees import SqlConversationTrees
 from memory.adapters.sql.postgres_database import PostgresDatabase
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.statements import Statement
-from memory.model import Change, ChangeKind, Memory
+from memory.chat.completions import ChatRequest, read_chat_request
+from memory.errors import Unavailable
+from memory.model import Change, ChangeKind, Memory, SentConversation, Turn, TurnStatus
 from memory.processes.composition import open_parts_on
 from memory.processes.from_settings import vector_origin
 from memory.processes.kept_state import Process
@@ -51,10 +54,15 @@ THANKS = {"role": "user", "content": "Thank you very much!"}
 
 @dataclass
 class RoundTrips:
-    """`trips`: transactions, and reads outside one. `statements`: by name."""
+    """`trips`: transactions, and reads outside one. `statements`: by name. `read`: requests, by the observer."""
 
     trips: list[str] = field(default_factory=list)
     statements: Counter[str] = field(default_factory=Counter)
+    read: list[bytes] = field(default_factory=list)
+
+    def clear(self) -> None:
+        for counts in (self.trips, self.statements, self.read):
+            counts.clear()
 
 
 @pytest.fixture
@@ -79,7 +87,12 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[RoundTrips]:
         found.statements[self.name] += 1
         return execute(self, connection, **values)
 
+    def reads(body: bytes, *rules: Any) -> ChatRequest:
+        found.read.append(body)
+        return read_chat_request(body, *rules)
+
     monkeypatch.setattr(Statement, "__call__", executed)
+    monkeypatch.setattr(observe, "read_chat_request", reads)
     return found
 
 
@@ -109,7 +122,9 @@ def asked(messages: Sequence[Mapping[str, str]], user: str) -> list[pb.Processin
     if user:
         body["memory_context"] = {"user_id": user}
     return [
-        pb.ProcessingRequest(request_headers=headers(__method="POST", __path="/v1/chat/completions")),
+        pb.ProcessingRequest(
+            request_headers=headers(__method="POST", __path="/v1/chat/completions", x_request_id=json.dumps(messages))
+        ),
         pb.ProcessingRequest(request_body=pb.HttpBody(body=json.dumps(body).encode(), end_of_stream=True)),
     ]
 
@@ -205,11 +220,53 @@ async def test_a_chat_is_three_round_trips_at_most(
     messages, user, written = KINDS[kind]
     async with asyncio.timeout(PATIENCE_SECONDS), opened(tmp_path, adapter) as product:
         await product.chat([WHERE if kind == "later" else EARLIER], "ann")
-        counted.trips.clear()
-        counted.statements.clear()
+        counted.clear()
         left = await product.chat(messages, user)
         trips, statements = list(counted.trips), dict(counted.statements)
+        assert product.recorder.unread_bytes == 0
     assert left.get("status") == {"skipped": "skipped", "no identity": None}.get(kind, "used")
     assert len(trips) <= (ROUND_TRIPS_MAX if user else 0), trips
     assert sum("read" in trip for trip in trips) <= 1
     assert {name: statements.get(name) for name in written} == dict.fromkeys(written, 1)
+    assert ("turn" in left, len(counted.read)) == ((True, 0) if user else (False, 1)), "inject opens it and reads alone"
+
+
+@pytest.mark.usefixtures("_nothing_happens_by_itself")
+async def test_a_request_beyond_what_may_wait_for_replies_is_read_at_once_and_its_turn_is_one(
+    tmp_path: Path, counted: RoundTrips, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observed_stream, "UNREAD_BYTES_MAX", 0)
+    async with asyncio.timeout(PATIENCE_SECONDS), opened(tmp_path, "sqlite") as product:
+        left = await product.chat([WHERE], "ann")
+        turns = [turn async for turn in product.recorder._turn_log.turns("ann")]  # type: ignore[attr-defined]
+        assert product.recorder.unread_bytes == 0
+    assert ("turn" in left, len(counted.read)) == (True, 1)
+    assert [(turn.status, turn.answer) for turn in turns] == [(TurnStatus.CLOSED, ANSWER["content"])]
+
+
+@pytest.mark.usefixtures("_nothing_happens_by_itself")
+@pytest.mark.parametrize("is_down", [False, True])
+async def test_a_turn_that_is_not_in_the_log_in_time_is_opened_by_the_observer_and_is_one(
+    tmp_path: Path, counted: RoundTrips, monkeypatch: pytest.MonkeyPatch, *, is_down: bool
+) -> None:
+    """The log is late for inject, or down for it."""
+    tried: list[str] = []
+    is_tried_again, open_known = asyncio.Event(), SqlConversationTrees.open_known
+
+    async def late(self: SqlConversationTrees, turn: Turn, sent: SentConversation) -> str | None:
+        tried.append(turn.id)
+        if len(tried) > 1:
+            is_tried_again.set()
+        elif is_down:
+            raise Unavailable("turn_log", "down")
+        await is_tried_again.wait()
+        return await open_known(self, turn, sent)
+
+    monkeypatch.setattr(SqlConversationTrees, "open_known", late)
+    async with asyncio.timeout(PATIENCE_SECONDS), opened(tmp_path, "sqlite") as product:
+        product.recorder._policy = replace(product.recorder._policy, early_seconds_max=0.0)
+        left = await product.chat([WHERE], "ann")
+        turns = [turn async for turn in product.recorder._turn_log.turns("ann")]  # type: ignore[attr-defined]
+    assert (left["status"], "turn" in left, len(counted.read)) == ("used", False, 1)
+    assert tried == [turns[0].id] * 2
+    assert [(turn.status, turn.answer) for turn in turns] == [(TurnStatus.CLOSED, ANSWER["content"])]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from extproc.exchange import LeaveOut
+from extproc.exchange import LeaveOut, TurnSeed
 from extproc.identity import IdentityMode
 from extproc.inject import CountRequest, Finish, Injection, Proceed, RequestBody, RequestHeaders
 from extproc.observe import Observation
@@ -88,7 +88,8 @@ def test_such_a_request_is_stripped_and_neither_recalled_nor_recorded(
     assert isinstance(finish, Finish)
     assert finish.body is not None
     assert b"memory_context" not in finish.body
-    watch = Observation(turn_id="t1", mode=IdentityMode.HEADER, requests=RequestRules([GUESTS]))
+    watch = Observation(seed=TurnSeed("t1"), mode=IdentityMode.HEADER, requests=RequestRules([GUESTS]))
     watch.on_request_headers(sent)
-    assert isinstance(watch.on_request_body(BODY, is_end=True, at=1.0), LeaveOut)
+    watch.on_request_body(BODY, is_end=True, at=1.0)
+    assert isinstance(watch.read_request(), LeaveOut)
     assert watch.is_idle

@@ -24,11 +24,12 @@ from prometheus_client import CollectorRegistry
 from turn_logs import sqlite_deployment
 
 from extproc.addresses import HostAndPort, unix_target
+from extproc.edge_trust import EdgeTrust
 from extproc.identity import IdentityRules
 from extproc.large_bodies import LargeBodies
 from extproc.recorder import ModelLessons, TurnRecorder
 from extproc.resent_history import RecordingPolicy
-from extproc.server import DrainPace, EdgeTrust, Filter, LifecycleEvents, error_boundary, serve
+from extproc.server import DrainPace, Filter, LifecycleEvents, error_boundary, serve
 from extproc.supervisor.bootstrap import BootstrapValues, render
 from extproc.supervisor.locks_and_ports import reserve_port
 from memory.adapters.models.template_probe import TemplateProbe

@@ -49,6 +49,7 @@ class RecordingUpstream:
     chunk_seconds: float = 0.0
     chunk_count: int = 0  # 0: one chunk for each word
     more_headers: dict[str, str] = field(default_factory=dict)
+    is_held: bool = False  # whether chats wait for their answer
     later_system: int = 200  # the status of a chat with a system message that is not the first, in llama.cpp's words
     received: list[Received] = field(default_factory=list)
     streamed: list[bytes] = field(default_factory=list)
@@ -64,6 +65,7 @@ class RecordingUpstream:
         self.message = None
         self.chunk_seconds, self.chunk_count = 0.0, 0
         self.more_headers = {}
+        self.is_held = False
         self.later_system = 200
         self.streamed.clear()
 
@@ -88,6 +90,7 @@ class RecordingUpstream:
                 raise TypeError(CHATS[path])
         except (ValueError, KeyError, TypeError, RecursionError):
             return JSONResponse({"error": {"message": "bad request"}}, status_code=400)
+        await self._may_answer()
         if path == RESPONSES_PATH:
             return self._response(chat)
         if path == MESSAGES_PATH:
@@ -104,6 +107,10 @@ class RecordingUpstream:
             {"id": "c-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage},
             headers=self.more_headers,
         )
+
+    async def _may_answer(self) -> None:
+        while self.is_held:
+            await asyncio.sleep(0.01)
 
     def _response(self, asked: Item) -> Response:
         response = response_object([text_item(self.answer)], response_id=f"resp_{len(self.received)}")

@@ -1,10 +1,15 @@
-"""Times of recording in the turn log's database. The kernel shows at once which process has died (`owners`)."""
+"""Times of recording in the turn log's database. The kernel shows at once which process has died (`owners`).
+
+A turn belongs to the process that opened it, but another one may observe its reply. So when one dies, all turns that
+are open become unknown, as those of a dead process do: their words are learnt, and those that end later get answers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
+from memory.adapters.sql import turns_upkeep
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.statements import Connection, statements
 from memory.ports import Clock
@@ -15,6 +20,7 @@ SILENCE_SECONDS_MAX = (
     30.0  # between two beats of a process that records: beyond it, it was suspended, or could not write
 )
 GAPS_MAX = 1_000  # the newest
+OPEN_SECONDS_MAX = 3_600.0  # of a turn: by then, its reply was shown to nobody, or has ended
 
 
 class SqlRecordingTimes:
@@ -54,6 +60,7 @@ def _beat(
     for other, at in dead.items():
         _leave(connection, other, at)
     _put(connection, owner, now)
+    turns_upkeep.make_unknown(connection, now=now, opened_before=now if dead else now - OPEN_SECONDS_MAX)
 
 
 def _end(connection: Connection, *, owner: str, now: float) -> None:

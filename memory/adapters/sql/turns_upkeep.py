@@ -30,15 +30,20 @@ def release_dead(connection: Connection, owners: Collection[str], *, now: float)
     """Open turns of dead owners become unknown and ready, and their leases end now. Returns the number of turns."""
     found = 0
     for owner in owners:
-        rows = SQL.opened_by(connection, owner=owner).fetchall()
-        SQL.make_unknown(connection, now=now, owner=owner)
-        for seq, user_id, session_id, stage in rows:
-            turn_effects.turn_ended(connection, user_id, session_id, at=now)
-            if stage == "open":
-                make_ready(connection, seq, user_id, session_id, now)
+        found += make_unknown(connection, owner=owner, now=now)
         SQL.end_leases(connection, now=now, owner=owner)
-        found += len(rows)
     return found
+
+
+def make_unknown(connection: Connection, *, now: float, owner: str = "", opened_before: float = 0.0) -> int:
+    """Open turns of this owner, and those that anybody opened before, become unknown and ready. Returns how many."""
+    rows = SQL.opened_by(connection, owner=owner, opened_before=opened_before).fetchall()
+    SQL.make_unknown(connection, now=now, owner=owner, opened_before=opened_before)
+    for seq, user_id, session_id, stage in rows:
+        turn_effects.turn_ended(connection, user_id, session_id, at=now)
+        if stage == "open":
+            make_ready(connection, seq, user_id, session_id, now)
+    return len(rows)
 
 
 def dead_letters(connection: Connection, limit: int) -> list[DeadLetter]:

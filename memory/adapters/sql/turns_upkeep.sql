@@ -2,11 +2,12 @@
 SELECT owner FROM turns WHERE status = 'opened' UNION SELECT owner FROM windows WHERE state = 'leased';
 
 -- name: opened_by
-SELECT seq, user_id, session_id, stage FROM turns WHERE status = 'opened' AND owner = :owner;
+SELECT seq, user_id, session_id, stage FROM turns
+WHERE status = 'opened' AND (owner = :owner OR opened_at < :opened_before);
 
 -- name: make_unknown
 UPDATE turns SET status = 'unknown', finished_at = :now, stage = CASE WHEN stage = 'open' THEN 'ready' ELSE stage END
-WHERE status = 'opened' AND owner = :owner;
+WHERE status = 'opened' AND (owner = :owner OR opened_at < :opened_before);
 
 -- name: end_leases
 UPDATE windows SET due_at = least(due_at, :now) WHERE state = 'leased' AND owner = :owner;
