@@ -17,7 +17,7 @@ from memory.cli.prepare import make_ready
 from memory.processes.migration_parts import open_migration
 from memory.processes.state_parts import migrate_tables
 from memory.runtime.logs import log_to_stderr
-from memory.service.migration import Migrated
+from memory.service.reembedding import Switch
 from memory.settings import Settings
 
 
@@ -32,7 +32,7 @@ def migrate(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
     _show(found, is_dry=is_dry, as_json=as_json)
 
 
-async def _run(settings: Settings, milvus: ProcessSpec | None, *, is_dry: bool) -> Migrated:
+async def _run(settings: Settings, milvus: ProcessSpec | None, *, is_dry: bool) -> Switch:
     async with running(milvus, settings), open_migration(settings) as run:
         if is_dry:
             return await run.estimate()
@@ -40,13 +40,13 @@ async def _run(settings: Settings, milvus: ProcessSpec | None, *, is_dry: bool) 
             return await run.run(advance=advance, check_alone=partial(assert_alone, settings))
 
 
-def _show(found: Migrated, *, is_dry: bool, as_json: bool) -> None:
+def _show(found: Switch, *, is_dry: bool, as_json: bool) -> None:
     status = found.status
     if as_json:
         print_json(
             {
                 "is_dry_run": is_dry,
-                "is_needed": status.outdated is not None,
+                "is_needed": found.is_needed,
                 "reason": status.outdated,
                 "memories": status.memories,
                 "copied_before": status.embedded,

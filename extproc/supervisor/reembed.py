@@ -19,7 +19,7 @@ from memory.cli.output import print_json
 from memory.cli.prepare import make_ready
 from memory.processes import composition
 from memory.runtime.logs import log_to_stderr
-from memory.service.reembedding import Estimate, Outcome
+from memory.service.reembedding import Switch
 from memory.settings import Settings
 
 
@@ -28,8 +28,8 @@ def reembed(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
     log_to_stderr(settings.log_format)
     make_ready(settings)
     with claimed(_on_all_cores(settings), is_dry=is_dry) as (here, milvus):
-        found = asyncio.run(_estimate(here, milvus)) if is_dry else asyncio.run(_run(here, milvus))
-    _show(found, as_json=as_json)
+        found = asyncio.run(_run(here, milvus, is_dry=is_dry))
+    _show(found, is_dry=is_dry, as_json=as_json)
 
 
 def _on_all_cores(settings: Settings) -> Settings:
@@ -39,23 +39,20 @@ def _on_all_cores(settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, memory=msgspec.structs.replace(memory, embedding=embedding))
 
 
-async def _estimate(settings: Settings, milvus: ProcessSpec | None) -> Estimate:
+async def _run(settings: Settings, milvus: ProcessSpec | None, *, is_dry: bool) -> Switch:
     async with running(milvus, settings), composition.open_reembedding(settings) as run:
-        return await run.estimate()
-
-
-async def _run(settings: Settings, milvus: ProcessSpec | None) -> Outcome:
-    async with running(milvus, settings), composition.open_reembedding(settings) as run:
+        if is_dry:
+            return await run.estimate()
         with progress_bar() as advance:
             return await run.run(advance=advance, check_alone=partial(assert_alone, settings))
 
 
-def _show(found: Estimate | Outcome, *, as_json: bool) -> None:
+def _show(found: Switch, *, is_dry: bool, as_json: bool) -> None:
     status, wanted = found.status, found.wanted
     if as_json:
         print_json(
             {
-                "is_dry_run": isinstance(found, Estimate),
+                "is_dry_run": is_dry,
                 "memories": status.memories,
                 "embedded_before": status.embedded,
                 "had": None if status.origin is None else asdict(status.origin),
@@ -64,8 +61,8 @@ def _show(found: Estimate | Outcome, *, as_json: bool) -> None:
                 "migrate_is_needed": status.outdated is not None and not found.is_needed,
                 **(
                     {"seconds_estimated": round(found.seconds, 1)}
-                    if isinstance(found, Estimate)
-                    else {"embedded": found.embedded, "seconds": round(found.seconds, 1)}
+                    if is_dry
+                    else {"embedded": found.copied, "seconds": round(found.seconds, 1)}
                 ),
             }
         )
@@ -75,7 +72,7 @@ def _show(found: Estimate | Outcome, *, as_json: bool) -> None:
     elif not found.is_needed:
         held = f"all {status.memories} memories have" if status.origin else "no memory is stored that could have"
         echo(f"nothing to do: {held} vectors of {wanted}")
-    elif isinstance(found, Estimate):
+    elif is_dry:
         left = status.memories - status.embedded
         echo(
             f"would embed {left} of {status.memories} memories again, in about {found.seconds:.0f} s: from "
@@ -83,6 +80,6 @@ def _show(found: Estimate | Outcome, *, as_json: bool) -> None:
         )
     else:
         echo(
-            f"embedded {found.embedded} of {status.memories} memories again in {found.seconds:.0f} s: from "
+            f"embedded {found.copied} of {status.memories} memories again in {found.seconds:.0f} s: from "
             f"{status.origin} to {wanted}"
         )

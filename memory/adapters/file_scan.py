@@ -1,99 +1,41 @@
-"""Looks for strings in the files of a deployment, in the usual encodings, and in the columns of Parquet files.
+"""Looks for an id in the files of a deployment: in the rows of databases of SQLite, in the columns of Parquet and Arrow
+files, which Milvus Lite writes, in what gzip files hold, and in the bytes of all others.
 
-Reads every file of the folders in pieces, also behind symbolic links: a folder may be on another disk. Each string is
-sought as UTF-8, as UTF-16 in both orders, escaped as in JSON, and in base64 (all three alignments). Parquet files are
-also opened and their columns of text searched, since Milvus Lite compresses them; gzip files are unpacked. Reports
-names of files, never contents, and names what cannot be read, such as `lost+found` on a disk of its own.
-
-It runs in a process of its own: closing a file of SQLite's would release the locks that this process has on it. The
-strings reach it by its standard input, since anybody can read command lines.
+Reads every file of the folders, also behind symbolic links: a folder may be on another disk. Reports names of files,
+never contents, and names what cannot be read, such as `lost+found` on a disk of its own. Must not run in a process that
+has a database of SQLite open: closing a file of its would release the process's locks on it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import base64
+import errno
 import gzip
-import json
-import sys
+import sqlite3
 import zlib
-from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any
 
-from memory.errors import Unavailable
-from memory.ports.erasures import FILES, PlaceReport
+from memory.adapters.whole_ids import WholeId
+from memory.model.erasures import PlaceReport
+from memory.recall.ranking.snapshot import MAGIC as SNAPSHOT
 
-SCAN_SECONDS_MAX = 300.0
-PIECE_BYTES = 8 << 20
-SEARCHED = "every file of the data and run directories of this machine, with compressed columns"
-BASE64_UNSURE = 4  # characters at the ends of base64 that also depend on what stands around
+FILES = "files"
+SEARCHED = "every file of the data directory, with rows of SQLite and compressed columns"
+SQLITE = b"SQLite format 3\0"
 UNREAD_NAMED_MAX = 20  # files and folders that cannot be read; more are counted
 
 
-class Scanned(NamedTuple):
-    """Numbers of files that were read, and of their bytes; names of those that hold what was sought.
-
-    `not_searched`: names of files and folders that could not be read, and why.
-    """
-
-    files: int
-    bytes: int
-    found_in: Sequence[str]
-    not_searched: Sequence[str]
-
-
-class FolderScan:
-    """`memory.ports.erasures.PlaceScan` of some folders and files."""
-
-    def __init__(self, places: Sequence[Path]) -> None:
-        self._places = tuple(places)
-
-    async def scan(self, wanted: Sequence[str]) -> PlaceReport:
-        asked = json.dumps({"places": list(map(str, self._places)), "wanted": list(wanted)}).encode()
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "memory.adapters.file_scan"), stdin=PIPE, stdout=PIPE, stderr=DEVNULL
-        )
-        try:
-            async with asyncio.timeout(SCAN_SECONDS_MAX):
-                output, _ = await process.communicate(asked)
-            found = Scanned(*json.loads(output))
-        except (TimeoutError, ValueError, TypeError):
-            raise Unavailable("files", "they could not be read") from None
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        return PlaceReport(FILES, SEARCHED, found.files, found.bytes, tuple(found.found_in), tuple(found.not_searched))
-
-
-def scanned(places: Sequence[Path], wanted: Sequence[str]) -> Scanned:
-    """Looks for these strings in these folders and files. Files that vanish meanwhile are left out."""
-    needles = [form for text in wanted for form in forms_of(text)]
-    files, size, found, unread = 0, 0, list[str](), _Unread()
+def files_scanned(places: Sequence[Path], wanted: WholeId) -> PlaceReport:
+    """Looks into these folders and files. Files that vanish meanwhile are left out."""
+    files, found, unread = 0, list[str](), _Unread()
     for place in places:
         for path in sorted(_files(place, unread)):
             with unread.named(path, place):
-                bytes_of_it, holds = path.stat().st_size, _holds(path, needles, wanted)
-                files, size = files + 1, size + bytes_of_it
-                if holds:
-                    found.append(_name(path, place))
-    return Scanned(files, size, found, unread.report())
-
-
-def forms_of(text: str) -> list[bytes]:
-    """The bytes by which a file may hold this text."""
-    plain = text.encode("utf-8", "surrogatepass")
-    forms = [plain, text.encode("utf-16-le", "surrogatepass"), text.encode("utf-16-be", "surrogatepass")]
-    forms.append(json.dumps(text)[1:-1].encode())
-    for before in range(3):
-        coded = base64.b64encode(b"\0" * before + plain).rstrip(b"=")
-        certain = coded[BASE64_UNSURE if before else 0 : -2]
-        if len(certain) > BASE64_UNSURE:
-            forms.append(certain)
-    return list(dict.fromkeys(forms))
+                found += [_name(path, place)] if _holds(path, wanted) else []
+                files += 1
+    return PlaceReport(FILES, SEARCHED, files, tuple(found), tuple(unread.report()))
 
 
 class _Unread:
@@ -110,6 +52,8 @@ class _Unread:
             return
         except OSError as error:
             self._reasons.append(f"{_name(path, place)}: {error.strerror or type(error).__name__}")
+        except sqlite3.Error as error:
+            self._reasons.append(f"{_name(path, place)}: {error}")
 
     def report(self) -> list[str]:
         named, more = sorted(self._reasons)[:UNREAD_NAMED_MAX], len(self._reasons) - UNREAD_NAMED_MAX
@@ -136,60 +80,45 @@ def _files(place: Path, unread: _Unread) -> Iterator[Path]:
                 waiting += path.iterdir()
 
 
-def _holds(path: Path, needles: Sequence[bytes], wanted: Sequence[str]) -> bool:
+def _holds(path: Path, wanted: WholeId) -> bool:
+    match path.suffix:
+        case ".parquet" | ".arrow":
+            return any(map(wanted.is_in, _columns(path)))
+        case ".gz":
+            with suppress(gzip.BadGzipFile, EOFError, zlib.error), gzip.open(path, "rb") as unpacked:
+                return wanted.is_in_file(unpacked)  # type: ignore[arg-type]  # it reads as any other
     with path.open("rb") as file:
-        if _stream_holds(file, needles):
+        begins = file.read(len(SNAPSHOT))
+        file.seek(0)
+        if wanted.is_in(file.read()) if begins == SNAPSHOT else wanted.is_in_file(file):
             return True
-    inside: dict[str, Callable[[], bool]] = {
-        ".parquet": lambda: _columns_hold(path, wanted),
-        ".gz": lambda: _unpacked_holds(path, needles),
-    }
-    return path.suffix in inside and inside[path.suffix]()
+    return begins.startswith(SQLITE) and any(map(wanted.is_in, _rows(path)))
 
 
-def _stream_holds(file: BinaryIO, needles: Sequence[bytes]) -> bool:
-    overlap = max(map(len, needles), default=1) - 1
-    kept = b""
-    while piece := file.read(PIECE_BYTES):
-        piece = kept + piece
-        if any(needle in piece for needle in needles):
-            return True
-        kept = piece[len(piece) - overlap :] if overlap else b""
-    return False
+def _rows(path: Path) -> Iterator[object]:
+    """The values of all rows, also of those that are in the log only."""
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        connection.text_factory = bytes
+        for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+            for row in connection.execute(f'SELECT * FROM "{table.decode()}"'):  # noqa: S608 - its own tables
+                yield from row
 
 
-def _unpacked_holds(path: Path, needles: Sequence[bytes]) -> bool:
-    try:
-        with gzip.open(path, "rb") as file:
-            return _stream_holds(file, needles)  # type: ignore[arg-type]  # it reads as any other
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        return False
-
-
-def _columns_hold(path: Path, wanted: Sequence[str]) -> bool:
+def _columns(path: Path) -> Iterator[object]:
+    """The values of all columns of text or bytes. Of a log that is being written, what is whole."""
     import pyarrow as pa  # here: only Milvus Lite's files need it
     import pyarrow.parquet as pq
 
     try:
-        opened = pq.ParquetFile(path)
-        batches = opened.iter_batches()
-        return any(
-            text in str(value)
-            for batch in batches
-            for column in batch.columns
-            if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-            for value in column.to_pylist()
-            for text in wanted
+        batches: Iterable[Any] = (
+            pq.ParquetFile(path).iter_batches()
+            if path.suffix == ".parquet"
+            else pa.ipc.open_stream(pa.OSFile(str(path)))
         )
-    except pa.ArrowInvalid:  # of a server that was killed
-        return False
-
-
-def main() -> None:
-    """JSON `{places, wanted}` on the standard input; `Scanned` as a JSON list on the standard output."""
-    asked = json.loads(sys.stdin.buffer.read())
-    sys.stdout.write(json.dumps(scanned([Path(place) for place in asked["places"]], asked["wanted"])))
-
-
-if __name__ == "__main__":
-    main()
+        for batch in batches:
+            for column in batch.columns:
+                if not (pa.types.is_nested(column.type) or pa.types.is_primitive(column.type)):
+                    yield from column.to_pylist()
+    except pa.ArrowInvalid:
+        if path.suffix == ".parquet":  # of a server that was killed
+            raise OSError(errno.EBADMSG, "it is not whole") from None

@@ -1,6 +1,4 @@
-"""Erasing everything of a user, or of one project of theirs, and the proof: by the user, or by an operator who names
-the user.
-"""
+"""Erasing everything of a user, or of one project of theirs: by the user, or by an operator who names the user."""
 
 from __future__ import annotations
 
@@ -24,48 +22,21 @@ from memory.api.operator import BY_TOKEN
 from memory.api.project_bounds import bounded_project, refuse_without_bounds
 from memory.api.times import TimeText, time_text, time_text_or_none
 from memory.errors import BadInput
-from memory.service.erasure_states import ErasureStatus
+from memory.model.erasures import ErasureRecord
 
 ERASURES_MAX = 500
 ErasureLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=ERASURES_MAX)]
 
 
-class PlaceView(msgspec.Struct, frozen=True):
-    """One place: `files`, `postgres` or `milvus`, or of a project the `rows`. `items`: how many were read.
-    `not_searched`: what could not be, and why; nothing is known of that.
-    """
-
-    place: str
-    searched: str
-    items: int
-    bytes: int
-    found_in: list[str]
-    not_searched: list[str]
-
-
-class ScanView(msgspec.Struct, frozen=True):
-    """`files`, `bytes`: of all files that were read; `found_in`: what holds the user's id, in any of the `places`."""
-
-    scanned_at: TimeText
-    files: int
-    bytes: int
-    found_in: list[str]
-    places: list[PlaceView]
-
-
 class ErasureView(msgspec.Struct, frozen=True):
-    """`deleted`: no call finds anything, files may hold deleted bytes; `rewritten`: they do not; `proven`: a look
-    into everything found nothing; `partly_proven`: it found nothing, and could not read what `not_searched` names;
-    `remains`: it found what `found_in` names.
-    """
+    """`deleted`: no call finds anything, files may hold deleted bytes; `rewritten`: they do not."""
 
     erasure_id: str
-    state: Literal["deleted", "rewritten", "proven", "partly_proven", "remains"]
+    state: Literal["deleted", "rewritten"]
     asked_at: TimeText
     deleted_at: TimeText
     deleted: dict[str, int]
     rewritten_at: TimeText | None
-    scan: ScanView | None
 
 
 class EverythingController(Controller):
@@ -93,13 +64,11 @@ class ErasuresController(Controller):
     async def show(
         self, library: TheLibrary, caller: TheCaller, path_id: PathId, project_id: FromQuery[str | None] = None
     ) -> ErasureView:
-        """How far an erasure is, and its proof. Looks for the user's id everywhere once files are rewritten; or, of a
-        project, which has to be named again, for rows that name it. Not at each call.
-        """
+        """How far an erasure is. A project has to be named again."""
         project = _named_project(caller, project_id)
         if project:
-            return erasure_view(await library.project_erasures.status(caller.user_id, project, path_id))
-        return erasure_view(await library.erasures.status(caller.user_id, path_id))
+            return erasure_view(await library.project_erasures.found(caller.user_id, project, path_id))
+        return erasure_view(await library.erasures.found(caller.user_id, path_id))
 
 
 class ErasuresView(msgspec.Struct, frozen=True):
@@ -130,8 +99,8 @@ class OperatorErasuresController(Controller):
 
     @operation(get, "/{id:str}", "getErasureOfUser", allowed=OPERATES, security=BY_TOKEN, errors=(404,))
     async def show(self, library: TheLibrary, path_id: PathId, user_id: FromQuery[str]) -> ErasureView:
-        """How far the erasure of the named user is, and its proof: only who names the user can look for them."""
-        return erasure_view(await library.erasures.status(user_id, path_id))
+        """How far the erasure of the named user is."""
+        return erasure_view(await library.erasures.found(user_id, path_id))
 
 
 def _named_project(caller: Caller, project_id: str | None) -> str:
@@ -144,15 +113,13 @@ def _named_project(caller: Caller, project_id: str | None) -> str:
     return bounded_project(caller, project_id)
 
 
-def erasure_view(status: ErasureStatus) -> ErasureView:
-    request, scan = status.record.request, status.record.scan
-    places = [msgspec.convert(one, PlaceView, from_attributes=True) for one in scan.places] if scan else []
+def erasure_view(erasure: ErasureRecord) -> ErasureView:
+    request = erasure.request
     return ErasureView(
         request.id,
-        status.state.value,
+        "deleted" if erasure.rewritten_at is None else "rewritten",
         time_text(request.asked_at),
         time_text(request.deleted_at),
         dict(request.deleted),
-        time_text_or_none(status.record.rewritten_at),
-        ScanView(time_text(scan.scanned_at), scan.files, scan.bytes, list(scan.found_in), places) if scan else None,
+        time_text_or_none(erasure.rewritten_at),
     )

@@ -1,74 +1,14 @@
-"""The ports of erasing users with proof: a record of erasures, what rewrites files, and what looks for the rest."""
+"""The ports of erasing users: a record of erasures, and what rewrites files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Protocol
 
-FILES = "files"  # the place that is on this machine
+from memory.model.erasures import ErasureRecord, ErasureRequest
+
 ERASURES_PER_USER_MAX = 100  # recorded, those of projects with them: a project's name may be any word
-
-
-@dataclass(frozen=True, slots=True)
-class ErasureRequest:
-    """What was deleted by one erasure. `asked_at`, `deleted_at`: Unix seconds; `deleted`: numbers by kind."""
-
-    id: str
-    asked_at: float
-    deleted_at: float
-    deleted: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceReport:
-    """A look into one place: its files, or what a server shows. `searched`: what was read, and how.
-
-    `items`: files, keys or rows that were read, of so many `bytes`. `found_in`: names of those that hold what was
-    looked for, which do not hold it themselves. `not_searched`: what of this place could not be read, and why.
-    """
-
-    place: str
-    searched: str
-    items: int
-    bytes: int
-    found_in: tuple[str, ...] = ()
-    not_searched: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ScanReport:
-    """Looks into all places. `files`, `bytes`: numbers of files, and of their bytes; `found_in`: of all places.
-
-    Without `places`: of a release that looked into files only.
-    """
-
-    scanned_at: float
-    files: int
-    bytes: int
-    found_in: tuple[str, ...] = ()
-    places: tuple[PlaceReport, ...] = ()
-
-    @classmethod
-    def of(cls, places: Sequence[PlaceReport], *, at: float) -> Self:
-        files = [one for one in places if one.place == FILES]
-        found = tuple(name for one in places for name in one.found_in)
-        return cls(at, sum(one.items for one in files), sum(one.bytes for one in files), found, tuple(places))
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing was left out."""
-        return not any(one.not_searched for one in self.places)
-
-
-@dataclass(frozen=True, slots=True)
-class ErasureRecord:
-    """One erasure. `rewritten_at`: None while files may still hold deleted bytes; `scan`: None before it was made."""
-
-    request: ErasureRequest
-    rewritten_at: float | None = None
-    scan: ScanReport | None = None
 
 
 class Erasures(Protocol):
@@ -96,10 +36,6 @@ class Erasures(Protocol):
 
     async def rewritten(self, erasures: Sequence[ErasureRequest], *, at: float) -> None:
         """Files are rewritten since these were found waiting. One that was begun again meanwhile waits on."""
-        ...
-
-    async def scanned(self, erasure_id: str, report: ScanReport) -> None:
-        """Replaces an earlier report."""
         ...
 
     async def expire(self, *, before: float) -> None:
@@ -141,22 +77,3 @@ class WriteBarrier(Protocol):
     async def writers(self) -> Sequence[str]:
         """The users whose locks were held at any time since `alone` began."""
         ...
-
-
-class PlaceScan(Protocol):
-    """Looks for strings in one place where the deployment keeps something."""
-
-    async def scan(self, wanted: Sequence[str]) -> PlaceReport | None:
-        """Where any of these strings is, in the usual encodings; None if another place covers this one.
-
-        Raises `Unavailable` if nothing can be read now.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ErasureProof:
-    """`places`: where is looked; without any, there is no proof."""
-
-    record: Erasures
-    places: tuple[PlaceScan, ...] = ()

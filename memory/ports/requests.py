@@ -14,7 +14,7 @@ from memory.model import (
 from memory.ports.chains import ResponseChains
 from memory.ports.chat_states import ChatStates
 from memory.ports.compaction import CompactedStates
-from memory.ports.erasures import ErasureProof
+from memory.ports.erasures import Erasures
 from memory.ports.idempotency import IdempotencyKeys
 from memory.ports.opt_outs import OptOuts
 from memory.ports.profiles import Profiles
@@ -104,7 +104,7 @@ class RequestStores:
     summaries: SessionSummaries
     idempotency: IdempotencyKeys
     opt_outs: OptOuts  # stays when a user is forgotten
-    erasures: ErasureProof  # likewise, without the user's id
+    erasures: Erasures  # likewise, without the user's id
     projects: Projects
     chat_states: ChatStates
 

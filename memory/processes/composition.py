@@ -53,7 +53,7 @@ from memory.ports import (
 from memory.ports.parts import NO_PARTS, DeploymentParts
 from memory.ports.writing import GroundedWriter
 from memory.processes.compaction_parts import compactor_of
-from memory.processes.erasure_parts import ErasureParts, open_erasure
+from memory.processes.erasure_parts import open_rewriter_of_files
 from memory.processes.from_settings import (
     PATIENT_SECONDS,
     embedding_limits,
@@ -89,6 +89,7 @@ from memory.service.operator import OperatorSources
 from memory.service.profile_refresher import ProfileRefresher
 from memory.service.reembedding import Reembed
 from memory.service.requests import Intake
+from memory.service.user_erasures import FileRewriter
 from memory.sessions.compaction.compactor import Compactor
 from memory.settings import Settings
 
@@ -114,7 +115,7 @@ class Parts:
     training: ClassifierTraining
     ledger: UserLedger
     state: KeptState
-    erasure: ErasureParts
+    file_rewriter: FileRewriter
     questions: QuestionTraining
     templates: ChatTemplates
     windows: KnownWindows
@@ -134,7 +135,7 @@ class Parts:
 
     @property
     def stores(self) -> RequestStores:
-        return self.state.stores(self.erasure.proof)
+        return self.state.stores()
 
     def recall(self, prepare: Callable[[ResentHistory], None] | None = None) -> RecallPipeline:
         """`prepare`: takes long histories for their next states."""
@@ -286,7 +287,7 @@ async def open_parts_on(
         training=signal_training(settings, embedder),
         ledger=ledger,
         state=state,
-        erasure=await open_erasure(process, stack, state=state, store=store, origin=origin),
+        file_rewriter=await open_rewriter_of_files(process, stack, state=state, store=store, origin=origin),
         questions=question_training(settings, embedder),
         templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
         windows=KnownWindows(

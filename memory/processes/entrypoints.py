@@ -90,8 +90,7 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
             await parts.profile_refresher().run(until)
 
     yield started_again(profiles, name="profiles", pause=DERIVATION_PAUSE_SECONDS)
-    rewriter = parts.erasure.rewriter(parts.telemetry)
-    yield started_again(partial(rewriter.run, until), name="rewriting", pause=DERIVATION_PAUSE_SECONDS)
+    yield started_again(partial(parts.file_rewriter.run, until), name="rewriting", pause=DERIVATION_PAUSE_SECONDS)
     withdrawn = WithdrawnSummaries(summaries=parts.state.summaries, notes=parts.state.notes, clock=SYSTEM_CLOCK)
     yield started_again(partial(withdrawn.run, until), name="withdrawn summaries", pause=DERIVATION_PAUSE_SECONDS)
     if settings.has_summaries:

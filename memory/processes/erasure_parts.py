@@ -1,75 +1,76 @@
-"""Builds what erases users: the proof, and what rewrites files."""
+"""Builds what rewrites files after erasures, and looks for a user's id wherever the deployment keeps something."""
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory.adapters.file_scan import FolderScan
-from memory.adapters.milvus.connection import MilvusAddress
+from prometheus_client import CollectorRegistry
+
+from memory.adapters.file_scan import files_scanned
 from memory.adapters.milvus.deleted_rows import MilvusDeletedRows
 from memory.adapters.milvus.row_scan import MilvusRowScan
 from memory.adapters.milvus.store import MilvusStore
+from memory.adapters.sql.erasures import SqlErasures
+from memory.adapters.whole_ids import WholeId
 from memory.model import VectorOrigin
+from memory.model.erasures import PlaceReport
 from memory.ports import MemoryStore
-from memory.ports.erasures import ErasureProof, FileRewriting, PlaceScan
+from memory.ports.erasures import FileRewriting
 from memory.processes.from_settings import milvus_address
 from memory.processes.kept_state import KeptState, Process
+from memory.processes.sql_state import log_database
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
 from memory.service.user_erasures import FileRewriter
 from memory.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class ErasureParts:
-    """`keep_days`: how long the record of an erasure is kept."""
+class Verification:
+    """A look for a user's id. `waiting`: erasures whose files are not rewritten, and may hold bytes of deleted rows."""
 
-    proof: ErasureProof
-    rewriting: tuple[FileRewriting, ...]
-    keep_days: int
+    waiting: int
+    places: tuple[PlaceReport, ...]
 
-    def rewriter(self, telemetry: Telemetry) -> FileRewriter:
-        return FileRewriter(
-            self.proof.record,
-            self.rewriting,
-            clock=telemetry.clock,
-            metrics=telemetry.metrics,
-            keep_days=self.keep_days,
-        )
+    @property
+    def is_clean(self) -> bool:
+        return not self.waiting and not any(one.found_in for one in self.places)
 
 
-async def open_erasure(
+async def open_rewriter_of_files(
     process: Process, stack: AsyncExitStack, *, state: KeptState, store: MemoryStore, origin: VectorOrigin
-) -> ErasureParts:
-    """Looks into all files of the data directory, and of the run directory, which may be elsewhere, and into servers.
-
-    Nothing is connected before there is something to rewrite. The stack closes it, before the state.
-    """
+) -> FileRewriter:
+    """Nothing is connected before there is something to rewrite. The stack closes it, before the state."""
     settings, telemetry = process.settings, process.telemetry
-    folders = [Path(one) for one in (settings.data_dir, settings.run_dir) if one]
-    places: list[PlaceScan] = [FolderScan(folders)]
-    if state.scan is not None:
-        places.append(state.scan)
-    rewriting: list[FileRewriting] = [state.rewriting]  # last: the store's copying leaves traces in it
+    parts: list[FileRewriting] = [state.rewriting]  # last: the store's copying leaves traces in it
     if isinstance(store, MilvusStore):
         address = milvus_address(settings, origin)
         rows = MilvusDeletedRows(address, barrier=state.barrier, metrics=telemetry.metrics)
-        rewriting.insert(0, await stack.enter_async_context(rows))
-        places.append(await stack.enter_async_context(row_scan(settings, address, telemetry.metrics)))
-    proof = ErasureProof(state.erasures, tuple(places))
-    return ErasureParts(proof, tuple(rewriting), settings.memory.erase.keep_days)
+        parts.insert(0, await stack.enter_async_context(rows))
+    keep_days = settings.memory.erase.keep_days
+    return FileRewriter(state.erasures, parts, clock=telemetry.clock, metrics=telemetry.metrics, keep_days=keep_days)
 
 
-def row_scan(settings: Settings, address: MilvusAddress, metrics: Metrics) -> MilvusRowScan:
-    """Of the store. Rows are not read if it is the Milvus Lite that `up` runs on the data directory, whose files are.
+async def verified(settings: Settings, user_id: str) -> Verification:
+    """Looks into all files of the data directory, and of the run directory, which may be elsewhere, and into servers.
 
-    Any other keeps its files elsewhere, though the data directory may have such files of earlier runs.
+    Files are read only here: those of a server, and of a Milvus Lite that runs elsewhere, are not within reach. Raises
+    `Unavailable`.
     """
-    try:
-        own = settings.milvus_uri_file.read_text(encoding="ascii").strip()
-    except OSError:
-        own = ""
-    is_own = settings.milvus_dir.is_dir() and own == address.uri
-    return MilvusRowScan(address, lite_files_are_read=is_own, metrics=metrics)
+    wanted, places = WholeId(user_id), list[PlaceReport]()
+    waiting = 0
+    if settings.database_url or settings.turn_log_path.exists():
+        async with log_database(settings) as database:
+            waiting = len(await SqlErasures(database).pending())
+    if settings.database_url:
+        from memory.processes.postgres_state import postgres_scan
+
+        places.append(await asyncio.to_thread(postgres_scan, settings, wanted))
+    if settings.store_uri:
+        metrics = Metrics(CollectorRegistry())
+        async with MilvusRowScan(milvus_address(settings, None), metrics=metrics) as rows:
+            places.append(await rows.scan(wanted))
+    folders = [Path(one) for one in (settings.data_dir, settings.run_dir) if one]
+    return Verification(waiting, (await asyncio.to_thread(files_scanned, folders, wanted), *places))

@@ -20,7 +20,7 @@ from memory.ports import (
     UsageCounts,
     UserLedger,
 )
-from memory.ports.erasures import ErasureProof, Erasures, FileRewriting, PlaceScan, WriteBarrier
+from memory.ports.erasures import Erasures, FileRewriting, WriteBarrier
 from memory.ports.idempotency import IdempotencyKeys
 from memory.ports.projects import Projects
 from memory.ports.reading import ExamResults
@@ -46,7 +46,7 @@ class Process:
 class KeptState:
     """`rewriting`: what erases the traces that deleting leaves in files. `snapshots`: None if none are kept.
 
-    `scan`: looks into a server; None if all of it is in files. `introductions`: of the other processes that use it now.
+    `introductions`: of the other processes that use it now.
     """
 
     turn_log: TurnLog
@@ -69,12 +69,11 @@ class KeptState:
     rewriting: FileRewriting
     snapshots: Snapshots | None
     introductions: Callable[[], Awaitable[Sequence[str]]]
-    scan: PlaceScan | None = None
 
-    def stores(self, proof: ErasureProof) -> RequestStores:
+    def stores(self) -> RequestStores:
         return RequestStores(
             *(self.notes, self.receipts, self.usage_counts, self.profiles, self.states, self.summaries),
-            *(self.idempotency, self.opt_outs, proof, self.projects, self.chat_states),
+            *(self.idempotency, self.opt_outs, self.erasures, self.projects, self.chat_states),
         )
 
 

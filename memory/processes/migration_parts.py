@@ -11,7 +11,7 @@ from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.processes.composition import stored_origin
 from memory.processes.from_settings import milvus_address
 from memory.runtime.metrics import Metrics
-from memory.service.migration import Migrate
+from memory.service.reembedding import Migrate
 from memory.settings import Settings
 
 

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from memory.adapters.milvus.deleted_rows import MilvusDeletedRows
 from memory.adapters.sql.erasures import SqlErasures
 from memory.adapters.sql.write_barrier import SqlWriteBarrier
-from memory.ports.erasures import ErasureRequest
+from memory.model.erasures import ErasureRequest
 from memory.processes.composition import SYSTEM_CLOCK, stored_origin
 from memory.processes.from_settings import milvus_address
 from memory.processes.sql_state import sqlite_database

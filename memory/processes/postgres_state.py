@@ -8,8 +8,10 @@ from memory.adapters.sql.beating_owners import living_owners
 from memory.adapters.sql.postgres_database import PostgresDatabase
 from memory.adapters.sql.postgres_pool import PostgresAddress, PostgresPool
 from memory.adapters.sql.postgres_rewriting import PostgresRewriting
-from memory.adapters.sql.postgres_scan import PostgresScan
+from memory.adapters.sql.postgres_scan import tables_scanned
 from memory.adapters.sql.postgres_schema import prepare_tables
+from memory.adapters.whole_ids import WholeId
+from memory.model.erasures import PlaceReport
 from memory.processes.running_parts import introduction
 from memory.settings import Settings
 
@@ -23,8 +25,8 @@ def postgres_rewriting(settings: Settings) -> PostgresRewriting:
     return PostgresRewriting(_address(settings))
 
 
-def postgres_scan(settings: Settings) -> PostgresScan:
-    return PostgresScan(_address(settings))
+def postgres_scan(settings: Settings, wanted: WholeId) -> PlaceReport:
+    return tables_scanned(_address(settings), wanted)
 
 
 async def processes_on_postgres(settings: Settings) -> int:

@@ -29,7 +29,7 @@ from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.adapters.sql.write_barrier import SqlWriteBarrier
 from memory.model import VectorOrigin
 from memory.ports import Snapshots
-from memory.ports.erasures import FileRewriting, PlaceScan
+from memory.ports.erasures import FileRewriting
 from memory.processes.from_settings import note_limits, receipt_limits, recording
 from memory.processes.kept_state import KeptState, Process
 from memory.processes.running_parts import introduction
@@ -80,7 +80,6 @@ async def open_sql_state(process: Process, stack: AsyncExitStack, *, origin: Vec
         rewriting=_rewriting(database, settings),
         snapshots=await _snapshots(database, process, stack),
         introductions=partial(asyncio.to_thread, database.owners.introductions),
-        scan=_scan(settings),
     )
 
 
@@ -90,14 +89,6 @@ def _rewriting(database: SqlDatabase, settings: Settings) -> FileRewriting:
     from memory.processes.postgres_state import postgres_rewriting
 
     return postgres_rewriting(settings)
-
-
-def _scan(settings: Settings) -> PlaceScan | None:
-    if not settings.database_url:
-        return None
-    from memory.processes.postgres_state import postgres_scan
-
-    return postgres_scan(settings)
 
 
 async def _snapshots(database: SqlDatabase, process: Process, stack: AsyncExitStack) -> Snapshots | None:

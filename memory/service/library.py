@@ -26,6 +26,7 @@ from memory.model import (
     Turn,
     is_valid_id,
 )
+from memory.model.erasures import ErasureRecord
 from memory.model.memories import MemoryVisibility
 from memory.ports import (
     Backlog,
@@ -42,7 +43,6 @@ from memory.ports import (
 from memory.runtime.tracing import SpanName
 from memory.service.conversations import Conversations
 from memory.service.erasure import Erasure, SourceForgotten
-from memory.service.erasure_states import ErasureLooks, ErasureStatus
 from memory.service.idempotency import NewId, RepeatableCalls
 from memory.service.imported_turns import imported_turns
 from memory.service.locked_writes import same_or_new, write_rows
@@ -52,7 +52,6 @@ from memory.service.operator import OperatorService, OperatorSources
 from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
 from memory.service.project_erasures import ProjectErasures
-from memory.service.project_remains import ProjectRemains
 from memory.service.redacted_memories import redacted_edit, redacted_items
 from memory.service.requests import (
     Deleted,
@@ -119,18 +118,14 @@ class Library:
         self._receipts = stores.receipts
         self._summaries = stores.summaries
         self._erasure = Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=intake.clock)
-        looks = ErasureLooks(stores.erasures.record, clock=intake.clock)
-        self.erasures = UserErasures(
-            *(self._erasure, stores.erasures), looks=looks, clock=intake.clock, new_id=intake.new_id
-        )
+        self.erasures = UserErasures(self._erasure, stores.erasures, clock=intake.clock, new_id=intake.new_id)
         self._edits = MemoryEdits(memories, erasure=self._erasure, clock=intake.clock)
         self.opt_outs = OptOutService(opt_outs=stores.opt_outs, ledger=memories.ledger, clock=intake.clock)
         self._writes = UserWrites(memories.ledger, self.opt_outs)
         self.projects = SharedProjects(memories, stores, erasure=self._erasure, writes=self._writes, intake=intake)
         self.project_erasures = ProjectErasures(
-            stores.erasures.record,
-            ProjectRemains(memories.store, turn_log, stores, self.projects.rows),
-            looks=looks,
+            stores.erasures,
+            of_users=self.erasures,
             erasure=self._erasure,
             shared=self.projects,
             intake=intake,
@@ -262,11 +257,11 @@ class Library:
             erased = await self.project_erasures.everything(user_id, project_id)
         else:
             erased = await self.erase_everything(user_id)
-        deleted = erased.record.request.deleted
+        deleted = erased.request.deleted
         return Deleted(deleted["memories"], deleted["turns_withdrawn"])
 
-    async def erase_everything(self, user_id: str) -> ErasureStatus:
-        """Delete all of the user, with what they shared in projects; `erasures` shows how far the proof is."""
+    async def erase_everything(self, user_id: str) -> ErasureRecord:
+        """Delete all of the user, with what they shared in projects; `erasures` shows whether files are rewritten."""
         shared = await self.projects.forget_user(user_id, "")
         erased = await self.erasures.everything(user_id, shared=shared)
         await self.projects.forget_user(user_id, "")  # what was founded or shared since the first time

@@ -1,21 +1,22 @@
-"""Embeds every memory again with another model: all remaining ones, then a full comparison, then one atomic switch.
+"""Copies every memory into a new collection, then a full comparison, then one atomic switch: to embed them again with
+another model (`Reembed`), or, with the vectors that they have, for the present schema and index (`Migrate`).
 
-Before the switch all parts use the old vectors, after it the new ones. Memories do not change otherwise, and the switch
-happens only after old and new rows have been compared one by one.
+Before the switch all parts use the old collection, after it the new one. Memories do not change otherwise, and the
+switch happens only after old and new rows have been compared one by one. An interrupted run is continued by the next.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from memory.errors import Unavailable
+from memory.errors import BadSetting, Unavailable
 from memory.model import Vector, VectorOrigin
 from memory.ports import Embedder, Reembedding, ReembeddingStatus, Snapshots, StoredText
 
-# The first pass embeds, the second finds nothing missing; more are needed only if somebody writes meanwhile.
+# The first pass copies, the second finds nothing missing; more are needed only if somebody writes meanwhile.
 LOOKS_MAX = 5
 SAMPLE_TEXTS = 64  # embedded by a dry run to estimate the total time
 RETRY_PAUSES_SECONDS = (1.0, 3.0, 10.0, 30.0)  # while an embedding server is busy or restarting
@@ -25,42 +26,93 @@ Advance: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a run would do. `seconds`: estimated from a sample, embedding only."""
-
-    status: ReembeddingStatus
-    wanted: VectorOrigin
-    is_needed: bool
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """`status`: at the start. `is_needed`: the vectors were replaced by the wanted ones. `embedded`: memories that this
-    run embedded, in `seconds`.
+class Switch:
+    """What a run did, or would do. `status`: at the start. `wanted`: the vectors that the settings make. `copied`:
+    memories that this run copied, in `seconds`; before a run, the seconds that embedding will take by a sample.
     """
 
     status: ReembeddingStatus
     wanted: VectorOrigin
     is_needed: bool
-    embedded: int = 0
+    copied: int = 0
     seconds: float = 0.0
 
 
-class Reembed:
+class Migrate:
     """One run. Methods raise `Unavailable`; nothing is lost then, and another run continues from there."""
 
-    def __init__(self, store: Reembedding, embedder: Embedder, snapshots: Snapshots, *, wanted: VectorOrigin) -> None:
+    def __init__(self, store: Reembedding, *, wanted: VectorOrigin) -> None:
         self._store = store
-        self._embedder = embedder
-        self._snapshots = snapshots
         self._wanted = wanted
 
-    async def estimate(self) -> Estimate:
+    async def estimate(self) -> Switch:
         """Changes nothing."""
         status = await self._store.status()
-        if not self._is_needed(status):
-            return Estimate(status, self._wanted, is_needed=False)
+        return Switch(status, self._wanted, is_needed=self._is_needed(status))
+
+    async def run(self, *, advance: Advance, check_alone: Callable[[], Awaitable[None]]) -> Switch:
+        """`advance` gets the memories done and the total. `check_alone` raises if another process may write memories.
+
+        Raises `BadSetting` if the other kind of run is needed.
+        """
+        loop = asyncio.get_running_loop()
+        began_at, copied = loop.time(), 0
+        before = await self._store.status()
+        is_needed = self._is_needed(before)
+        if is_needed:
+            self._refuse(before)
+            advance(before.embedded, before.memories)
+            await self._store.begin()
+            copied = await self._copied(before, advance)
+            await check_alone()
+            await self._store.switch()
+        if is_needed or not (before.outdated or self._has_other_vectors(before)):
+            await self._store.clear()  # otherwise a copy may be that of an interrupted run of the other kind
+        return Switch(before, self._wanted, is_needed, copied, loop.time() - began_at)
+
+    def _is_needed(self, status: ReembeddingStatus) -> bool:
+        return status.outdated is not None
+
+    def _refuse(self, before: ReembeddingStatus) -> None:
+        if self._has_other_vectors(before):
+            raise BadSetting(
+                f"the memories have vectors of {before.origin}, memory.embedding makes those of {self._wanted}: "
+                "run `memproxy reembed`, which migrates as well"
+            )
+
+    def _has_other_vectors(self, status: ReembeddingStatus) -> bool:
+        return status.origin is not None and not status.origin.agrees_with(self._wanted)
+
+    async def _copy(self, texts: Sequence[StoredText]) -> None:
+        await self._store.copy(texts)
+
+    async def _copied(self, before: ReembeddingStatus, advance: Advance) -> int:
+        """The number of copied memories, once a full comparison has found no differences."""
+        done = 0
+        for _ in range(LOOKS_MAX):
+            found_missing = False
+            async for texts in self._store.remaining():
+                found_missing = True
+                await self._copy(texts)
+                done += len(texts)
+                advance(min(before.embedded + done, before.memories), before.memories)
+            if await self._store.remove_deleted() and not found_missing:
+                return done
+        raise Unavailable("milvus", "memories change while they are copied: stop whatever writes them")
+
+
+class Reembed(Migrate):
+    """Likewise, with other vectors."""
+
+    def __init__(self, store: Reembedding, embedder: Embedder, snapshots: Snapshots, *, wanted: VectorOrigin) -> None:
+        super().__init__(store, wanted=wanted)
+        self._embedder = embedder
+        self._snapshots = snapshots
+
+    async def estimate(self) -> Switch:
+        found = await super().estimate()
+        if not found.is_needed:
+            return found
         sample: list[StoredText] = []
         async for texts in self._store.remaining():
             sample += texts
@@ -70,36 +122,21 @@ class Reembed:
         began_at = asyncio.get_running_loop().time()
         await self._vectors(sample)
         seconds_each = (asyncio.get_running_loop().time() - began_at) / max(1, len(sample))
-        seconds = seconds_each * (status.memories - status.embedded)
-        return Estimate(status, self._wanted, is_needed=True, seconds=seconds)
+        return replace(found, seconds=seconds_each * (found.status.memories - found.status.embedded))
 
-    async def run(self, *, advance: Advance, check_alone: Callable[[], Awaitable[None]]) -> Outcome:
-        """`advance` gets the memories done and the total. `check_alone` raises if another process may write
-        memories.
-        """
-        loop = asyncio.get_running_loop()
-        began_at, embedded = loop.time(), 0
-        before = await self._store.status()
-        is_needed = self._is_needed(before)
-        if is_needed:
-            advance(before.embedded, before.memories)
-            await self._store.begin()
-            embedded = await self._embed_all(before, advance)
-            await check_alone()
-            await self._store.switch()
-        if is_needed or not before.outdated:  # otherwise a copy may be that of an interrupted `migrate`
-            await self._store.clear()
+    async def run(self, *, advance: Advance, check_alone: Callable[[], Awaitable[None]]) -> Switch:
+        done = await super().run(advance=advance, check_alone=check_alone)
         await self._snapshots.erase_all()
-        return Outcome(before, self._wanted, is_needed, embedded, loop.time() - began_at)
+        return done
 
     def _is_needed(self, status: ReembeddingStatus) -> bool:
-        return status.origin is not None and not status.origin.agrees_with(self._wanted)
+        return self._has_other_vectors(status)
 
-    async def _embed_all(self, before: ReembeddingStatus, advance: Advance) -> int:
-        async def embed(texts: Sequence[StoredText]) -> None:
-            await self._store.put(texts, await self._vectors(texts))
+    def _refuse(self, before: ReembeddingStatus) -> None:
+        """It migrates as well."""
 
-        return await transferred(self._store, embed, before, advance)
+    async def _copy(self, texts: Sequence[StoredText]) -> None:
+        await self._store.put(texts, await self._vectors(texts))
 
     async def _vectors(self, texts: Sequence[StoredText]) -> Vector:
         wanted = [one.text for one in texts]
@@ -109,23 +146,3 @@ class Reembed:
             except Unavailable:
                 await asyncio.sleep(pause)
         return await self._embedder.embed(wanted, is_urgent=False)
-
-
-async def transferred(
-    store: Reembedding,
-    transfer: Callable[[Sequence[StoredText]], Awaitable[None]],
-    before: ReembeddingStatus,
-    advance: Advance,
-) -> int:
-    """The number of transferred memories, once a full comparison has found no differences."""
-    done = 0
-    for _ in range(LOOKS_MAX):
-        found_missing = False
-        async for texts in store.remaining():
-            found_missing = True
-            await transfer(texts)
-            done += len(texts)
-            advance(min(before.embedded + done, before.memories), before.memories)
-        if await store.remove_deleted() and not found_missing:
-            return done
-    raise Unavailable("milvus", "memories change while they are copied: stop whatever writes them")

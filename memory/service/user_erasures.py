@@ -1,9 +1,8 @@
-"""Erases everything of a user, with proof: the rows at once, the bytes in files soon after, then a look for the rest.
+"""Erases everything of a user: the rows at once, the bytes in files soon after.
 
 `UserErasures` deletes the rows and records the erasure by a digest of the user's id. `FileRewriter`, which the worker
 runs, writes the files anew that still hold deleted bytes; erasures that happen close together share one rewriting, and
-one that was broken off is repeated. Who asks for the proof names the user again: only then can anybody look for the
-user's id. It is a partial one where a server keeps files that nobody here can read; the report names them.
+one that was broken off is repeated. Only who names the user can look for the user's id: `memproxy erase --verify` does.
 """
 
 from __future__ import annotations
@@ -15,26 +14,20 @@ from dataclasses import replace
 
 import structlog
 
-from memory.errors import BadInput, Conflict, Unavailable
-from memory.model import Scope
+from memory.errors import BadInput, Conflict, NotFound, Unavailable
+from memory.model import Scope, is_valid_id
+from memory.model.erasures import ErasureRecord, ErasureRequest
 from memory.ports import Clock
-from memory.ports.erasures import (
-    ErasureProof,
-    ErasureRecord,
-    ErasureRequest,
-    Erasures,
-    FileRewriting,
-    PlaceReport,
-)
+from memory.ports.erasures import Erasures, FileRewriting
 from memory.runtime.metrics import Metrics
 from memory.runtime.task_groups import pause_before
 from memory.service.erasure import Erasure
-from memory.service.erasure_states import REST_PER_SECOND, ErasureLooks, ErasureState, ErasureStatus
 from memory.service.idempotency import NewId
 
 ATTEMPTS_MAX = 5  # a user who goes on chatting while being erased
 LOOK_SECONDS = 1.0  # between two looks for erasures whose files wait
 SHARED_SECONDS = 5.0  # erasures of so many seconds after a rewriting share the next one
+REST_PER_SECOND = 4.0  # seconds of pause per second of rewriting, which any user can have
 RETRY_SECONDS = 60.0  # after an attempt that failed: parts before the one that refused were rewritten in vain
 EXPIRY_SECONDS = 3_600.0  # between two looks for records that are older than they are kept
 DAY = 86_400.0
@@ -45,16 +38,13 @@ log = structlog.get_logger(__name__)
 class UserErasures:
     """Methods raise `BadInput` (`NotFound`), `Unavailable` or `Conflict`; each may be repeated."""
 
-    def __init__(
-        self, erasure: Erasure, proof: ErasureProof, *, looks: ErasureLooks, clock: Clock, new_id: NewId
-    ) -> None:
+    def __init__(self, erasure: Erasure, erasures: Erasures, *, clock: Clock, new_id: NewId) -> None:
         self._erasure = erasure
-        self._proof = proof
-        self._looks = looks
+        self._erasures = erasures
         self._clock = clock
         self._new_id = new_id
 
-    async def everything(self, user_id: str, *, shared: int = 0) -> ErasureStatus:
+    async def everything(self, user_id: str, *, shared: int = 0) -> ErasureRecord:
         """On return nothing finds anything of the user, and nothing that was under way brings it back.
 
         `shared`: memories that were deleted in projects before.
@@ -68,28 +58,25 @@ class UserErasures:
             deleted = {"memories": memories, "turns_withdrawn": turns}
             # before, for files are rewritten also if this process dies now; and after, for what was deleted meanwhile
             request = ErasureRequest(erasure_id, asked_at, self._clock(), deleted)
-            await self._proof.record.begun(user_id, request)
+            await self._erasures.begun(user_id, request)
             if await self._erasure.advance_erase_epoch(user_id):
                 break
         else:
             raise Conflict("the user's memories were written while they were erased: call again")
         request = replace(request, deleted_at=self._clock())
-        await self._proof.record.begun(user_id, request)
-        return ErasureStatus(ErasureState.DELETED, ErasureRecord(request))
+        await self._erasures.begun(user_id, request)
+        return ErasureRecord(request)
 
-    async def latest(self, *, limit: int) -> list[ErasureStatus]:
-        """Those of all users, the latest first, as they were when somebody last asked for the proof."""
-        found = await self._proof.record.latest(limit=limit)
-        return list(map(ErasureStatus.of, found))
+    async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
+        """Those of all users, the latest first."""
+        return await self._erasures.latest(limit=limit)
 
-    async def status(self, user_id: str, erasure_id: str) -> ErasureStatus:
-        """How far it is. Looks for the user's id everywhere once files are rewritten, until a look found nothing."""
-
-        async def look(_: ErasureRecord) -> list[PlaceReport]:
-            looks = [await place.scan([user_id]) for place in self._proof.places]
-            return [one for one in looks if one is not None]
-
-        return await self._looks.status(user_id, erasure_id, look)
+    async def found(self, user_id: str, erasure_id: str, *, part: str = "") -> ErasureRecord:
+        """How far it is. `part`: by which it was recorded. Raises `NotFound`, also for another user's or part's."""
+        found = await self._erasures.get(user_id, erasure_id, part=part) if is_valid_id(erasure_id) else None
+        if found is None:
+            raise NotFound("this user has no such erasure")
+        return found
 
 
 class FileRewriter:

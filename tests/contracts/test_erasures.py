@@ -20,7 +20,8 @@ from extproc.turn_links import Links
 from memory.adapters.sql import erasures as sql_erasures
 from memory.errors import Conflict, Unavailable
 from memory.model import SentConversation, Turn, TurnStatus
-from memory.ports.erasures import ErasureRecord, ErasureRequest, Erasures, PlaceReport, ScanReport
+from memory.model.erasures import ErasureRecord, ErasureRequest
+from memory.ports.erasures import Erasures
 from memory.runtime.metrics import Metrics
 
 ANN, NOW = "ann.lee@example.com", 1_750_000_000.0
@@ -40,12 +41,6 @@ def asked(erasure_id: str, *, at: float = NOW) -> ErasureRequest:
 async def test_an_erasure_is_known_to_its_user_alone_in_all_processes_and_survives_them(
     deployment: Deployment,
 ) -> None:
-    looks = (
-        PlaceReport("files", "every file", 4, 4_096, ("milvus/a", "turns.sqlite-wal")),
-        PlaceReport("postgres", "every row", 7, 70, (), ("files of 2 replicas", "the log of the server")),
-    )
-    report = ScanReport.of(looks, at=NOW + 9)
-    assert (report.files, report.bytes, report.found_in) == (4, 4_096, ("milvus/a", "turns.sqlite-wal"))
     async with deployment.start() as first, deployment.start() as second:
         one, two = first.erasures, second.erasures
         await one.begun(ANN, asked("e1"))
@@ -56,9 +51,8 @@ async def test_an_erasure_is_known_to_its_user_alone_in_all_processes_and_surviv
         for at in (NOW + 5, NOW + 50):  # a rewriting that is repeated keeps the time of the first
             await two.rewritten([asked("e1")], at=at)
         assert await one.pending() == []
-        await one.scanned("e1", report)
     async with deployment.start() as third:
-        assert await third.erasures.get(ANN, "e1") == ErasureRecord(asked("e1"), NOW + 5, report)
+        assert await third.erasures.get(ANN, "e1") == ErasureRecord(asked("e1"), NOW + 5)
 
 
 async def test_of_very_many_that_wait_the_oldest_come_first(
@@ -90,7 +84,6 @@ async def test_those_of_all_users_are_listed_latest_first(erasures: Erasures) ->
     for number, user in enumerate((ANN, "bob", ANN)):
         await erasures.begun(user, asked(f"e{number}"))
     await erasures.rewritten([asked("e1")], at=NOW + 5)
-    await erasures.scanned("e1", ScanReport(NOW + 9, 4, 10))
     assert [one.request.id for one in await erasures.latest(limit=9)] == ["e2", "e1", "e0"]
     assert (await erasures.latest(limit=2))[1] == await erasures.get("bob", "e1")
     assert len(await erasures.latest(limit=2)) == 2
@@ -121,15 +114,6 @@ async def test_an_erased_part_of_a_user_is_known_by_its_name_alone(erasures: Era
     for user, erasure_id, part in wrong:
         assert await erasures.get(user, erasure_id, part=part) is None
     assert [one.id for one in await erasures.pending()] == ["e1", "e2"]
-
-
-async def test_a_later_look_replaces_an_earlier_one(erasures: Erasures) -> None:
-    for erasure_id in ("e1", "e2"):
-        await erasures.begun(ANN, asked(erasure_id))
-    for report in (ScanReport(NOW - 9, 4, 10, ("a",)), ScanReport(NOW, 1, 0)):
-        await erasures.scanned("e1", report)
-        assert await erasures.get(ANN, "e1") == ErasureRecord(asked("e1"), scan=report)
-    assert await erasures.get(ANN, "e2") == ErasureRecord(asked("e2"))
 
 
 @pytest.mark.parametrize("part", ["", "red"])

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from words_left import files_with
 
-from memory.adapters.file_scan import scanned
 from memory.adapters.sql import sqlite_compacting as compacting
 from memory.adapters.sql.sqlite_compacting import compact, copy_of, sizes_of
 from memory.adapters.sql.sqlite_database import SqliteConnection, SqliteDatabase
@@ -73,10 +73,10 @@ async def test_the_database_keeps_no_copy_of_what_is_deleted(tmp_path: Path) -> 
             await database.write(fill)
         for user in gone:
             await database.write(partial(leave, user=user))
-        assert scanned([tmp_path], gone)[2]
+        assert files_with([tmp_path], gone)
         await database.rewrite()
-        assert scanned([tmp_path], gone)[2] == []
-        assert scanned([tmp_path], users[1:2])[2] == ["turns.sqlite"]
+        assert files_with([tmp_path], gone) == []
+        assert files_with([tmp_path], users[1:2]) == ["turns.sqlite"]
         rows = await other.read(lambda connection: connection.raw.execute("SELECT count(*) FROM messages").fetchone())
         assert rows[0] > 100
         await other.write(fill)
@@ -142,7 +142,7 @@ async def test_it_is_smaller_private_and_holds_all_rows_and_nothing_that_was_del
     assert steps[-1][0] == steps[-1][1]
     assert path.stat().st_mode & 0o777 == 0o600
     assert [one.name for one in path.parent.glob("turns.sqlite*") if one.is_file()] == [path.name]
-    assert scanned([path.parent], [GONE])[2] == []
+    assert files_with([path.parent], [GONE]) == []
     async with SqliteDatabase(path) as database:
         assert await database.read(count) == ROWS
         await database.write(partial(remember, word=GONE))

@@ -140,7 +140,7 @@ def test_references_are_made_with_their_notes_and_no_note_is_about_what_is_not_d
     assert [family.name for family in families if f"## `{family.name}`" not in made["metrics.md"]] == []
     assert "`backlog` (it is too slow" in made["metrics.md"].split("## `memproxy_turns_lost`")[1].split("##")[0]
     assert "It has to exist." in made["configuration.md"].split("### `memory.milvus.database`")[1].split("###")[0]
-    assert "`proven`" in made["rest.md"].split("### `GET /v1/memory/erasures/{id}`")[1].split("###")[0]
+    assert "`rewritten`" in made["rest.md"].split("### `GET /v1/memory/erasures/{id}`")[1].split("###")[0]
     with pytest.raises(ValueError, match=r"memory\.milvus\.database"):
         notes("settings.md", ())
 

@@ -11,9 +11,8 @@ import httpx
 import pytest
 from product import Product, eventually
 from upstream import RecordingUpstream
-from whole_lives import assert_a_project_is_erased, erased_by_command, live
-
-from memory.adapters.file_scan import scanned
+from whole_lives import assert_a_project_is_erased, erased_by_command, live, verified_by_command
+from words_left import files_with
 
 USER, OTHER = "user-who-leaves-7f3a", "user-who-stays-91cd"
 WORD, OTHER_WORD = "Pangolinquartz", "Marmotwexley"
@@ -32,26 +31,32 @@ def rows_with(database: Path, words: list[str]) -> list[str]:
 
 @pytest.mark.slow("two lives of users, and all files of the product read")
 def test_of_an_erased_user_no_byte_is_left_in_any_file_and_others_keep_everything(
-    shared_product: Product, upstream: RecordingUpstream
+    shared_product: Product, upstream: RecordingUpstream, tmp_path: Path
 ) -> None:
-    product, data = shared_product, shared_product.data_dir
+    product, data, config = shared_product, shared_product.data_dir, tmp_path / "memproxy.yaml"
+    config.write_text(f"data_dir: {data}")
     live(product, OTHER, OTHER_WORD)
     live(product, USER, WORD)
     kept = sorted(product.memories(OTHER))
     assert len(kept) >= 2
     assert "turns" in rows_with(data / "turns.sqlite", [USER, WORD])
-    assert any(name.startswith("milvus/") for name in scanned([data], [WORD])[2])
+    assert any(name.startswith("milvus/") for name in files_with([data], [WORD]))
+
+    [files] = verified_by_command(product, USER, config, is_clean=False).values()
+    assert "turns.sqlite" in files["found_in"]
+    assert any(name.startswith("milvus/") for name in files["found_in"])
 
     erasure = erased_by_command(product, "--user", USER)
-    assert erasure["state"] == "proven", erasure
+    assert erasure["state"] == "rewritten", erasure
     assert erasure["deleted"]["memories"] >= 2
-    assert erasure["scan"]["files"] > 5
-    assert [one["place"] for one in erasure["scan"]["places"]] == ["files"]
     assert USER not in json.dumps(erasure)
+    for user in (USER, USER[5:], USER[:-5]):  # parts of their ids are no ids
+        [files] = verified_by_command(product, user, config).values()
+        assert (files["place"], files["items"] > 5, files["not_searched"]) == ("files", True, [])
 
     assert rows_with(data / "turns.sqlite", [USER, WORD]) == []
     places = [data, product.log_file, product.ports_file]
-    assert scanned(places, [USER, WORD, WORD.lower()])[2] == []
+    assert files_with(places, [USER, WORD, WORD.lower()]) == []
     metrics = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=30).text
     assert "memproxy_erasures_waiting_seconds" in metrics
     assert not [word for word in (USER, WORD) if word in metrics]
@@ -65,7 +70,7 @@ def test_of_an_erased_user_no_byte_is_left_in_any_file_and_others_keep_everythin
     assert any("Gloomsbury" in one for one in back), back
     assert not [one for one in back if WORD in one]
     assert sorted(product.memories(OTHER)) == kept
-    eventually(lambda: scanned(places, [WORD])[2] == [])
+    eventually(lambda: files_with(places, [WORD]) == [])
 
 
 @pytest.mark.full("the work of a user on two projects, and all files of the product read")

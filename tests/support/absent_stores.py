@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from memory.model import Profile, ProfileLine
+from memory.model.erasures import ErasureRecord, ErasureRequest
 from memory.model.projects import Invitation, ProjectAccess, ProjectMember, ProjectRole, SharedMemory, SharedProject
 from memory.ports import (
     ChatState,
@@ -20,7 +21,7 @@ from memory.ports import (
     RequestStores,
     UsageCounts,
 )
-from memory.ports.erasures import ErasureProof, ErasureRecord, ErasureRequest, ScanReport
+from memory.ports.erasures import Erasures
 from memory.ports.idempotency import IdempotencyKeys, KeyClaim
 from memory.ports.projects import Projects
 from memory.ports.summaries import SessionSummaries
@@ -147,9 +148,6 @@ class NoErasures:
     async def rewritten(self, erasures: Sequence[ErasureRequest], *, at: float) -> None:
         return None
 
-    async def scanned(self, erasure_id: str, report: ScanReport) -> None:
-        return None
-
     async def expire(self, *, before: float) -> None:
         return None
 
@@ -184,12 +182,12 @@ def request_stores(
     *,
     idempotency: IdempotencyKeys | None = None,
     opt_outs: OptOuts | None = None,
-    erasures: ErasureProof | None = None,
+    erasures: Erasures | None = None,
     projects: Projects | None = None,
     chat_states: ChatStates | None = None,
 ) -> RequestStores:
     return RequestStores(
         *(notes, receipts, usage_counts, profiles or NoProfiles(), states, summaries or NoSummaries()),
-        *(idempotency or NoIdempotencyKeys(), opt_outs or NoOptOuts(), erasures or ErasureProof(NoErasures())),
+        *(idempotency or NoIdempotencyKeys(), opt_outs or NoOptOuts(), erasures or NoErasures()),
         *(projects or NoProjects(), chat_states or NoChatStates()),
     )

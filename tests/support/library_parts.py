@@ -31,7 +31,6 @@ from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
 from memory.model.evaluation_reports import EvaluationReport, ReportHead, ReportTable
 from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter
-from memory.ports.erasures import ErasureProof
 from memory.secrets.redaction import redact
 from memory.service.library import Library
 from memory.service.operator import OperatorSources
@@ -146,7 +145,7 @@ async def library_parts(folder: Path, *, intake_redact: Callable[[str], str] = w
                 *(notes, receipts, usage_counts, profiles, states, summaries),
                 idempotency=SqlIdempotencyKeys(database),
                 opt_outs=opt_outs,
-                erasures=ErasureProof(erasures),
+                erasures=erasures,
                 projects=SqlProjects(database),
             ),
             searcher=searcher,

@@ -12,8 +12,7 @@ from typing import Any
 import httpx
 from product import Product, eventually
 from upstream import RecordingUpstream
-
-from memory.adapters.file_scan import scanned
+from words_left import files_with
 
 PROJECT_USER = "user-of-two-projects-5d1e"
 PROJECT_WORD, OTHER_PROJECT_WORD = "Quetzalbimxford", "Wombatlyxenham"
@@ -83,16 +82,13 @@ def assert_a_project_is_erased(product: Product, upstream: RecordingUpstream, *,
     eventually(lambda: all(_receipts_left(product, [*receipts["red"], *receipts["blue"]])))
     kept = sorted(one for one in product.memories(user) if OTHER_PROJECT_WORD in one)
     assert len(kept) >= 2
-    assert scanned([product.data_dir], [word])[2] != []
+    assert files_with([product.data_dir], [word]) != []
 
     erasure = erased_by_command(product, "--user", user, "--project", "red")
-    assert erasure["state"] == "partly_proven", erasure
-    [rows] = erasure["scan"]["places"]
-    assert (rows["place"], rows["found_in"], rows["items"] > 0) == ("rows", [], True)
-    assert "bytes of files" in rows["not_searched"][0]
+    assert erasure["state"] == "rewritten", erasure
     assert erasure["deleted"]["memories"] >= 2
 
-    eventually(lambda: scanned(places, [word, word.lower()])[2] == [])
+    eventually(lambda: files_with(places, [word, word.lower()]) == [])
     assert _receipts_left(product, receipts["red"]) == [False] * len(receipts["red"])
     assert _receipts_left(product, receipts["blue"]) == [True] * len(receipts["blue"])
     assert sorted(product.memories(user)) == kept
@@ -104,11 +100,20 @@ def assert_a_project_is_erased(product: Product, upstream: RecordingUpstream, *,
 
 
 def erased_by_command(product: Product, *words: str) -> dict[str, Any]:
-    """The record of the erasure, once its proof is there."""
-    program = str(Path(sys.executable).parent / "memproxy")
-    command = [program, "erase", *words, "--yes", "--wait", "--json", "--api", product.api]
+    """The record of the erasure, once its files are rewritten."""
+    return _erase(product, *words, "--yes", "--wait", "--api", product.api)
+
+
+def verified_by_command(product: Product, user: str, config: Path, *, is_clean: bool = True) -> dict[str, Any]:
+    """Each place that was looked through, by its name."""
+    found = _erase(product, "--verify", user, "--config", str(config), code=0 if is_clean else 1)
+    return {one["place"]: one for one in found["places"]}
+
+
+def _erase(product: Product, *words: str, code: int = 0) -> dict[str, Any]:
+    command = [str(Path(sys.executable).parent / "memproxy"), "erase", *words, "--json"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
-    assert ended.returncode == 0, ended.stdout + ended.stderr + product.log()[-3000:]
+    assert ended.returncode == code, ended.stdout + ended.stderr + product.log()[-3000:]
     found: dict[str, Any] = json.loads(ended.stdout)
     return found
 

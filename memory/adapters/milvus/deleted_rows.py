@@ -91,15 +91,7 @@ class MilvusDeletedRows(OpensConnection):
             await self._copy(live, target, where=where)
 
     async def _copy(self, live: str, target: str, *, where: str = "") -> None:
-        async def ask(after: str) -> list[row_codec.Row]:
-            async def page(link: Link) -> list[row_codec.Row]:
-                return await ordered_rows.page_after(
-                    link.client, live, row_codec.RECORD_FIELDS, after=after, where=where
-                )
-
-            return await self._call("page", page)
-
-        async for rows in ordered_rows.pages(ask):
+        async for rows in ordered_rows.pages(self._call, lambda _: live, row_codec.RECORD_FIELDS, where=where):
 
             async def write(link: Link, rows: Sequence[row_codec.Row] = rows) -> None:
                 await link.client.upsert(target, list(rows), timeout=LIBRARY_SECONDS)
@@ -143,15 +135,8 @@ async def _successor(link: Link) -> str:
 async def _switch(link: Link, live: str, target: str) -> None:
     """Nobody writes now. The old generation goes at once, so that nobody writes into it later either."""
     await link.client.flush(target, timeout=LIBRARY_SECONDS)
-    if await _count(link, live) != await _count(link, target):
+    if await ordered_rows.count(link, live) != await ordered_rows.count(link, target):
         raise Unavailable(PART, "the copy of the memories is not complete")
     await link.collections.make_live(target)
     await link.collections.drop(live)
     await link.collections.answer_by_name(target)
-
-
-async def _count(link: Link, collection: str) -> int:
-    [row] = await link.client.query(
-        collection, filter="", output_fields=["count(*)"], consistency_level="Strong", timeout=LIBRARY_SECONDS
-    )
-    return int(row["count(*)"])

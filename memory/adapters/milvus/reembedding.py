@@ -48,7 +48,7 @@ class MilvusReembedding(OpensConnection):
             for name in await link.collections.others():
                 if await link.collections.is_successor(name, self._wanted):
                     await link.collections.load(name)
-                    count = await _count(link, name)
+                    count = await ordered_rows.count(link, name)
             return count
 
         return replace(status, embedded=min(await self._call("standing", copied), status.memories))
@@ -61,7 +61,7 @@ class MilvusReembedding(OpensConnection):
             if not await link.collections.exists(live):
                 return ReembeddingStatus(None)
             origin = schema.origin_of(await link.collections.described(live))
-            memories = await _count(link, live)
+            memories = await ordered_rows.count(link, live)
             return ReembeddingStatus(origin, memories, outdated=await link.collections.outdated(live, rows=memories))
 
         return await self._call("standing", look)
@@ -71,13 +71,13 @@ class MilvusReembedding(OpensConnection):
             for name in await link.collections.others():
                 if not await link.collections.is_successor(name, self._wanted):
                     await link.collections.drop(name)
-            rows = await _count(link, link.collection)
+            rows = await ordered_rows.count(link, link.collection)
             return await link.collections.successor(link.collection, self._wanted, rows=rows)
 
         self._target = await self._call("begin", make)
 
     async def remaining(self) -> AsyncIterator[Sequence[StoredText]]:
-        async for page in self._pages(_live, row_codec.MEMORY_FIELDS):
+        async for page in ordered_rows.pages(self._call, _live, row_codec.MEMORY_FIELDS):
             ids = [str(row["id"]) for row in page]
             known = await self._rows(self._begun, ids, row_codec.MEMORY_FIELDS) if self._target else {}
             missing = [row for row in page if known.get(row["id"]) != row]
@@ -110,12 +110,12 @@ class MilvusReembedding(OpensConnection):
 
         async def counts(link: Link) -> tuple[int, int]:
             await link.client.flush(target, timeout=LIBRARY_SECONDS)
-            return await _count(link, link.collection), await _count(link, target)
+            return await ordered_rows.count(link, link.collection), await ordered_rows.count(link, target)
 
         stored, embedded = await self._call("count", counts)
         if stored == embedded:
             return True
-        async for page in self._pages(self._begun, ("id",)):
+        async for page in ordered_rows.pages(self._call, self._begun, ("id",)):
             ids = [str(row["id"]) for row in page]
             known = await self._rows(_live, ids, ("id",))
             gone = [memory_id for memory_id in ids if memory_id not in known]
@@ -136,10 +136,10 @@ class MilvusReembedding(OpensConnection):
         async def drop(link: Link) -> None:
             collections = link.collections
             live = await collections.live()
-            found = await _count(link, live) if await collections.exists(live) else 0
+            found = await ordered_rows.count(link, live) if await collections.exists(live) else 0
             for name in await collections.others():
                 await collections.load(name)
-                if await _count(link, name) > found:  # its alias was lost, or the collection in use was created again
+                if await ordered_rows.count(link, name) > found:  # an alias was lost, or the other was created again
                     raise Unavailable(
                         PART,
                         f"collection {name!r} holds more memories than {live!r}, which parts find: it is kept. "
@@ -161,18 +161,6 @@ class MilvusReembedding(OpensConnection):
 
     def _begun(self, _: Link) -> str:
         return self._target
-
-    async def _pages(self, collection: _Which, fields: Sequence[str]) -> AsyncIterator[list[row_codec.Row]]:
-        """All rows of a collection, ordered by id."""
-
-        async def ask(after: str) -> list[row_codec.Row]:
-            async def page(link: Link) -> list[row_codec.Row]:
-                return await ordered_rows.page_after(link.client, collection(link), fields, after=after)
-
-            return await self._call("page", page)
-
-        async for rows in ordered_rows.pages(ask):
-            yield rows
 
     async def _rows(self, collection: _Which, ids: Sequence[str], fields: Sequence[str]) -> dict[str, row_codec.Row]:
         """The rows of a collection with these ids."""
@@ -204,13 +192,6 @@ class MilvusReembedding(OpensConnection):
 
 def _live(link: Link) -> str:
     return link.collection
-
-
-async def _count(link: Link, collection: str) -> int:
-    [row] = await link.client.query(
-        collection, filter="", output_fields=["count(*)"], consistency_level="Strong", timeout=LIBRARY_SECONDS
-    )
-    return int(row["count(*)"])
 
 
 def _by_partition(link: Link, rows: Sequence[row_codec.Row]) -> dict[str | None, list[row_codec.Row]]:

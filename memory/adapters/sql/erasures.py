@@ -13,7 +13,8 @@ import msgspec
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.user_digests import user_hash
-from memory.ports.erasures import ERASURES_PER_USER_MAX, ErasureRecord, ErasureRequest, ScanReport
+from memory.model.erasures import ErasureRecord, ErasureRequest
+from memory.ports.erasures import ERASURES_PER_USER_MAX
 
 SQL = statements("erasures")
 
@@ -21,7 +22,6 @@ PENDING_MAX = 500
 SUBJECT_SEPARATOR = "."  # between the digests of a user and of an erased part
 _LAST = "\U0010ffff"  # after every digest of a part
 _COUNTS = msgspec.json.Decoder(dict[str, int])
-_SCAN = msgspec.json.Decoder(ScanReport)
 
 
 class SqlErasures:
@@ -45,9 +45,6 @@ class SqlErasures:
 
     async def rewritten(self, erasures: Sequence[ErasureRequest], *, at: float) -> None:
         await self._database.write(partial(_rewritten, erasures=erasures, at=at))
-
-    async def scanned(self, erasure_id: str, report: ScanReport) -> None:
-        await self._database.write(partial(_scanned, erasure_id=erasure_id, report=report))
 
     async def expire(self, *, before: float) -> None:
         await self._database.write(partial(_expired, before=before))
@@ -84,18 +81,13 @@ def _pending(connection: Connection) -> list[ErasureRequest]:
     return [_record(row).request for row in rows]
 
 
-def _record(row: tuple[str, float, float, bytes, float | None, bytes | None]) -> ErasureRecord:
-    erasure_id, asked_at, deleted_at, deleted, rewritten_at, scan = row
-    request = ErasureRequest(erasure_id, asked_at, deleted_at, _COUNTS.decode(deleted))
-    return ErasureRecord(request, rewritten_at, None if scan is None else _SCAN.decode(scan))
+def _record(row: tuple[str, float, float, bytes, float | None]) -> ErasureRecord:
+    erasure_id, asked_at, deleted_at, deleted, rewritten_at = row
+    return ErasureRecord(ErasureRequest(erasure_id, asked_at, deleted_at, _COUNTS.decode(deleted)), rewritten_at)
 
 
 def _rewritten(connection: Connection, *, erasures: Sequence[ErasureRequest], at: float) -> None:
     SQL.set_rewritten.many(connection, [{"at": at, "id": one.id, "deleted_at": one.deleted_at} for one in erasures])
-
-
-def _scanned(connection: Connection, *, erasure_id: str, report: ScanReport) -> None:
-    SQL.set_scan(connection, report=msgspec.json.encode(report), scanned_at=report.scanned_at, erasure_id=erasure_id)
 
 
 def _expired(connection: Connection, *, before: float) -> None:

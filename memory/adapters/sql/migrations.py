@@ -26,8 +26,7 @@ STEPS: Mapping[int, tuple[str, ...]] = {
         "ALTER TABLE turns ADD COLUMN utc_offset BIGINT",
         "DROP INDEX profiles_unwritten",
         "ALTER TABLE profiles DROP COLUMN prose",
-        "ALTER TABLE erasures ADD COLUMN scanned_at DOUBLE PRECISION",
-        "UPDATE erasures SET scanned_at = json_extract(CAST(scan AS TEXT), '$.scanned_at') WHERE scan IS NOT NULL",
+        "ALTER TABLE erasures DROP COLUMN scan",
         "CREATE TABLE owners (name TEXT PRIMARY KEY, beat BIGINT NOT NULL, introduction TEXT NOT NULL) WITHOUT ROWID",
         """
         CREATE TABLE snapshots (

@@ -449,9 +449,7 @@ CREATE TABLE erasures (
     asked_at DOUBLE PRECISION NOT NULL,
     deleted_at DOUBLE PRECISION NOT NULL,
     deleted BYTEA NOT NULL,
-    rewritten_at DOUBLE PRECISION,
-    scan BYTEA,
-    scanned_at DOUBLE PRECISION
+    rewritten_at DOUBLE PRECISION
 );
 
 -- While a row is there, until that time: "writers" keeps everybody from users' locks, "alone" is one process's work.

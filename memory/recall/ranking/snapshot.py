@@ -25,7 +25,7 @@ from memory.recall.ranking.rows import FACTS, Ints, Names, Numbering, Ragged, Ro
 
 MAGIC = b"memproxy snapshot"
 FORMAT = 1  # version of the blob's format; the stamp covers how its contents are made
-_CHECKED_FROM = len(MAGIC) + 1 + 4  # after format number and checksum
+BODY_FROM = len(MAGIC) + 1 + 4  # after format number and checksum
 VECTORS = np.dtype("<f2")  # 8 bits change ranks, 16 do not: see docs/adr/0012-snapshots-of-working-sets.md
 
 
@@ -102,8 +102,8 @@ def decode(blob: bytes, *, user_id: str, stamp: bytes, tokens: Tokens | None = N
     """Raises `UnusableSnapshot`. About 1 ms for 500 memories, 10 ms for 5,000."""
     if not blob.startswith(MAGIC):
         raise UnusableSnapshot("torn" if MAGIC.startswith(blob) else "foreign")
-    body = memoryview(blob)[_CHECKED_FROM:]
-    if zlib.crc32(body) != int.from_bytes(blob[_CHECKED_FROM - 4 : _CHECKED_FROM], "little"):
+    body = memoryview(blob)[BODY_FROM:]
+    if zlib.crc32(body) != int.from_bytes(blob[BODY_FROM - 4 : BODY_FROM], "little"):
         raise UnusableSnapshot("torn")
     if blob[len(MAGIC)] != FORMAT:
         raise UnusableSnapshot("outdated")

@@ -24,7 +24,7 @@ from memory.adapters.milvus.store import MilvusStore
 from memory.errors import Unavailable
 from memory.model import VectorOrigin
 from memory.runtime.metrics import Metrics
-from memory.service.migration import Migrate
+from memory.service.reembedding import Migrate
 
 ORIGIN = VectorOrigin("the same", DIMENSION)
 COUNT = 150  # more than one batch

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from milvus_standalone import TOKEN, MilvusServer
 from postgres_server import PostgresServer, own_postgres_server
-from product import Product, eventually, running_product
+from product import running_product
 from upstream import RecordingUpstream
-from whole_lives import call, live
-
-from memory.adapters.file_scan import scanned
+from whole_lives import call, erased_by_command, live, verified_by_command
+from words_left import files_with
 
 USER, OTHER = "user-who-leaves-8b2c", "user-who-stays-04ef"
 WORD, OTHER_WORD = "Quetzalbimxford", "Wombatlyxenham"
-PROOF_SECONDS_MAX = 240.0  # a compaction of a Milvus server takes seconds, on a busy machine a minute
 
 
 @pytest.fixture
@@ -39,19 +37,7 @@ def rows_with(server: MilvusServer, words: list[str]) -> list[str]:
     return sorted(set(found))
 
 
-def erased(product: Product, user: str) -> dict[str, Any]:
-    """The erasure once it is proven as far as that is possible."""
-    erasure = call(product, "DELETE", "/everything", user).json()
-
-    def ended() -> dict[str, Any] | None:
-        found: dict[str, Any] = call(product, "GET", f"/erasures/{erasure['erasure_id']}", user).json()
-        return None if found["state"] in ("deleted", "rewritten", "remains") else found
-
-    found: dict[str, Any] = eventually(ended, seconds=PROOF_SECONDS_MAX, every=1.0)
-    return found
-
-
-def test_of_an_erased_user_nothing_is_left_on_the_servers_and_the_proof_says_what_it_could_not_read(
+def test_of_an_erased_user_nothing_is_left_on_the_servers_and_the_look_says_what_it_could_not_read(
     milvus_server: MilvusServer, collection: str, postgres: PostgresServer, upstream: RecordingUpstream, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
@@ -74,12 +60,15 @@ def test_of_an_erased_user_nothing_is_left_on_the_servers_and_the_proof_says_wha
         for number in range(3):  # the worker is at it, or about to be, when they are erased
             product.chat(f"My {number}th parrot is called {WORD}.", USER, session_id=f"s-{number}")
 
-        erasure = erased(product, USER)
-        assert erasure["state"] == "partly_proven", erasure
+        erasure = erased_by_command(product, "--user", USER)
+        assert erasure["state"] == "rewritten", erasure
         assert USER not in repr(erasure)
-        places = {one["place"]: one for one in erasure["scan"]["places"]}
+        settings = tmp_path / "verify.yaml"
+        here = {"data_dir": str(data), "database_url": postgres.url}
+        settings.write_text(json.dumps(json.loads(config.read_text()) | here))
+        places = verified_by_command(product, USER, settings)
         assert {name: one["found_in"] for name, one in places.items()} == {"files": [], "postgres": [], "milvus": []}
-        assert all(one["items"] > 0 and one["bytes"] > 0 for one in places.values())
+        assert all(one["items"] > 0 for one in places.values())
         assert [places[name]["not_searched"] for name in ("files", "postgres")] == [[], []]
         [unread] = places["milvus"]["not_searched"]
         assert "dataCoord.gc" in unread
@@ -88,7 +77,7 @@ def test_of_an_erased_user_nothing_is_left_on_the_servers_and_the_proof_says_wha
         assert [postgres.tables_with(word) for word in words] == [[], []]
         assert rows_with(milvus_server, words) == []
         files = [data, product.log_file, product.ports_file, *postgres.table_files()]
-        assert scanned(files, [*words, WORD.lower()])[2] == []
+        assert files_with(files, [*words, WORD.lower()]) == []
         metrics = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=30).text
         assert not [word for word in words if word in metrics]
 

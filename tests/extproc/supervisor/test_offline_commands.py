@@ -11,14 +11,14 @@ import pytest
 from foreign_embeddings import running_foreign_embeddings
 from milvus_lite_server import MilvusLiteServer
 from reembed_command import OLD, Place, stored
+from words_left import files_with
 
 from extproc.supervisor.locks_and_ports import data_directory
-from memory.adapters.file_scan import scanned
 from memory.adapters.sql.erasures import SqlErasures
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.model import VectorOrigin
+from memory.model.erasures import ErasureRequest
 from memory.ports import MemoryFilter
-from memory.ports.erasures import ErasureRequest
 
 DIMENSION = 24
 NEW = VectorOrigin("the new one", DIMENSION)
@@ -148,14 +148,14 @@ async def test_compact_ends_erasures_that_wait_for_a_rewriting_and_loses_nothing
     place.data.mkdir()
     place.configure("http://127.0.0.1:9", OLD.dimension, model=OLD.model)
     await erase(place)
-    assert {Path(one).parts[0] for one in scanned([place.data], [USER])[2]} >= {"milvus"}
+    assert {Path(one).parts[0] for one in files_with([place.data], [USER])} >= {"milvus"}
     dry = (await place.run("--dry-run", "--json", part="compact")).shown
     assert (dry["is_dry_run"], dry["erasures"]) == (True, 1)
     done = await place.run(part="compact")
     assert done.code == 0, done.stderr
     assert "erasures that waited for it: 1" in done.stdout
     assert "MiB" in done.stderr  # the bar
-    assert scanned([place.data], [USER])[2] == []
+    assert files_with([place.data], [USER]) == []
     async with SqliteDatabase(place.data / "turns.sqlite") as database:
         found = await SqlErasures(database).get(USER, "e1")
         assert found is not None

@@ -10,7 +10,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from memory.adapters.file_scan import UNREAD_NAMED_MAX, FolderScan, scanned
+from memory.adapters.file_scan import UNREAD_NAMED_MAX, files_scanned
+from memory.adapters.whole_ids import WholeId
+from memory.model.erasures import PlaceReport
 
 WORD = "Quetzalbimxford"
 
@@ -33,14 +35,14 @@ def data(tmp_path: Path) -> Path:
     return data
 
 
+def scanned(*places: Path, wanted: str = WORD) -> PlaceReport:
+    return files_scanned(places, WholeId(wanted))
+
+
 def test_files_behind_links_are_read_once(data: Path) -> None:
-    assert scanned([data], [WORD]) == (3, 7 + 2 * len(WORD), ["milvus/wal/0.log", "turns.sqlite"], [])
-    assert scanned([data], ["Wombat"])[2] == []
-
-
-async def test_the_process_that_looks_finds_the_same(data: Path) -> None:
-    found = await FolderScan([data, data / "plain"]).scan([WORD])
+    found = scanned(data, data / "plain")
     assert (found.items, found.found_in) == (4, ("milvus/wal/0.log", "turns.sqlite"))
+    assert (found.not_searched, scanned(data, wanted="Wombat").found_in) == ((), ())
 
 
 @contextmanager
@@ -74,22 +76,25 @@ def test_folders_and_files_that_cannot_be_read_are_named_and_the_others_are_sear
     for name, rights in (("lost+found", 0o000), ("key", 0o000), ("closed", 0o444)):
         (disk / name).chmod(rights)
     with without_rights():
-        found = scanned([disk], [WORD])
+        found = scanned(disk)
     unread = [f"{name}: Permission denied" for name in ("closed/file", "key", "lost+found")]
-    assert found == (1, len(WORD), ["turns.sqlite"], unread)
+    assert (found.items, found.found_in, list(found.not_searched)) == (1, ("turns.sqlite",), unread)
 
 
 def test_of_very_many_that_cannot_be_read_some_are_named(disk: Path) -> None:
     for number in range(UNREAD_NAMED_MAX + 3):
         (disk / f"{number:03}").mkdir(mode=0o000)
     with without_rights():
-        found = scanned([disk], [WORD])
-    assert found.found_in == ["turns.sqlite"]
-    assert found.not_searched[-2:] == [f"{UNREAD_NAMED_MAX - 1:03}: Permission denied", "3 more files and folders"]
+        found = scanned(disk)
+    assert found.found_in == ("turns.sqlite",)
+    assert found.not_searched[-2:] == (f"{UNREAD_NAMED_MAX - 1:03}: Permission denied", "3 more files and folders")
 
 
-async def test_a_file_that_cannot_be_read_does_not_end_the_process_that_looks(data: Path) -> None:
+def test_files_that_cannot_be_read_do_not_end_the_look(data: Path) -> None:
     (data / "memory").symlink_to("/proc/self/mem")  # may be opened, and its beginning may not be read
-    found = await FolderScan([data]).scan([WORD])
-    assert found.not_searched == ("memory: Input/output error",)
+    (data / "killed.parquet").write_bytes(b"PAR1" + WORD.encode())
+    (data / "broken.sqlite").write_bytes(b"SQLite format 3\0" + bytes(84))
+    found = scanned(data)
+    unread = ["broken.sqlite: file is not a database", "killed.parquet: it is not whole", "memory: Input/output error"]
+    assert list(found.not_searched) == unread
     assert found.found_in == ("milvus/wal/0.log", "turns.sqlite")

@@ -28,9 +28,9 @@ from memory.api.callers import USERS_ONLY, Callers
 from memory.api.document import PAGES, PATHS
 from memory.api.rest import framework_app
 from memory.model import CarriedNote, Evidence, Memory, Message, RecallStatus, Receipt, Scope, Turn, TurnStatus
+from memory.model.erasures import ErasureRequest
 from memory.model.memories import MemoryVisibility
 from memory.model.projects import ProjectRole
-from memory.ports.erasures import ErasureRequest
 from memory.runtime.metrics import Metrics
 from memory.service.requests import NewMemory
 

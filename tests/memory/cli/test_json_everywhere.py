@@ -101,6 +101,7 @@ async def bury(path: Path) -> None:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("world")
     settings_file(folder)
+    (folder / "files.yaml").write_text(f"data_dir: {folder / 'data'}")
     (folder / "rows.csv").write_text("email,name\nann,Ann\n")
     asyncio.run(bury(folder / "data" / "turns.sqlite"))
     (folder / "api").mkdir()
@@ -139,7 +140,7 @@ DOCUMENTS = [  # in an order in which each finds what it needs
     "restore id-000003 API",
     "forget id-000000 id-000001 API --yes",
     "forget --all API --yes",
-    "erase --scan absent-everywhere HERE",
+    "erase --verify absent-everywhere --config FOLDER/files.yaml",
     "eval holdout HERE",
     "prepare",
     "probe unix:/none",

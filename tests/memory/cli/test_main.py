@@ -263,22 +263,26 @@ def test_figures_stand_below_their_names_where_there_is_room(width: int, shown: 
     assert list(laid_out(("", "noted", "held out"), [row], width=width, is_right=True)) == shown
 
 
-def test_a_look_tells_which_files_hold_a_text_and_which_could_not_be_read(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text("Ada likes green tea", encoding="utf-8")
-    (tmp_path / "other").write_text("nothing", encoding="utf-8")
+def test_a_look_tells_which_files_hold_an_id_and_which_could_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text('{"of": "ada"}', encoding="utf-8")
+    (tmp_path / "other").write_text("metadata of ada", encoding="utf-8")
     (tmp_path / UNREAD).symlink_to("/proc/self/mem")
     config = tmp_path.parent / "settings.yaml"
     config.write_text(f"data_dir: {json.dumps(str(tmp_path))}", encoding="utf-8")
-    seen = json.loads(run("erase", "--config", config, "--scan", "green tea", "--json", code=1).stdout)
-    assert (seen["files"], seen["found_in"]) == (2, ["log"])
-    assert [reason.partition(":")[0] for reason in seen["not_searched"]] == [UNREAD]
+    seen = json.loads(run("erase", "--config", config, "--verify", "ada", "--json", code=1).stdout)
+    [files] = seen["places"]
+    assert (seen["waiting"], files["place"], files["items"], files["found_in"]) == (0, "files", 2, ["log"])
+    assert [reason.partition(":")[0] for reason in files["not_searched"]] == [UNREAD]
     config.write_text(f"data_dir: {json.dumps(str(tmp_path / 'another'))}", encoding="utf-8")
     with pytest.raises(BadSetting, match="name the data_dir"):
-        run("erase", "--config", config, "--scan", "green tea")
+        run("erase", "--config", config, "--verify", "ada")
     config.write_text(f"data_dir: {json.dumps(str(tmp_path))}", encoding="utf-8")
-    missing = run("erase", "--config", config, "--scan", "black tea").output
-    assert f"looked through 2 files, 26 bytes, in {tmp_path}: nothing" in missing
-    assert f"not searched: {UNREAD}" in missing
+    missing = run("erase", "--config", config, "--verify", "metadata").output
+    assert "2: nothing" in missing
+    assert f"files: not searched: {UNREAD}" in missing
+    for wrong in ("", " ada"):
+        with pytest.raises(BadInput):
+            run("erase", "--config", config, "--verify", wrong)
 
 
 # Service tokens

@@ -199,4 +199,4 @@ def test_one_project_is_erased_and_its_state_shown(url: str) -> None:
     assert "office of red" not in left
     assert "office of blue" in left
     ask(url, "erase", "--project", "", "--yes", code=2)
-    run("erase", "--scan", "tea", "--project", "red", "--yes", "--api", url, code=2)
+    run("erase", "--verify", "tea", "--project", "red", "--yes", "--api", url, code=2)

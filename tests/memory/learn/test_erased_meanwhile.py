@@ -23,9 +23,7 @@ from memory.errors import Conflict, Unavailable
 from memory.learn.worker import WorkerSettings
 from memory.model import Role
 from memory.ports import MemoryBank
-from memory.ports.erasures import ErasureProof
 from memory.service.erasure import Erasure
-from memory.service.erasure_states import ErasureLooks
 from memory.service.opt_outs import OptOutService
 from memory.service.user_erasures import UserErasures
 
@@ -55,9 +53,7 @@ def erasures(bench: Bench, process: Process) -> UserErasures:
     bank = MemoryBank(bench.store, process.ledger, bench.embedder)
     clock = bench.deployment.clock
     erasure = Erasure(memories=bank, turn_log=process.log, stores=process.stores, clock=clock)  # type: ignore[arg-type]
-    proof = ErasureProof(NoErasures())
-    looks = ErasureLooks(proof.record, clock=clock)
-    return UserErasures(erasure, proof, looks=looks, clock=clock, new_id=lambda: "e1")
+    return UserErasures(erasure, NoErasures(), clock=clock, new_id=lambda: "e1")
 
 
 async def erased(bench: Bench, process: Process) -> None:

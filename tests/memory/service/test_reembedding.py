@@ -15,8 +15,7 @@ from memory.errors import MemproxyError, Unavailable
 from memory.model import Memory, Vector, VectorOrigin
 from memory.ports import MemoryFilter, Outdated, ReembeddingStatus
 from memory.service import reembedding
-from memory.service.migration import Migrate
-from memory.service.reembedding import Reembed
+from memory.service.reembedding import Migrate, Reembed
 
 OLD = VectorOrigin("old", DIMENSION)
 NEW = VectorOrigin("new", 64)
@@ -53,7 +52,7 @@ async def test_all_are_embedded_as_what_is_to_be_found_and_snapshots_are_gone() 
     store, embedder, snapshots, watch = await filled(), HashingEmbedder(), InMemorySnapshots(), Watch()
     await snapshots.write("ann", b"of old vectors")
     outcome = await run_of(store, embedder, snapshots).run(advance=watch.advance, check_alone=watch.check_alone)
-    assert (outcome.is_needed, outcome.embedded, outcome.status.memories) == (True, COUNT, COUNT)
+    assert (outcome.is_needed, outcome.copied, outcome.status.memories) == (True, COUNT, COUNT)
     assert sorted(embedder.texts) == sorted(f"content of m{i}" for i in range(COUNT))
     assert watch.seen[0] == (0, COUNT)
     assert watch.seen[-1] == (COUNT, COUNT)
@@ -68,7 +67,7 @@ async def test_where_the_vectors_are_those_wanted_nothing_is_embedded_and_what_w
     others_of(store)[OLD] = {}  # as when the run had been killed after the switch
     await snapshots.write("ann", b"of old vectors")
     outcome = await run_of(store, embedder, snapshots).run(advance=watch.advance, check_alone=watch.check_alone)
-    assert (outcome.is_needed, outcome.embedded, embedder.texts) == (False, 0, [])
+    assert (outcome.is_needed, outcome.copied, embedder.texts) == (False, 0, [])
     assert others_of(store) == {}
     assert snapshots.kept == {}
 
@@ -112,7 +111,7 @@ async def test_an_embedder_that_stays_away_ends_the_run_and_the_next_goes_on(mon
     assert (await InMemoryReembedding(store, NEW).status()).origin == OLD
     embedder.is_down = False
     outcome = await run_of(store, embedder).run(advance=watch.advance, check_alone=watch.check_alone)
-    assert outcome.embedded == COUNT - COUNT // 2
+    assert outcome.copied == COUNT - COUNT // 2
     assert watch.seen[0] == (COUNT // 2, COUNT)
 
 
@@ -127,7 +126,7 @@ async def test_a_moment_without_the_embedder_is_waited_for(monkeypatch: pytest.M
 
     store, watch = await filled(), Watch()
     outcome = await run_of(store, Shaky()).run(advance=watch.advance, check_alone=watch.check_alone)
-    assert outcome.embedded == COUNT
+    assert outcome.copied == COUNT
 
 
 async def test_it_does_not_switch_where_somebody_else_has_come() -> None:

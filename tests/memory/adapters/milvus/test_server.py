@@ -25,7 +25,7 @@ from memory.errors import BadSetting, MemproxyError, Unavailable
 from memory.model import Memory, Record, Vector, VectorOrigin
 from memory.ports import MemoryFilter, Outdated
 from memory.runtime.metrics import Metrics
-from memory.service.migration import Migrate, Migrated
+from memory.service.reembedding import Migrate, Switch
 
 pytestmark = pytest.mark.soak(SERVER_IN_SOAK)
 
@@ -234,7 +234,7 @@ def vectors(seed: int) -> list[Vector]:
     return list(made / np.linalg.norm(made, axis=1, keepdims=True))
 
 
-async def migrated(server: MilvusServer, collection: str) -> Migrated:
+async def migrated(server: MilvusServer, collection: str) -> Switch:
     async with migration(server, collection) as run:
         return await Migrate(run, wanted=ORIGIN).run(advance=lambda *_: None, check_alone=nobody_else)
 

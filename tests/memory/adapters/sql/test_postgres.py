@@ -18,10 +18,11 @@ from memory.adapters.sql.migrations import VERSION
 from memory.adapters.sql.postgres_database import PostgresDatabase
 from memory.adapters.sql.postgres_pool import PostgresAddress, PostgresPool
 from memory.adapters.sql.postgres_rewriting import PostgresRewriting
-from memory.adapters.sql.postgres_scan import PostgresScan
+from memory.adapters.sql.postgres_scan import tables_scanned
 from memory.adapters.sql.postgres_schema import _refused, prepare_tables
 from memory.adapters.sql.statements import Connection, Statement
 from memory.adapters.sql.turn_log import SqlTurnLog
+from memory.adapters.whole_ids import WholeId
 from memory.errors import BadSetting, Unavailable
 from memory.model import TurnStatus
 
@@ -256,12 +257,18 @@ async def test_what_was_deleted_is_in_no_row_and_once_rewritten_in_no_file_of_a_
     address, word = PostgresAddress(server.url), "Quetzalbimxford"
     async with PostgresDatabase(address) as database:
         log = SqlTurnLog(database, clock=ManualClock())
-        await log.append(a_turn("t", status=TurnStatus.CLOSED, text=f"my parrot is {word}"))
-        assert (await PostgresScan(address).scan([word])).found_in == ("rows of turns",)
-        await log.messages.delete_turns("ann", ["t"])
+        await log.append(a_turn("42", status=TurnStatus.CLOSED, text=f"my parrot is {word}, and 7 is red"))
+        await log.append(a_turn("1426", status=TurnStatus.CLOSED, user="metadata"))
+        found = {one: tables_scanned(address, WholeId(one)).found_in for one in ("42", "426", "7", "ada", "metadata")}
+        assert {one: "rows of turns" in held for one, held in found.items()} == {
+            **dict.fromkeys(("42", "metadata"), True),
+            **dict.fromkeys(("426", "7", "ada"), False),
+        }
+        assert (found["426"], found["ada"]) == ((), ())
+        await log.messages.delete_turns("ann", ["42"])
         await PostgresRewriting(address, bytes_max=1 << 30).rewrite()
-    report = await PostgresScan(address).scan([word])
-    assert (report.found_in, report.items > 0) == ((), True)
+    report = tables_scanned(address, WholeId("42"))
+    assert ("rows of turns" in report.found_in, report.items > 0) == (False, True)
     [files] = server.table_files()
     assert not [file for file in files.rglob("*") if holds(file, word)]
 
