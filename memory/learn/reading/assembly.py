@@ -109,9 +109,11 @@ def _parts(reading: JudgedMessage, index: int) -> list[_Part]:
 
 
 def _says_something(text: str, part: _Part, stretches: Sequence[RequestSpan]) -> bool:
-    """Whether it is more than "my area" or "it's been", which a longer sentence may be cut into."""
+    """Whether what states a fact is more than "my area" or "it's been", which a longer sentence may be cut into."""
+    acts = part.labels.acts
+    is_stated = max(acts, key=lambda one: acts[one]) == Act.STATE
     names_something = any(one.start < part.end and part.start < one.end for one in stretches)
-    return names_something or size_of(text[part.start : part.end]) >= CLAUSE_SIZE_MIN
+    return not is_stated or names_something or size_of(text[part.start : part.end]) >= CLAUSE_SIZE_MIN
 
 
 def _understandable(reading: JudgedMessage, parts: Sequence[_Part], number: int, claim: Claim) -> Claim:

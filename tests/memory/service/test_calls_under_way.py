@@ -227,7 +227,7 @@ async def test_files_are_rewritten_also_if_the_process_dies_at_the_end_of_an_era
     assert await rows_of(parts, "ann") == []
     assert [one.id for one in await parts.erasures.pending()] == times[:1]
     monkeypatch.undo()
-    again = (await parts.library.erase_everything("ann")).record.request.id
+    again = (await parts.library.erase_everything("ann")).request.id
     assert [one.id for one in await parts.erasures.pending()] == [times[0], again]
 
 

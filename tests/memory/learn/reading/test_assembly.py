@@ -172,12 +172,22 @@ def test_each_fact_of_a_sentence_is_a_claim_with_its_own_labels() -> None:
         clause(text, "I live in Lisbon", said, attribute="home"),
         clause(text, "work as a baker", said, attribute="occupation"),
     )
-    value = RequestSpan("value", text.index("Lisbon"), text.index("Lisbon") + 6)
-    claims = read(text, judgement(said, clauses=clauses, stretches=(value,)))
+    name = RequestSpan("name", text.index("Ada"), text.index("Ada") + 3)
+    values = [RequestSpan("value", text.index(one), text.index(one) + len(one)) for one in ("Lisbon", "baker")]
+    claims = read(text, judgement(said, clauses=clauses, stretches=(name, *values)))
     assert [claim.text for claim in claims] == ["I'm Ada", "I live in Lisbon", "work as a baker"]
     assert [claim.evidence for claim in claims] == [Evidence(text, "t1", clause=claim.text) for claim in claims]
     assert [claim.attribute for claim in claims] == ["name", "home", "occupation"]
-    assert [claim.values for claim in claims] == [(), ("Lisbon",), ()]
+    assert [claim.values for claim in claims] == [(), ("Lisbon",), ("baker",)]
+
+
+def test_a_clause_that_names_nothing_is_no_fact_unless_it_is_long_enough_to_say_something() -> None:
+    text = "I want to plant oaks in my area, they never look at me when we speak"
+    said = {"state": 0.95}
+    cut = ("plant oaks", "my area", "they never look at me when we speak")
+    oaks = RequestSpan("value", text.index("oaks"), text.index("oaks") + 4)
+    claims = read(text, judgement(said, clauses=tuple(clause(text, one, said) for one in cut), stretches=(oaks,)))
+    assert [claim.text for claim in claims] == ["plant oaks", "they never look at me when we speak"]
 
 
 def test_a_clause_that_leans_takes_along_who_it_is_about_but_no_other_fact() -> None:
@@ -187,8 +197,8 @@ def test_a_clause_that_leans_takes_along_who_it_is_about_but_no_other_fact() -> 
         clause(text, "My sister Ana lives in Rome", said),
         clause(text, "works as a baker", said, leaning_share=0.9),
     )
-    value = RequestSpan("value", text.index("Rome"), text.index("Rome") + 4)
-    first, second = read(text, judgement(said, clauses=clauses, stretches=(value,)))
+    values = [RequestSpan("value", text.index(one), text.index(one) + len(one)) for one in ("Rome", "baker")]
+    first, second = read(text, judgement(said, clauses=clauses, stretches=tuple(values)))
     assert first.text == "My sister Ana lives in Rome"
     assert (second.text, second.evidence.words) == ("My sister Ana lives in … works as a baker", "works as a baker")
 
