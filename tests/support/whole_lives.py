@@ -112,7 +112,7 @@ def verified_by_command(product: Product, user: str, config: Path, *, is_clean: 
 
 def _erase(product: Product, *words: str, code: int = 0) -> dict[str, Any]:
     command = [str(Path(sys.executable).parent / "memproxy"), "erase", *words, "--json"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == code, ended.stdout + ended.stderr + product.log()[-3000:]
     found: dict[str, Any] = json.loads(ended.stdout)
     return found
