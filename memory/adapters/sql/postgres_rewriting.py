@@ -1,5 +1,6 @@
-"""Rewrites the tables on PostgreSQL, whose files keep what was deleted until then. The server's own log, its replicas
-and its backups are not within reach of a client: they forget with time, as their operator has set.
+"""Rewrites the tables on PostgreSQL, whose files keep what was deleted until then, and the server's statistics of them,
+which have values of rows. The server's own log, its replicas and its backups are not within reach of a client: they
+forget with time, as their operator has set.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ WHERE nspname = %s AND relkind = 'r' ORDER BY relname
 
 
 class PostgresRewriting:
-    """`memory.ports.erasures.FileRewriting`, by `VACUUM (FULL)` of each table."""
+    """`memory.ports.erasures.FileRewriting`, by `VACUUM (FULL, ANALYZE)` of each table."""
 
     def __init__(self, address: PostgresAddress, *, bytes_max: int = TABLE_BYTES_MAX) -> None:
         """`bytes_max`: of one table with its indexes; a larger one would block others for too long."""
@@ -60,6 +61,7 @@ class PostgresRewriting:
         try:
             with psycopg.connect(self._conninfo, autocommit=True) as connection:
                 for name in names:
-                    connection.execute(f"VACUUM (FULL) {name}")
+                    connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
+                connection.execute("VACUUM (FULL) pg_catalog.pg_statistic")  # left out unless we own the database
         except psycopg.Error as error:
             raise translated(error) from error
