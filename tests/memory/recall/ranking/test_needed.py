@@ -14,7 +14,7 @@ from memory.model import Query, Question, Record, Scope, Vector
 from memory.recall.ranking import needed
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.ranking import Ranked, rank
-from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
+from memory.recall.ranking.weights import DEFAULT_RANKING, Bar, RankingWeights
 from tests.support.own_embedder import embedding_model
 
 Remember: TypeAlias = Callable[..., Record]
@@ -76,6 +76,16 @@ def test_what_is_needed_passes_though_it_shares_no_topic_and_what_is_not_stays_a
         return [one.memory.content for one, passes in zip(found.candidates, found.is_relevant, strict=True) if passes]
 
     assert (passing(WITH_NEEDS), passing(DEFAULT_RANKING)) == (facts[:1], [])
+
+
+def test_what_is_surely_needed_passes_however_far_it_is_from_the_best(remember: Remember) -> None:
+    facts = ["Nuts make my throat swell.", "I have collected stamps since school.", "My kayak is stored in Devon."]
+
+    def passing(sure: float) -> int:
+        ranking = replace(WITH_NEEDS, bar=Bar(best=-99.0, each=-99.0, margin=0.0, sure=sure))
+        return sum(ranked(remember, "May I eat this walnut cake?", facts, ranking).is_relevant)
+
+    assert (passing(99.0), passing(-99.0)) == (1, len(facts))
 
 
 def test_vectors_of_another_model_are_judged_by_their_topic_alone(remember: Remember) -> None:
