@@ -286,8 +286,10 @@ class Injection:
         return [RecallMemories(scope, request, self._upstream, self._opening(scope, request, at=asked.at))]
 
     def _opening(self, scope: Scope, request: ChatRequest, *, at: float) -> OpenTurn | None:
-        asked = observed_request(scope, request, is_recording=True) if self._seed is not None else None
-        if asked is None or self._seed is None or not asked.said:
+        if self._seed is None:
+            return None
+        asked = observed_request(scope, request, is_recording=True)
+        if asked is None or not asked.said:
             return None
         arrival = Arrival(at, self._headers, self._seed)
         exchange = asked.exchange(arrival)
