@@ -67,7 +67,7 @@ class Backfill:
                     count=len(unknown),
                     said_from=said_from,
                 )
-                insert_turn(connection, turn=turn, now=self.now, owner="")
+                insert_turn(connection, turn, now=self.now, owner="")
             if turn is not None:
                 last = self._placed(connection, turn, exchange, last, is_imported=is_imported)
         return last

@@ -96,7 +96,7 @@ def _mark(connection: Connection, turn_ids: Collection[str], *, is_abandoned: bo
     SQL.mark_abandoned(connection, is_abandoned=is_abandoned, turn_ids=json.dumps(list(turn_ids)))
 
 
-def next_shift(connection: Connection, *, without: Collection[str]) -> str | None:
+def next_shift(connection: Connection, *, without: Collection[str] = ()) -> str | None:
     row = SQL.unsettled_user(connection, without=json.dumps(sorted(without))).fetchone()
     return None if row is None else str(row[0])
 

@@ -11,10 +11,10 @@ from functools import partial
 
 import msgspec
 
-from memory.adapters.model_traits import LESSON_SECONDS_MAX, named
 from memory.adapters.retention import NOTE_KEYS_ASKED_MAX
 from memory.adapters.sql.chains import SqlResponseChains, link_of
 from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.model_capabilities import LESSON_SECONDS_MAX, named
 from memory.adapters.sql.notes import KEYS_AT_A_GLANCE, SqlNoteBook, note_of
 from memory.adapters.sql.profiles import profile_of, without_written
 from memory.adapters.sql.statements import Connection, statements
@@ -44,7 +44,7 @@ class SqlChatStates:
         self, connection: Connection, *, query: ChatStateQuery, link: ChainLink | None, after: float
     ) -> ChatState:
         if query.link_name and link is None:
-            link = link_of(connection, user_id=query.user_id, name=query.link_name)
+            link = link_of(connection, query.user_id, query.link_name)
         keys = [*(link.note_keys if link is not None else ()), *query.note_keys][-NOTE_KEYS_ASKED_MAX:]
         rows = SQL.chat_state(
             connection,

@@ -73,7 +73,7 @@ def advance_erase_epoch(connection: Connection, *, user_id: str, token: str, now
 
 def _erase_record(connection: Connection, user_id: str) -> None:
     """Delete what was recorded since the erasure of the record began: it was asked for before this epoch ended."""
-    while recorded_changes.erase(connection, user_id=user_id, project_id="", before=math.inf, limit=TURNS_PER_DELETION):
+    while recorded_changes.erase(connection, user_id, "", before=math.inf, limit=TURNS_PER_DELETION):
         continue
     SQL.delete_positions(connection, user_id=user_id)
     backfill.erase(connection, user_id)

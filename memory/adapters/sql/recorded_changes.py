@@ -17,24 +17,15 @@ from memory.adapters.sql.session_summaries import let_rest
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.turn_texts import to_bytes, to_text
-from memory.model import (
-    RecordedMessage,
-    ToolMessage,
-    TurnStatus,
-)
-from memory.model.recorded import (
-    ADDED_SEQ,
-    ANSWER_ORDINAL,
-    messages_of_turn,
-    part_of,
-)
+from memory.model import RecordedMessage, ToolMessage, TurnStatus
+from memory.model.recorded import ADDED_SEQ, ANSWER_ORDINAL, messages_of_turn, part_of
 
 SQL = statements("recorded_changes")
 
 UNLEARNT = ("open", "ready", "window")
 
 
-def add(connection: Connection, *, user_id: str, messages: Sequence[RecordedMessage], now: float) -> int:
+def add(connection: Connection, user_id: str, messages: Sequence[RecordedMessage], *, now: float) -> int:
     """Returns how many were not there yet."""
     added = 0
     for message in messages:
@@ -62,7 +53,7 @@ def add(connection: Connection, *, user_id: str, messages: Sequence[RecordedMess
 
 
 def add_tool_messages(
-    connection: Connection, *, turn_id: str, messages: Sequence[ToolMessage], at: float, now: float
+    connection: Connection, turn_id: str, messages: Sequence[ToolMessage], *, at: float, now: float
 ) -> None:
     row = SQL.turn_by_id(connection, turn_id=turn_id).fetchone()
     if row is None:
@@ -70,14 +61,14 @@ def add_tool_messages(
     turn = turn_of(row)
     known = SQL.count_tool_messages(connection, turn_id=turn_id).fetchone()[0]
     recorded = tool_traffic(turn, messages, seq=row[0], known=known, at=at)
-    add(connection, user_id=turn.scope.user_id, messages=recorded, now=now)
+    add(connection, turn.scope.user_id, recorded, now=now)
 
 
-def delete_turns(connection: Connection, *, user_id: str, turn_ids: Collection[str]) -> int:
+def delete_turns(connection: Connection, user_id: str, turn_ids: Collection[str]) -> int:
     """With tool traffic, receipts and links. Ids of other users' turns are ignored."""
     if not turn_ids:
         return 0
-    turns_upkeep.withdraw(connection, user_id, "", math.inf, only=turn_ids, spare=())
+    turns_upkeep.withdraw(connection, user_id, opened_before=math.inf, only=turn_ids)
     ids = json.dumps(list(turn_ids))
     receipts = SQL.receipts_of_turns(connection, user_id=user_id, turn_ids=ids).fetchall()
     receipt_ids = json.dumps([to_text(receipt_id) for (receipt_id,) in receipts])
@@ -89,49 +80,40 @@ def delete_turns(connection: Connection, *, user_id: str, turn_ids: Collection[s
     return len(deleted)
 
 
-def delete_added(connection: Connection, *, user_id: str, conversation_id: str) -> int:
+def delete_added(connection: Connection, user_id: str, conversation_id: str) -> int:
     return SQL.delete_added_messages(connection, user_id=user_id, conversation_id=conversation_id).rowcount
 
 
-def erase(connection: Connection, *, user_id: str, project_id: str, before: float, limit: int) -> int:
+def erase(connection: Connection, user_id: str, project_id: str, *, before: float, limit: int) -> int:
     """Up to `limit` turns, and added messages. Tool traffic goes with its turn."""
     rows = SQL.turns_before(connection, user_id=user_id, project_id=project_id, before=before, limit=limit).fetchall()
     turn_ids = [turn_id for (turn_id,) in rows]
-    turns = delete_turns(connection, user_id=user_id, turn_ids=turn_ids)
-    forget_removed(connection, user_id=user_id, turn_ids=turn_ids)  # the caller has erased all rows of that scope
+    turns = delete_turns(connection, user_id, turn_ids)
+    forget_removed(connection, user_id, turn_ids)  # the caller has erased all rows of that scope
     added = SQL.delete_added_before(
         connection, user_id=user_id, project_id=project_id, before=before, limit=limit
     ).rowcount
     return turns + added
 
 
-def delete_messages(connection: Connection, *, user_id: str, message_ids: Collection[str], only_learnt: bool) -> int:
+def delete_messages(connection: Connection, user_id: str, message_ids: Collection[str], *, only_learnt: bool) -> int:
     """`only_learnt`: leave turns alone that are not learnt yet, instead of withdrawing them."""
     return sum(_deleted(connection, user_id, message_id, only_learnt=only_learnt) for message_id in message_ids)
 
 
 def _deleted(connection: Connection, user_id: str, message_id: str, *, only_learnt: bool) -> bool:
-    part = part_of(message_id)
-    if part is not None:
-        return _part_deleted(connection, user_id, *part, only_learnt=only_learnt)
-    found = recorded_rows.message(connection, user_id=user_id, message_id=message_id)
+    found, part = recorded_rows.find(connection, user_id, message_id), part_of(message_id)
     if found is None or (only_learnt and found.turn_id and _is_unlearnt(connection, found.turn_id)):
         return False
-    SQL.delete_message(connection, user_id=user_id, message_id=message_id)
-    return True
-
-
-def _part_deleted(connection: Connection, user_id: str, turn_id: str, ordinal: int, *, only_learnt: bool) -> bool:
-    found = recorded_rows.part(connection, user_id=user_id, turn_id=turn_id, ordinal=ordinal)
-    if found is None:
-        return False
+    if part is None:
+        SQL.delete_message(connection, user_id=user_id, message_id=message_id)
+        return True
+    turn_id, ordinal = part
     if _is_unlearnt(connection, turn_id):
-        if only_learnt:
-            return False
-        turns_upkeep.withdraw(connection, user_id, "", math.inf, only=[turn_id], spare=())
+        turns_upkeep.withdraw(connection, user_id, opened_before=math.inf, only=[turn_id])
     _rewrite(connection, turn_id, ordinal, lambda _: "")
     if _is_empty(connection, turn_id):
-        delete_turns(connection, user_id=user_id, turn_ids=[turn_id])
+        delete_turns(connection, user_id, [turn_id])
     return True
 
 
@@ -164,16 +146,12 @@ def _is_unlearnt(connection: Connection, turn_id: str) -> bool:
 
 
 def rewrite_outputs(
-    connection: Connection, *, user_id: str, message_ids: Collection[str], rewrite: Callable[[str], str]
+    connection: Connection, user_id: str, message_ids: Collection[str], rewrite: Callable[[str], str]
 ) -> int:
     """Change the texts of answers and of rows of `messages`; turns not learnt yet are left alone. Returns how many."""
     changed = 0
     for message_id in message_ids:
-        part = part_of(message_id)
-        if part is not None:
-            found = recorded_rows.part(connection, user_id=user_id, turn_id=part[0], ordinal=part[1])
-        else:
-            found = recorded_rows.message(connection, user_id=user_id, message_id=message_id)
+        found, part = recorded_rows.find(connection, user_id, message_id), part_of(message_id)
         if found is None or rewrite(found.content) == found.content:
             continue
         if found.turn_id and _is_unlearnt(connection, found.turn_id):
@@ -194,7 +172,7 @@ def expire(connection: Connection, *, before: float, limit: int, now: float) -> 
     by_user: dict[str, list[str]] = {}
     for user_id, turn_id, _ in rows:
         by_user.setdefault(user_id, []).append(turn_id)
-    turns = sum(delete_turns(connection, user_id=user, turn_ids=ids) for user, ids in by_user.items())
+    turns = sum(delete_turns(connection, user, ids) for user, ids in by_user.items())
     let_rest(connection, sessions={(user_id, session_id) for user_id, _, session_id in rows}, now=now)
     added = SQL.delete_oldest_added(connection, before=before, added_seq=ADDED_SEQ, limit=limit).rowcount
     return turns + added

@@ -34,7 +34,9 @@ from memory.model.recorded import (
     AbandonedBranch,
     Position,
     messages_of_turn,
+    part_of,
 )
+from memory.ports import MessagePage, SessionPage
 
 SQL = statements("recorded_rows")
 
@@ -51,29 +53,29 @@ class StoredPart:
 
 def page(
     connection: Connection,
-    *,
     where: MessageFilter,
+    *,
     limit: int,
-    cursor: str,
+    cursor: str = "",
     bytes_max: int = EXAMINED_BYTES_MAX,
-) -> tuple[list[RecordedMessage], str]:
-    """The messages and the next cursor. At least one part is examined, whatever its size."""
+) -> MessagePage:
+    """At least one part is examined, whatever its size."""
     after = read_cursor(cursor)
     units = _units(connection, where, after)
     found: list[RecordedMessage] = []
     examined, last = 0, after
     for unit in units:
         if examined and examined + unit.size > bytes_max:
-            return found, write_cursor(last)
+            return MessagePage(tuple(found), write_cursor(last))
         examined += unit.size
         for message in _messages_in(connection, unit):
             if message.position <= after or not admits(where, message):
                 continue
             if len(found) == limit:
-                return found, write_cursor(found[-1].position)
+                return MessagePage(tuple(found), write_cursor(found[-1].position))
             found.append(message)
         last = unit.last
-    return found, write_cursor(last) if len(units) == UNITS_MAX else ""
+    return MessagePage(tuple(found), write_cursor(last) if len(units) == UNITS_MAX else "")
 
 
 def _units(connection: Connection, where: MessageFilter, after: Position) -> list[StoredPart]:
@@ -125,14 +127,13 @@ def message_of(row: tuple[Any, ...]) -> RecordedMessage:
     )
 
 
-def message(connection: Connection, *, user_id: str, message_id: str) -> RecordedMessage | None:
-    """A row of `messages` by the message's id."""
-    row = SQL.message_by_id(connection, user_id=user_id, message_id=message_id).fetchone()
-    return None if row is None else message_of(row)
-
-
-def part(connection: Connection, *, user_id: str, turn_id: str, ordinal: int) -> RecordedMessage | None:
-    """A message that is part of a turn."""
+def find(connection: Connection, user_id: str, message_id: str) -> RecordedMessage | None:
+    """A part of a turn, or a row of `messages`."""
+    part = part_of(message_id)
+    if part is None:
+        row = SQL.message_by_id(connection, user_id=user_id, message_id=message_id).fetchone()
+        return None if row is None else message_of(row)
+    turn_id, ordinal = part
     row = SQL.turn_by_id(connection, user_id=user_id, turn_id=turn_id).fetchone()
     parts = [] if row is None else messages_of_turn(turn_of(row), seq=row[0])
     return next((message for message in parts if message.ordinal == ordinal), None)
@@ -141,14 +142,15 @@ def part(connection: Connection, *, user_id: str, turn_id: str, ordinal: int) ->
 # Sessions
 
 
-def sessions(connection: Connection, *, user_id: str, limit: int, cursor: str) -> tuple[list[Session], str]:
+def sessions(connection: Connection, user_id: str, *, limit: int, cursor: str = "") -> SessionPage:
     """One page, the latest active first. The cost grows with the number of the user's turns, not with their texts."""
     found = _sessions(connection, user_id, None)
     shown, next_cursor = pages.cut([(one.last_at, one.id) for one in found.values()], limit=limit, cursor=cursor)
-    return [_titled(connection, user_id, found[session_id]) for _, session_id in shown], next_cursor
+    titled = (_titled(connection, user_id, found[session_id]) for _, session_id in shown)
+    return SessionPage(tuple(titled), next_cursor)
 
 
-def session(connection: Connection, *, user_id: str, conversation_id: str) -> Session | None:
+def session(connection: Connection, user_id: str, conversation_id: str) -> Session | None:
     found = _sessions(connection, user_id, conversation_id).get(conversation_id)
     return None if found is None else _titled(connection, user_id, found)
 
@@ -190,12 +192,11 @@ def _sessions(connection: Connection, user_id: str, only: str | None) -> Mapping
 
 
 def _titled(connection: Connection, user_id: str, session: Session) -> Session:
-    where = MessageFilter(user_id, session.id)
-    messages, _ = page(connection, where=where, limit=TITLE_MESSAGES, cursor="", bytes_max=TITLE_BYTES_MAX)
-    return replace(session, title=title_of(messages))
+    first = page(connection, MessageFilter(user_id, session.id), limit=TITLE_MESSAGES, bytes_max=TITLE_BYTES_MAX)
+    return replace(session, title=title_of(first.messages))
 
 
-def abandoned(connection: Connection, *, user_id: str, conversation_id: str, limit: int) -> list[AbandonedBranch]:
+def abandoned(connection: Connection, user_id: str, conversation_id: str, *, limit: int) -> list[AbandonedBranch]:
     """Texts are read of the first turn of each branch only."""
     rows = SQL.branches_of_session(connection, user_id=user_id, conversation_id=conversation_id).fetchall()
     places = {turn_id: seq for turn_id, _, _, _, seq in rows}
@@ -208,16 +209,18 @@ def _title_of_turn(connection: Connection, seq: int) -> str:
     return title_of(messages_of_turn(turn_of(row), seq=seq))
 
 
-def turn_ids(connection: Connection, *, user_id: str, conversation_id: str) -> list[str]:
+def turn_ids(connection: Connection, user_id: str, conversation_id: str) -> list[str]:
     rows = SQL.turns_of_session(connection, user_id=user_id, conversation_id=conversation_id)
     return [turn_id for (turn_id,) in rows]
 
 
-def receipt_ids(connection: Connection, *, user_id: str, conversation_id: str, limit: int) -> list[tuple[str, str]]:
+def receipt_ids(connection: Connection, user_id: str, conversation_id: str, *, limit: int) -> list[tuple[str, str]]:
     rows = SQL.receipts_of_session(connection, user_id=user_id, conversation_id=conversation_id, limit=limit).fetchall()
     return [(turn_id, to_text(receipt_id)) for turn_id, receipt_id in reversed(rows)]
 
 
-def of_receipt(connection: Connection, *, user_id: str, receipt_id: str) -> list[RecordedMessage]:
+def of_receipt(connection: Connection, user_id: str, receipt_id: str) -> list[RecordedMessage]:
+    if not receipt_id:
+        return []
     row = SQL.turn_of_receipt(connection, user_id=user_id, receipt_id=to_bytes(receipt_id)).fetchone()
     return [] if row is None else messages_of_turn(turn_of(row), seq=row[0])

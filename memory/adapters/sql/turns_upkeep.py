@@ -46,7 +46,7 @@ def make_unknown(connection: Connection, *, now: float, owner: str = "", opened_
     return len(rows)
 
 
-def dead_letters(connection: Connection, limit: int) -> list[DeadLetter]:
+def dead_letters(connection: Connection, *, limit: int) -> list[DeadLetter]:
     rows = SQL.given_up_windows(connection, limit=limit).fetchall()
     return [
         DeadLetter(window_id, user_id, session_id, turn_ids_of(connection, window_id), reason, buried_at, attempts)
@@ -66,18 +66,18 @@ def drop(connection: Connection, window_ids: Collection[str]) -> int:
     return len(found)
 
 
-def make_due_now(connection: Connection, user_id: str, session_id: str) -> None:
+def make_due_now(connection: Connection, user_id: str, *, session_id: str = "") -> None:
     SQL.make_urgent(connection, user_id=user_id, session_id=session_id)
 
 
 def withdraw(
     connection: Connection,
     user_id: str,
-    project_id: str,
-    opened_before: float,
     *,
-    only: Collection[str],
-    spare: Collection[str],
+    project_id: str = "",
+    opened_before: float,
+    only: Collection[str] = (),
+    spare: Collection[str] = (),
 ) -> int:
     """Includes open turns: they are completed for the record, but not learnt."""
     chosen: dict[str, Value] = {
