@@ -10,7 +10,7 @@ from recorded import all_of
 from tellers import Teller, sent
 from turn_logs import START, Deployment, Process, a_turn, lease_at
 
-from memory.adapters import tree_rules
+from memory.adapters.sql import branch_positions, conversation_trees, known_exchanges
 from memory.model import Message, MessageFilter, SentConversation, SentExchange, TurnStatus
 
 
@@ -260,8 +260,8 @@ async def test_erased_conversations_are_not_recognised(tell: Teller) -> None:
 
 
 async def test_the_oldest_positions_go_and_nobody_else_s(tell: Teller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree_rules, "POSITIONS_MAX", 3)
-    monkeypatch.setattr(tree_rules, "PRUNED_EVERY", 1)
+    monkeypatch.setattr(conversation_trees, "POSITIONS_MAX", 3)
+    monkeypatch.setattr(known_exchanges, "PRUNED_EVERY", 1)
     bob = Teller(tell.process, user="bob")
     _, of_bob = await bob("a")
     _, session = await tell("a")
@@ -297,7 +297,7 @@ async def test_history_that_was_imported_is_known_in_its_session(tell: Teller) -
 async def test_a_beginning_that_thousands_of_chats_share_costs_no_more(
     tell: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tree_rules, "CANDIDATES_MAX", 3)
+    monkeypatch.setattr(branch_positions, "CANDIDATES_MAX", 3)
     for _ in range(5):
         _, session = await tell("a", answer="same")
     assert (await tell("ab", answers="same"))[1] == session

@@ -14,10 +14,13 @@ from memory.adapters.sql.branch_positions import BranchNode
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_queue import make_ready
 from memory.adapters.sql.turns_upkeep import take_out
-from memory.adapters.tree_rules import OVERLAP_SECONDS_MIN, SHIFT_TURNS_MAX, stage_when_resumed
+from memory.adapters.turn_rules import TAUGHT
 from memory.model import BranchShift, BranchTurn, Turn, TurnStatus
 
 SQL = statements("branch_shifts")
+
+SHIFT_TURNS_MAX = 500  # of one kind, settled at a time
+OVERLAP_SECONDS_MIN = 0.05  # of two requests at the same time: a client may send the next before we see an answer's end
 
 
 def is_extension(connection: Connection, parent: BranchNode) -> bool:
@@ -83,13 +86,22 @@ def _resume(connection: Connection, user_id: str, turn_ids: Sequence[str], *, no
     _mark(connection, turn_ids, is_abandoned=False)
     turn_effects.sessions_changed(connection, user_id, {session_id for _, session_id, *_ in rows})
     for seq, _, status, reached, turn_id in rows:
-        stage = stage_when_resumed(TurnStatus(status), reached)
+        stage = _stage_when_resumed(TurnStatus(status), reached)
         SQL.set_stage(connection, stage=stage, seq=seq)
         if reached:
             SQL.unsettle(connection, turn_id=turn_id)
     for seq, session_id, status, reached, _ in rows:
-        if stage_when_resumed(TurnStatus(status), reached) == "ready":
+        if _stage_when_resumed(TurnStatus(status), reached) == "ready":
             make_ready(connection, seq, user_id, session_id, now)
+
+
+def _stage_when_resumed(status: TurnStatus, reached: str) -> str:
+    """Of a turn that was abandoned: where it was then, or where it would be by now."""
+    if reached == "learnt":
+        return "learnt"
+    if status is TurnStatus.OPENED:
+        return "open"
+    return "ready" if status in TAUGHT else "nothing"
 
 
 def _mark(connection: Connection, turn_ids: Collection[str], *, is_abandoned: bool) -> None:

@@ -5,27 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from memory.adapters import tree_rules
 from memory.adapters.sql import backfill, branch_positions, branch_shifts, known_exchanges
 from memory.adapters.sql.backfill import Backfill
-from memory.adapters.sql.branch_positions import (
-    BranchNode,
-    insert_node,
-    is_left_out,
-    position_of,
-)
+from memory.adapters.sql.branch_positions import BranchNode, BranchPosition, insert_node, is_left_out, position_of
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
 from memory.adapters.sql.jobs import OnDatabase, reading, reads, writes, writing
 from memory.adapters.sql.opt_outs import opted_out_at
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_opening import insert_turn
-from memory.adapters.tree_rules import BranchPosition
 from memory.errors import BadInput
 from memory.model import SentConversation, SentExchange, Turn, TurnStatus
 from memory.ports import Clock
 
 SQL = statements("conversation_trees")
+
+POSITIONS_MAX = 50_000  # of one user; about 300 bytes each
 
 
 class SqlConversationTrees(OnDatabase):
@@ -102,7 +97,7 @@ class _Opening:
         above = last if last is not None and last.is_seen else None  # a beginning that was never observed is no parent
         insert_turn(connection, turn, now=self.now, owner=self.owner)
         at = self._placed(connection, turn, position, above, is_extension=is_extension)
-        if at % tree_rules.PRUNED_EVERY == 0:
+        if at % known_exchanges.PRUNED_EVERY == 0:
             _prune(connection, user_id)
         return turn.scope.session_id
 
@@ -110,7 +105,7 @@ class _Opening:
         self,
         connection: Connection,
         turn: Turn,
-        position: BranchPosition[BranchNode],
+        position: BranchPosition,
         above: BranchNode | None,
         *,
         is_extension: bool,
@@ -123,7 +118,7 @@ class _Opening:
             branch_shifts.make_active(connection, turn, tree_id, now=self.now, beside=beside)
         return at
 
-    def _session_id(self, position: BranchPosition[BranchNode]) -> str:
+    def _session_id(self, position: BranchPosition) -> str:
         if self.sent.is_session_given:
             return self.turn.scope.session_id
         continued = position.parent or position.replaced
@@ -136,10 +131,10 @@ def _leave_out(connection: Connection, user_id: str, exchange: SentExchange) -> 
         return
     turn_id = "\x1f".join(("x", user_id, exchange.key))  # not the id of a turn
     kept = SQL.insert_left_out(connection, turn_id=turn_id, user_id=user_id, key=exchange.key)
-    if kept.fetchone()[0] % tree_rules.PRUNED_EVERY == 0:
+    if kept.fetchone()[0] % known_exchanges.PRUNED_EVERY == 0:
         _prune(connection, user_id)
 
 
 def _prune(connection: Connection, user_id: str) -> None:
     """Drop the user's oldest positions past the limit."""
-    SQL.delete_beyond_limit(connection, user_id=user_id, positions_max=tree_rules.POSITIONS_MAX)
+    SQL.delete_beyond_limit(connection, user_id=user_id, positions_max=POSITIONS_MAX)

@@ -7,7 +7,6 @@ chat of each user time, nothing else. The least recently used go first. Users ar
 from __future__ import annotations
 
 import hashlib
-from functools import partial
 
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.jobs import OnDatabase, reads_now, writes
@@ -36,7 +35,7 @@ class SqlSnapshots(OnDatabase):
             return None
         snapshot, used_at = found
         if now - used_at > USED_AGAIN_SECONDS:  # a chat waits for the snapshot, not for this
-            self._database.post(partial(SQL.note_use, user_hash=snapshot_key(user_id), now=now))
+            self._database.post(lambda connection: SQL.note_use(connection, user_hash=snapshot_key(user_id), now=now))
         return snapshot
 
     async def write(self, user_id: str, snapshot: bytes) -> None:

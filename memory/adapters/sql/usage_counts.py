@@ -10,7 +10,6 @@ import asyncio
 import json
 from collections.abc import Collection, Mapping
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from memory.adapters.sql.database import SqlDatabase
@@ -39,9 +38,7 @@ class SqlUsageCounts(OnDatabase):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._flush()
