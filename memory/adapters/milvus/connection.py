@@ -27,6 +27,7 @@ from memory.runtime.metrics import Metrics
 
 PART = "milvus"
 CONNECT_SECONDS = 2.0
+PATIENT_SECONDS = 50.0  # of a call for which nobody waits: loading or flushing a large collection takes long
 CHANNEL_OPTIONS = {
     "grpc.initial_reconnect_backoff_ms": 100,
     "grpc.min_reconnect_backoff_ms": 500,
@@ -216,6 +217,10 @@ class OpensConnection:
 
     async def __aexit__(self, *_: object) -> None:
         await self._connection.close()
+
+    async def _patiently(self, name: str, work: Callable[[Link], Awaitable[Result]]) -> Result:
+        """For whom nobody waits."""
+        return await self._connection.call(name, work, seconds=PATIENT_SECONDS)
 
 
 async def _check_database(client: Client, database: str) -> None:

@@ -6,7 +6,6 @@ continue within a millisecond of an answer: until its row is written, this proce
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from functools import partial
 
 import msgspec
@@ -18,6 +17,7 @@ from memory.adapters.sql.jobs import OnDatabase, reads, writes
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_rows import turn_of
 from memory.model import ChainLink, Scope, Turn, is_valid_id
+from memory.runtime.recent import Recent
 
 SQL = statements("chains")
 
@@ -31,7 +31,7 @@ class SqlResponseChains(OnDatabase):
 
     def __init__(self, database: SqlDatabase) -> None:
         super().__init__(database)
-        self._pending: OrderedDict[tuple[str, str], ChainLink] = OrderedDict()
+        self._pending: Recent[tuple[str, str], ChainLink] = Recent(PENDING_MAX)
 
     async def find(self, user_id: str, name: str) -> ChainLink | None:
         if not is_valid_id(name):
@@ -51,9 +51,6 @@ class SqlResponseChains(OnDatabase):
             return
         for name in names:
             self._pending[user_id, name] = link
-            self._pending.move_to_end((user_id, name))
-        while len(self._pending) > PENDING_MAX:
-            self._pending.popitem(last=False)
         try:
             await self._kept(user_id, names, link, at=at)
         finally:

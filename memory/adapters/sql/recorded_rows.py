@@ -161,34 +161,20 @@ def _sessions(connection: Connection, user_id: str, only: str | None) -> Mapping
         agents.setdefault(session_id, set()).add(agent_id)
     for session_id, agent_id in SQL.agents_of_messages(connection, user=user_id, session=only):
         agents.setdefault(session_id, set()).add(to_text(agent_id))
-    found = {
+    rows = SQL.sessions_of_user(connection, user=user_id, session=only)
+    return {
         session_id: Session(
             id=session_id,
             first_at=first_at,
             last_at=last_at,
-            turns=turns,
-            messages_added=0,
+            turns=int(turns),
+            messages_added=int(added),
             agent_ids=tuple(sorted(agents.get(session_id, set()) - {""})),
             is_answering=bool(opened),
             unlearnt_turns=int(unlearnt),
         )
-        for session_id, first_at, last_at, turns, opened, unlearnt in SQL.sessions_of_turns(
-            connection, user=user_id, session=only
-        )
+        for session_id, first_at, last_at, turns, added, opened, unlearnt in rows
     }
-    for session_id, first_at, last_at, added in SQL.sessions_of_messages(connection, user=user_id, session=only):
-        known = found.get(session_id)
-        found[session_id] = Session(
-            id=session_id,
-            first_at=first_at if known is None else min(first_at, known.first_at),
-            last_at=last_at if known is None else max(last_at, known.last_at),
-            turns=0 if known is None else known.turns,
-            messages_added=int(added),
-            agent_ids=tuple(sorted(agents.get(session_id, set()) - {""})),
-            is_answering=known is not None and known.is_answering,
-            unlearnt_turns=0 if known is None else known.unlearnt_turns,
-        )
-    return found
 
 
 def _titled(connection: Connection, user_id: str, session: Session) -> Session:

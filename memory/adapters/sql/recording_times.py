@@ -82,3 +82,15 @@ def gap_with_room(connection: Connection, *, since: float, seconds: float, after
     """
     row = SQL.first_long_gap(connection, since=since, after_loss=after_loss, seconds=seconds).fetchone()
     return None if row is None else float(row[0])
+
+
+async def newest_turn_at(database: SqlDatabase) -> float | None:
+    """When the turn that this machine dates latest was recorded, for a check of the clock; None without turns. Raises
+    `Unavailable`.
+    """
+
+    def latest(connection: Connection) -> float | None:
+        (at,) = SQL.latest_opening(connection).fetchone()
+        return None if at is None else float(at)
+
+    return await database.read(latest)

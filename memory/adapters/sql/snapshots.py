@@ -6,11 +6,10 @@ chat of each user time, nothing else. The least recently used go first. Users ar
 
 from __future__ import annotations
 
-import hashlib
-
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.jobs import OnDatabase, reads_now, writes
 from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.user_digests import user_hash
 from memory.ports import Clock
 
 SQL = statements("snapshots")
@@ -35,7 +34,7 @@ class SqlSnapshots(OnDatabase):
             return None
         snapshot, used_at = found
         if now - used_at > USED_AGAIN_SECONDS:  # a chat waits for the snapshot, not for this
-            self._database.post(lambda connection: SQL.note_use(connection, user_hash=snapshot_key(user_id), now=now))
+            self._database.post(lambda connection: SQL.note_use(connection, user_hash=user_hash(user_id), now=now))
         return snapshot
 
     async def write(self, user_id: str, snapshot: bytes) -> None:
@@ -50,7 +49,7 @@ class SqlSnapshots(OnDatabase):
 
     @writes
     def erase(self, connection: Connection, user_id: str) -> None:
-        SQL.delete_snapshot(connection, user_hash=snapshot_key(user_id))
+        SQL.delete_snapshot(connection, user_hash=user_hash(user_id))
 
     @writes
     def erase_all(self, connection: Connection) -> None:
@@ -58,19 +57,14 @@ class SqlSnapshots(OnDatabase):
 
     @reads_now
     def _found(self, connection: Connection, user_id: str) -> tuple[bytes, float] | None:
-        row = SQL.snapshot_of(connection, user_hash=snapshot_key(user_id)).fetchone()
+        row = SQL.snapshot_of(connection, user_hash=user_hash(user_id)).fetchone()
         return None if row is None else (bytes(row[0]), float(row[1]))
 
     @writes
     def _put(self, connection: Connection, user_id: str, snapshot: bytes) -> None:
-        user, now = snapshot_key(user_id), self._clock()
+        user, now = user_hash(user_id), self._clock()
         SQL.put_snapshot(connection, user_hash=user, snapshot=snapshot, size=len(snapshot), now=now)
 
     @writes
     def _make_room(self, connection: Connection) -> None:
         SQL.delete_least_used(connection, bytes_max=self._bytes_max)
-
-
-def snapshot_key(user_id: str) -> str:
-    """What stands for the user in the table."""
-    return hashlib.sha256(user_id.encode(errors="surrogatepass")).hexdigest()
