@@ -6,23 +6,34 @@ of its text goes, so that whoever holds a lease on it gets a `Conflict`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Sequence
 
-from memory.adapters.recorded_rules import tool_traffic, with_rewritten
 from memory.adapters.sql import recorded_rows, turn_effects, turns_upkeep
 from memory.adapters.sql.removed_words import forget_removed
 from memory.adapters.sql.session_summaries import let_rest
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.turn_texts import to_bytes, to_text
-from memory.model import RecordedMessage, ToolMessage, TurnStatus
-from memory.model.recorded import ADDED_SEQ, ANSWER_ORDINAL, messages_of_turn, part_of
+from memory.model import MessageDirection, Party, PartyType, RecordedMessage, ToolMessage, Turn, TurnStatus
+from memory.model.recorded import (
+    ADDED_SEQ,
+    ANSWER_ORDINAL,
+    ID_OF_TURN,
+    NAME_CHARACTERS_MAX,
+    REMOVED,
+    TOOLS_ORDINAL,
+    assistant_of,
+    messages_of_turn,
+    part_of,
+)
 
 SQL = statements("recorded_changes")
 
 UNLEARNT = ("open", "ready", "window")
+TOOL_MESSAGES_PER_TURN_MAX = 200  # a loop of a hundred calls; further ones are not recorded
 
 
 def add(connection: Connection, user_id: str, messages: Sequence[RecordedMessage], *, now: float) -> int:
@@ -60,8 +71,41 @@ def add_tool_messages(
         return
     turn = turn_of(row)
     known = SQL.count_tool_messages(connection, turn_id=turn_id).fetchone()[0]
-    recorded = tool_traffic(turn, messages, seq=row[0], known=known, at=at)
+    recorded = _tool_traffic(turn, messages, seq=row[0], known=known, at=at)
     add(connection, turn.scope.user_id, recorded, now=now)
+
+
+def _tool_traffic(
+    turn: Turn, messages: Sequence[ToolMessage], *, seq: int, known: int, at: float
+) -> list[RecordedMessage]:
+    """What is recorded of it if the turn has so many such messages already."""
+    recorded = []
+    for ordinal, message in enumerate(messages[: max(0, TOOL_MESSAGES_PER_TURN_MAX - known)], known):
+        tool, assistant = Party(PartyType.TOOL, message.name[:NAME_CHARACTERS_MAX]), assistant_of(turn)
+        recorded.append(
+            RecordedMessage(
+                id=_tool_message_id(turn.id, message),
+                conversation_id=turn.scope.session_id,
+                source=tool if message.is_result else assistant,
+                target=assistant if message.is_result else tool,
+                direction=MessageDirection.INPUT if message.is_result else MessageDirection.OUTPUT,
+                content=message.content,
+                at=at,
+                trace_id=turn.trace_id,
+                project_id=turn.scope.project_id,
+                turn_id=turn.id,
+                seq=seq,
+                ordinal=TOOLS_ORDINAL + ordinal,
+            )
+        )
+    return recorded
+
+
+def _tool_message_id(turn_id: str, message: ToolMessage) -> str:
+    """Equal for the same call or result, so that a repeated request adds nothing."""
+    named = message.call_id or f"{message.name}\x1f{message.content}"
+    digest = hashlib.sha256(to_bytes(f"{message.is_result}\x1f{named}")).hexdigest()[:24]
+    return f"{ID_OF_TURN}{turn_id}:tool-{digest}"
 
 
 def delete_turns(connection: Connection, user_id: str, turn_ids: Collection[str]) -> int:
@@ -133,11 +177,20 @@ def _rewrite(connection: Connection, turn_id: str, ordinal: int, rewrite: Callab
     if ordinal == ANSWER_ORDINAL:
         SQL.set_answer(connection, text=to_bytes(rewrite(to_text(answer))), turn_id=turn_id)
     else:
-        SQL.set_messages(connection, written=with_rewritten(messages, ordinal, rewrite), turn_id=turn_id)
+        SQL.set_messages(connection, written=_with_rewritten(messages, ordinal, rewrite), turn_id=turn_id)
         if stage != turn_effects.NOTHING_TO_LEARN:
             turn_effects.words_removed(connection, user_id, [turn_id])
     if finished_at is not None:
         turn_effects.sessions_changed(connection, user_id, {session_id})
+
+
+def _with_rewritten(stored: bytes, ordinal: int, rewrite: Callable[[str], str]) -> bytes:
+    """The messages of a turn (`turn_texts`), one of them rewritten; without a text it loses its role as well."""
+    said = json.loads(to_text(stored))
+    role, content, is_tool_traffic = said[ordinal]
+    content = rewrite(content)
+    said[ordinal] = [role if content else REMOVED, content, is_tool_traffic]
+    return to_bytes(json.dumps(said, ensure_ascii=False, separators=(",", ":")))
 
 
 def _is_unlearnt(connection: Connection, turn_id: str) -> bool:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from memory.adapters.recorded_rules import CHANGES_PER_WRITE, PAGE_MESSAGES, is_output
 from memory.adapters.sql import recorded_changes, recorded_rows
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.jobs import OnDatabase, reading, writes, writing
 from memory.adapters.sql.statements import Connection
-from memory.model import MessageFilter, RecordedMessage, ToolMessage
+from memory.model import MessageDirection, MessageFilter, PartyType, RecordedMessage, ToolMessage
 from memory.model.recorded import shortened
 from memory.ports import Clock, Trimming
 from memory.ports.paging import all_pages
+
+PAGE_MESSAGES = 500  # read at a time for a change of a whole conversation
+CHANGES_PER_WRITE = 100  # turns or messages changed in one step
 
 
 class SqlRecordedMessages(OnDatabase):
@@ -71,7 +73,7 @@ class SqlRecordedMessages(OnDatabase):
             return shortened(text, characters_max=characters_max)
 
         older = await self._older(
-            trimming, lambda message: is_output(message) and len(message.content) > characters_max
+            trimming, lambda message: _is_output(message) and len(message.content) > characters_max
         )
         return sum([await self._rewrite_outputs(trimming.user_id, batch, shorten) for batch in _batches(older)])
 
@@ -90,3 +92,7 @@ class SqlRecordedMessages(OnDatabase):
 
 def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
     return (ids[start : start + CHANGES_PER_WRITE] for start in range(0, len(ids), CHANGES_PER_WRITE))
+
+
+def _is_output(message: RecordedMessage) -> bool:
+    return message.direction is MessageDirection.OUTPUT or message.source.type is PartyType.TOOL

@@ -6,26 +6,15 @@ only, up to a limit of bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from memory.adapters import pages
-from memory.adapters.recorded_rules import (
-    EXAMINED_BYTES_MAX,
-    TITLE_BYTES_MAX,
-    TITLE_MESSAGES,
-    UNITS_MAX,
-    BranchRow,
-    abandoned_branches,
-    admits,
-    read_cursor,
-    title_of,
-    write_cursor,
-)
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.turn_texts import to_bytes, to_text
+from memory.errors import BadInput
 from memory.model import MessageDirection, MessageFilter, Party, PartyType, RecordedMessage, Session, Visibility
 from memory.model.recorded import (
     ADDED_SEQ,
@@ -33,12 +22,20 @@ from memory.model.recorded import (
     TOOLS_ORDINAL,
     AbandonedBranch,
     Position,
+    agent_view,
     messages_of_turn,
     part_of,
 )
 from memory.ports import MessagePage, SessionPage
 
 SQL = statements("recorded_rows")
+
+EXAMINED_BYTES_MAX = 8 << 20  # of text, stored in one page or read for it: less than 100 ms of the reader's thread
+UNITS_MAX = 2_000  # parts of turns, and messages, examined for one page
+TITLE_CHARACTERS = 80
+TITLE_BYTES_MAX = 64 << 10  # examined for a title beyond the first part; a page of sessions has a hundred
+TITLE_MESSAGES = 20  # among which the title is looked for
+BEFORE_ALL: Position = (-1e300, -1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +57,30 @@ def page(
     bytes_max: int = EXAMINED_BYTES_MAX,
 ) -> MessagePage:
     """At least one part is examined, whatever its size."""
-    after = read_cursor(cursor)
+    after = _read_cursor(cursor)
     units = _units(connection, where, after)
     found: list[RecordedMessage] = []
     examined, last = 0, after
     for unit in units:
         if examined and examined + unit.size > bytes_max:
-            return MessagePage(tuple(found), write_cursor(last))
+            return MessagePage(tuple(found), _write_cursor(last))
         examined += unit.size
         for message in _messages_in(connection, unit):
-            if message.position <= after or not admits(where, message):
+            if message.position <= after or not _admits(where, message):
                 continue
             if len(found) == limit:
-                return MessagePage(tuple(found), write_cursor(found[-1].position))
+                return MessagePage(tuple(found), _write_cursor(found[-1].position))
             found.append(message)
         last = unit.last
-    return MessagePage(tuple(found), write_cursor(last) if len(units) == UNITS_MAX else "")
+    return MessagePage(tuple(found), _write_cursor(last) if len(units) == UNITS_MAX else "")
+
+
+def _admits(where: MessageFilter, message: RecordedMessage) -> bool:
+    """As far as a filter concerns a single message: its parties and its words."""
+    if where.agent_id and not agent_view([message], where.agent_id, with_shared=where.with_shared):
+        return False
+    text = message.content.casefold() if where.words else ""
+    return all(word.casefold() in text for word in where.words)
 
 
 def _units(connection: Connection, where: MessageFilter, after: Position) -> list[StoredPart]:
@@ -139,6 +144,28 @@ def find(connection: Connection, user_id: str, message_id: str) -> RecordedMessa
     return next((message for message in parts if message.ordinal == ordinal), None)
 
 
+def _write_cursor(position: Position) -> str:
+    at, seq, ordinal = position
+    return pages.write_cursor((at, f"{seq}.{ordinal}"))
+
+
+def _read_cursor(cursor: str) -> Position:
+    """The position after which the page starts. Raises `BadInput` for an invalid cursor."""
+    read = pages.read_cursor(cursor)
+    if read is None:
+        return BEFORE_ALL
+    numbers = list(_whole_numbers(read[1]))
+    if len(numbers) != 2:
+        raise BadInput("cursor is invalid: start again without it")
+    return (read[0], numbers[0], numbers[1])
+
+
+def _whole_numbers(text: str) -> Iterator[int]:
+    for digits in text.split(".", 2):
+        if digits.isascii() and digits.isdigit() and len(digits) < 20 and int(digits) < 1 << 63:
+            yield int(digits)
+
+
 # Sessions
 
 
@@ -179,20 +206,65 @@ def _sessions(connection: Connection, user_id: str, only: str | None) -> Mapping
 
 def _titled(connection: Connection, user_id: str, session: Session) -> Session:
     first = page(connection, MessageFilter(user_id, session.id), limit=TITLE_MESSAGES, bytes_max=TITLE_BYTES_MAX)
-    return replace(session, title=title_of(first.messages))
+    return replace(session, title=_title_of(first.messages))
+
+
+@dataclass(frozen=True, slots=True)
+class _BranchRow:
+    """A turn of a conversation. `parent_id`: the turn that it continues; "" at the beginning, or if unknown."""
+
+    turn_id: str
+    parent_id: str
+    is_abandoned: bool
+    said_at: float
+    seq: int
 
 
 def abandoned(connection: Connection, user_id: str, conversation_id: str, *, limit: int) -> list[AbandonedBranch]:
     """Texts are read of the first turn of each branch only."""
-    rows = SQL.branches_of_session(connection, user_id=user_id, conversation_id=conversation_id).fetchall()
-    places = {turn_id: seq for turn_id, _, _, _, seq in rows}
-    found = abandoned_branches([BranchRow(*row[:4]) for row in rows])[-limit:]
-    return [replace(one, title=_title_of_turn(connection, places[one.turn_ids[0]])) for one in found]
+    found = SQL.branches_of_session(connection, user_id=user_id, conversation_id=conversation_id)
+    rows = [_BranchRow(*row) for row in found]
+    places = {row.turn_id: place for place, row in enumerate((row for row in rows if not row.is_abandoned), 1)}
+    return [
+        AbandonedBranch(
+            first.parent_id,
+            places.get(first.parent_id) if first.parent_id else 0,
+            tuple(turn_ids),
+            first.said_at,
+            _title_of_turn(connection, first.seq),
+        )
+        for first, turn_ids in _branches(rows)[-limit:]
+    ]
+
+
+def _branches(rows: Sequence[_BranchRow]) -> list[tuple[_BranchRow, list[str]]]:
+    """The first turn of each abandoned branch, and the ids of all, in the order in which they began. `rows`: by
+    time.
+    """
+    branches: list[tuple[_BranchRow, list[str]]] = []
+    held_by: dict[str, list[str]] = {}
+    for row in rows:
+        if not row.is_abandoned:
+            continue
+        turns = held_by.get(row.parent_id)
+        if turns is None:
+            turns = []
+            branches.append((row, turns))
+        turns.append(row.turn_id)
+        held_by[row.turn_id] = turns
+    return branches
 
 
 def _title_of_turn(connection: Connection, seq: int) -> str:
     row = SQL.turn_at(connection, row=seq).fetchone()
-    return title_of(messages_of_turn(turn_of(row), seq=seq))
+    return _title_of(messages_of_turn(turn_of(row), seq=seq))
+
+
+def _title_of(messages: Sequence[RecordedMessage]) -> str:
+    """The beginning of the first message of the user, in one line; of any message if the user said nothing."""
+    said = [message for message in messages if message.source.type is PartyType.USER] or messages
+    text = " ".join(said[0].content[: TITLE_CHARACTERS * 4].split()) if said else ""
+    return text[:TITLE_CHARACTERS]
 
 
 def turn_ids(connection: Connection, user_id: str, conversation_id: str) -> list[str]:
