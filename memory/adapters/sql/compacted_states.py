@@ -21,7 +21,7 @@ from memory.adapters.retention import (
 )
 from memory.adapters.sql.erased_users import was_erased_since
 from memory.adapters.sql.jobs import OnDatabase, writes
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.model import CompactedState
 
 SQL = statements("compacted_states")
@@ -62,7 +62,7 @@ class SqlCompactedStates(OnDatabase):
 
 
 def _found(connection: Connection, *, user_id: str, keys: Sequence[str]) -> tuple[str, CompactedState] | None:
-    rows = SQL.keys_with_state(connection, user_id=user_id, keys=msgspec.json.encode(keys).decode())
+    rows = SQL.keys_with_state(connection, user_id=user_id, keys=listed(keys))
     stored = {key for (key,) in rows}
     newest = next((key for key in reversed(keys) if key in stored), None)
     if newest is None:

@@ -19,7 +19,6 @@ A holder that touched nothing returns the previous, even number, under which not
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 from collections.abc import AsyncIterator, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -30,7 +29,7 @@ from memory.adapters.sql import erased_users
 from memory.adapters.sql.database import CALL_SECONDS_MAX, SqlDatabase
 from memory.adapters.sql.jobs import OnDatabase, reading, reads, reads_now, writes, writing
 from memory.adapters.sql.profiles import become_stale
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.adapters.sql.write_barrier import is_closed, note_writer
 from memory.errors import Conflict, Unavailable
 from memory.ports import Clock, LedgerWrite, Revision
@@ -179,7 +178,7 @@ class _HeldLock(OnDatabase):
 
     @reads
     def forgotten(self, connection: Connection, memory_ids: Collection[str]) -> frozenset[str]:
-        rows = SQL.forgotten_among(connection, user_id=self._user_id, memory_ids=json.dumps(list(memory_ids)))
+        rows = SQL.forgotten_among(connection, user_id=self._user_id, memory_ids=listed(memory_ids))
         return frozenset(memory_id for (memory_id,) in rows)
 
     async def forget(self, memory_ids: Collection[str], *, raw_ids: Collection[str] = ()) -> None:
@@ -208,7 +207,7 @@ class _HeldLock(OnDatabase):
 
     @writes
     def _note_forgotten(self, connection: Connection, memory_ids: Collection[str]) -> None:
-        SQL.insert_forgotten(connection, user_id=self._user_id, memory_ids=json.dumps(list(memory_ids)))
+        SQL.insert_forgotten(connection, user_id=self._user_id, memory_ids=listed(memory_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +232,8 @@ def has_expired(connection: Connection, *, now: float) -> bool:
 
 def repair(connection: Connection, dead_owners: Collection[str], *, now: float) -> None:
     """Free the locks of dead owners, and expired ones. What they may have written was announced (`renew`)."""
-    freed = SQL.users_of_owners(connection, now=now, dead_owners=json.dumps(list(dead_owners))).fetchall()
-    SQL.free_locks(connection, now=now, dead_owners=json.dumps(list(dead_owners)))
+    freed = SQL.users_of_owners(connection, now=now, dead_owners=listed(dead_owners)).fetchall()
+    SQL.free_locks(connection, now=now, dead_owners=listed(dead_owners))
     for (user_id,) in freed:
         become_stale(connection, user_id)
 
@@ -273,7 +272,7 @@ def _take_back(connection: Connection, *, user_id: str, token: str) -> None:
 
 def _note_changes(connection: Connection, user_id: str, touched: Collection[str], *, ahead: int = 0) -> None:
     """Record the changes under the user's revision, or one `ahead`; the oldest rows are deleted beyond the limit."""
-    SQL.insert_changes(connection, ahead=ahead, touched=json.dumps(sorted(touched)), user_id=user_id)
+    SQL.insert_changes(connection, ahead=ahead, touched=listed(sorted(touched)), user_id=user_id)
     surplus = SQL.revision_beyond_limit(connection, user_id=user_id, changes_max=CHANGES_MAX).fetchone()
     if surplus is not None:
         SQL.delete_changes(connection, user_id=user_id, revision=surplus[0])

@@ -14,7 +14,7 @@ import msgspec
 
 from memory.adapters.sql.erased_users import first_revision
 from memory.adapters.sql.jobs import OnDatabase, reads, reads_now, writes
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.model import Profile, ProfileLine
 
 SQL = statements("profiles")
@@ -27,9 +27,7 @@ class SqlProfiles(OnDatabase):
 
     @reads_now
     def get(self, connection: Connection, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
-        rows = SQL.profiles_of_projects(
-            connection, user_id=user_id, project_ids=msgspec.json.encode(list(project_ids)).decode()
-        )
+        rows = SQL.profiles_of_projects(connection, user_id=user_id, project_ids=listed(project_ids))
         found = {row[0]: profile_of(user_id, row) for row in rows}
         if not any(profile.lines for profile in found.values()):
             return found

@@ -10,10 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from memory.adapters.sql.jobs import OnDatabase, reads, reads_now, writes
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.model.memories import MemoryVisibility
 from memory.model.projects import Invitation, ProjectAccess, ProjectMember, ProjectRole, SharedMemory, SharedProject
 
@@ -130,7 +128,7 @@ class SqlProjects(OnDatabase):
 
     @writes
     def drop(self, connection: Connection, memory_ids: Collection[str]) -> None:
-        SQL.delete_entries_by_id(connection, memory_ids=_json(memory_ids))
+        SQL.delete_entries_by_id(connection, memory_ids=listed(memory_ids))
 
     @writes
     def add_reader(self, connection: Connection, key: str, user_id: str) -> None:
@@ -181,13 +179,9 @@ def _invitation(*row: Any) -> Invitation:  # noqa: ANN401 - of any column
 
 
 def _entries(connection: Connection, *, memory_ids: Collection[str]) -> dict[str, SharedMemory]:
-    return {row[0]: _entry(row) for row in SQL.entries_by_id(connection, memory_ids=_json(memory_ids))}
+    return {row[0]: _entry(row) for row in SQL.entries_by_id(connection, memory_ids=listed(memory_ids))}
 
 
 def _entry(row: tuple[str, str, str, str, float]) -> SharedMemory:
     memory_id, key, author_id, visibility, changed_at = row
     return SharedMemory(memory_id, key, author_id, MemoryVisibility(visibility), changed_at)
-
-
-def _json(values: Collection[str]) -> str:
-    return msgspec.json.encode(list(values)).decode()

@@ -7,13 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-import msgspec
-
 from memory.adapters.sql import known_exchanges, recorded_changes
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.jobs import OnDatabase, reads, writes
 from memory.adapters.sql.recorded_rows import message_of
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.adapters.sql.turns_opening import insert_turn
 from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.turn_rules import TAUGHT
@@ -90,7 +88,7 @@ def _messages(connection: Connection, *, user_id: str, after: int) -> list[tuple
 
 
 def _own_turns(connection: Connection, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
-    rows = SQL.turns_among(connection, user_id=user_id, turn_ids=msgspec.json.encode(sorted(turn_ids)).decode())
+    rows = SQL.turns_among(connection, user_id=user_id, turn_ids=listed(sorted(turn_ids)))
     return frozenset(turn_id for (turn_id,) in rows)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from memory.adapters.sql import recorded_rows, turn_effects, turns_upkeep
 from memory.adapters.sql.removed_words import forget_removed
 from memory.adapters.sql.session_summaries import let_rest
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.turn_texts import to_bytes, to_text
 from memory.model import MessageDirection, Party, PartyType, RecordedMessage, ToolMessage, Turn, TurnStatus
@@ -113,9 +113,9 @@ def delete_turns(connection: Connection, user_id: str, turn_ids: Collection[str]
     if not turn_ids:
         return 0
     turns_upkeep.withdraw(connection, user_id, opened_before=math.inf, only=turn_ids)
-    ids = json.dumps(list(turn_ids))
+    ids = listed(turn_ids)
     receipts = SQL.receipts_of_turns(connection, user_id=user_id, turn_ids=ids).fetchall()
-    receipt_ids = json.dumps([to_text(receipt_id) for (receipt_id,) in receipts])
+    receipt_ids = listed(to_text(receipt_id) for (receipt_id,) in receipts)
     SQL.delete_receipts(connection, user_id=user_id, receipt_ids=receipt_ids)
     SQL.delete_links(connection, user_id=user_id, turn_ids=ids)
     SQL.delete_tool_messages(connection, user_id=user_id, turn_ids=ids)

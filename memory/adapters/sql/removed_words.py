@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 
 from memory.adapters.sql.jobs import OnDatabase, reads, writing
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 
 SQL = statements("removed_words")
 
 
 def forget_removed(connection: Connection, user_id: str, turn_ids: Collection[str]) -> None:
-    SQL.delete_removed(connection, user_id=user_id, turn_ids=json.dumps(list(turn_ids)))
+    SQL.delete_removed(connection, user_id=user_id, turn_ids=listed(turn_ids))
 
 
 class SqlRemovedWords(OnDatabase):
@@ -20,7 +19,7 @@ class SqlRemovedWords(OnDatabase):
 
     @reads
     def next_user(self, connection: Connection, *, without: Collection[str] = ()) -> str | None:
-        row = SQL.user_with_removed(connection, without=json.dumps(sorted(without))).fetchone()
+        row = SQL.user_with_removed(connection, without=listed(sorted(without))).fetchone()
         return None if row is None else str(row[0])
 
     @reads

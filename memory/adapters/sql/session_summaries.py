@@ -15,7 +15,7 @@ import numpy as np
 from memory.adapters.sql import turn_effects
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.jobs import OnDatabase, reads, writes
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.turn_rules import SUMMARISED_BYTES_MAX, SUMMARISED_TURN_BYTES_MAX
 from memory.adapters.turn_texts import messages_of, to_bytes, to_text
@@ -41,7 +41,7 @@ class SqlSummaries(OnDatabase):
 
     @reads
     def get(self, connection: Connection, user_id: str, ids: Collection[str]) -> list[SessionSummary]:
-        return [_summary(row) for row in SQL.summaries_by_id(connection, user_id=user_id, ids=json.dumps(list(ids)))]
+        return [_summary(row) for row in SQL.summaries_by_id(connection, user_id=user_id, ids=listed(ids))]
 
     @reads
     def of_user(self, connection: Connection, user_id: str, *, limit: int) -> list[StoredSummary]:
@@ -62,7 +62,7 @@ class SqlSummaries(OnDatabase):
 
     @writes
     def leave_out(self, connection: Connection, user_id: str, turn_ids: Collection[str]) -> None:
-        left_out = SQL.leave_out_turns(connection, user_id=user_id, turn_ids=json.dumps(list(turn_ids)))
+        left_out = SQL.leave_out_turns(connection, user_id=user_id, turn_ids=listed(turn_ids))
         turn_effects.sessions_changed(connection, user_id, {session_id for (session_id,) in left_out})
 
     @writes
@@ -70,7 +70,7 @@ class SqlSummaries(OnDatabase):
         self, connection: Connection, user_id: str, *, project_id: str, until: float, spare: Collection[str] = ()
     ) -> None:
         left_out = SQL.leave_out_turns_until(
-            connection, user_id=user_id, project_id=project_id, until=until, spare=json.dumps(list(spare))
+            connection, user_id=user_id, project_id=project_id, until=until, spare=listed(spare)
         )
         turn_effects.sessions_changed(connection, user_id, {session_id for (session_id,) in left_out})
 

@@ -5,12 +5,11 @@ Jobs on a connection; see `turns_queue` for their rules. None of them takes a le
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 from memory.adapters.sql import turn_effects
-from memory.adapters.sql.statements import Connection, Value, statements
+from memory.adapters.sql.statements import Connection, Value, listed, statements
 from memory.adapters.sql.turns_queue import end_window, make_ready, recount_session, turn_ids_of
 from memory.adapters.turn_rules import window_id_of
 from memory.ports import Backlog, DeadLetter, QueueDepth
@@ -56,11 +55,11 @@ def dead_letters(connection: Connection, *, limit: int) -> list[DeadLetter]:
 
 def replay(connection: Connection, window_ids: Collection[str]) -> int:
     """Keeps the plan: a window that was partly applied must be completed with the same plan."""
-    return SQL.replay_windows(connection, window_ids=json.dumps(list(window_ids))).rowcount
+    return SQL.replay_windows(connection, window_ids=listed(window_ids)).rowcount
 
 
 def drop(connection: Connection, window_ids: Collection[str]) -> int:
-    found = SQL.given_up_among(connection, window_ids=json.dumps(list(window_ids))).fetchall()
+    found = SQL.given_up_among(connection, window_ids=listed(window_ids)).fetchall()
     for (window_id,) in found:
         end_window(connection, window_id, stage="dropped")
     return len(found)
@@ -84,8 +83,8 @@ def withdraw(
         "user_id": user_id,
         "project_id": project_id,
         "opened_before": opened_before,
-        "only": json.dumps(list(only)),
-        "spare": json.dumps(list(spare)),
+        "only": listed(only),
+        "spare": listed(spare),
     }
     rows = SQL.unlearnt_turns(connection, **chosen).fetchall()
     take_out(connection, user_id, rows, stage="withdrawn")

@@ -7,7 +7,6 @@ store has to show: so a repeat after a crash writes the same sum. It must never 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Self
@@ -15,7 +14,7 @@ from typing import Self
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
 from memory.adapters.sql.jobs import OnDatabase, reads, writes
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.ports import UsageCount
 
 SQL = statements("usage_counts")
@@ -67,7 +66,7 @@ class SqlUsageCounts(OnDatabase):
 
     @writes
     def end_store(self, connection: Connection, user_id: str, memory_ids: Collection[str]) -> None:
-        ids = json.dumps(list(memory_ids))
+        ids = listed(memory_ids)
         SQL.delete_stored(connection, user_id=user_id, memory_ids=ids)
         SQL.forget_total(connection, user_id=user_id, memory_ids=ids)
 
@@ -78,7 +77,7 @@ class SqlUsageCounts(OnDatabase):
 
     @writes
     def _dropped(self, connection: Connection, user_id: str, memory_ids: Collection[str]) -> None:
-        SQL.delete_uses(connection, user_id=user_id, memory_ids=json.dumps(list(memory_ids)))
+        SQL.delete_uses(connection, user_id=user_id, memory_ids=listed(memory_ids))
 
     def _flush(self) -> None:
         self._timer = None
