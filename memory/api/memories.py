@@ -171,8 +171,8 @@ class MemoriesController(Controller):
             raise BadInput("user_id must be given: this deletes all memories of that user, or of one of their projects")
         if project_id == "":
             raise BadInput("project_id is empty: leave it out to delete all memories of the user")
-        deleted = await library.delete_scope(caller.user_id, bounded_project(caller, project_id or ""))
-        return views.DeletedScope(deleted.memories, deleted.turns)
+        erased = await library.erase(caller.user_id, bounded_project(caller, project_id or ""))
+        return views.DeletedScope(erased.request.deleted["memories"], erased.request.deleted["turns_withdrawn"])
 
     @operation(
         get,

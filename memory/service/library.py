@@ -51,10 +51,8 @@ from memory.service.memory_scan import page_as_of
 from memory.service.operator import OperatorService, OperatorSources
 from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
-from memory.service.project_erasures import ProjectErasures
 from memory.service.redacted_memories import redacted_edit, redacted_items
 from memory.service.requests import (
-    Deleted,
     ExplainedReceipt,
     Intake,
     ListedContent,
@@ -118,18 +116,11 @@ class Library:
         self._receipts = stores.receipts
         self._summaries = stores.summaries
         self._erasure = Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=intake.clock)
-        self.erasures = UserErasures(self._erasure, stores.erasures, clock=intake.clock, new_id=intake.new_id)
         self._edits = MemoryEdits(memories, erasure=self._erasure, clock=intake.clock)
         self.opt_outs = OptOutService(opt_outs=stores.opt_outs, ledger=memories.ledger, clock=intake.clock)
         self._writes = UserWrites(memories.ledger, self.opt_outs)
         self.projects = SharedProjects(memories, stores, erasure=self._erasure, writes=self._writes, intake=intake)
-        self.project_erasures = ProjectErasures(
-            stores.erasures,
-            of_users=self.erasures,
-            erasure=self._erasure,
-            shared=self.projects,
-            intake=intake,
-        )
+        self.erasures = UserErasures(self._erasure, stores.erasures, shared=self.projects, intake=intake)
         self.conversations = Conversations(
             turn_log.messages,
             stores,
@@ -249,23 +240,12 @@ class Library:
         if not await self.projects.memories.delete(user_id, memory_id, expected=expected):
             await self._erasure.memory(user_id, memory_id, expected=expected)
 
-    async def delete_scope(self, user_id: str, project_id: str = "") -> Deleted:
-        """Delete all memories of the user, or of exactly that project, and withdraw turns not learnt before this
-        call.
-        """
-        if project_id:
-            erased = await self.project_erasures.everything(user_id, project_id)
-        else:
-            erased = await self.erase_everything(user_id)
-        deleted = erased.request.deleted
-        return Deleted(deleted["memories"], deleted["turns_withdrawn"])
+    async def erase(self, user_id: str, project_id: str = "") -> ErasureRecord:
+        """Delete all of the user, or of exactly that project, and withdraw turns not learnt before this call.
 
-    async def erase_everything(self, user_id: str) -> ErasureRecord:
-        """Delete all of the user, with what they shared in projects; `erasures` shows whether files are rewritten."""
-        shared = await self.projects.forget_user(user_id, "")
-        erased = await self.erasures.everything(user_id, shared=shared)
-        await self.projects.forget_user(user_id, "")  # what was founded or shared since the first time
-        return erased
+        `erasures` shows whether files are rewritten.
+        """
+        return await (self.erasures.project(user_id, project_id) if project_id else self.erasures.everything(user_id))
 
     async def forget_source(self, user_id: str, turn_id: str) -> SourceForgotten:
         """Forget what is based on that turn alone, and delete its text from the record and from all other evidence."""

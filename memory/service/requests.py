@@ -135,14 +135,6 @@ class MemoryEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
-    """Counts of a deletion by scope: memories of any status, and turns that were not learnt yet."""
-
-    memories: int
-    turns: int
-
-
-@dataclass(frozen=True, slots=True)
 class Stats:
     """Counts for one user. `by_type`: active memories; turns as in `Backlog`. `opted_out_since`: None if not."""
 

@@ -243,15 +243,15 @@ async def test_stats_count_one_users_memories_and_turns(parts: Parts) -> None:
 async def test_deleting_a_user_takes_every_batch(parts: Parts) -> None:
     for _ in range(3):
         await parts.library.add(ANN, [NewMemory("x")] * (DELETE_BATCH * 2 // 3))
-    deleted = await parts.library.delete_scope("ann")
-    assert deleted.memories == 3 * (DELETE_BATCH * 2 // 3)
+    deleted = await parts.library.erase("ann")
+    assert deleted.request.deleted["memories"] == 3 * (DELETE_BATCH * 2 // 3)
     assert await everything(parts) == []
 
 
 async def test_what_was_said_before_a_deletion_is_not_learnt_after_it(parts: Parts) -> None:
     await parts.library.append_turn(Scope("ann", session_id="s"), said("my cat is Tom", "nice"))
     parts.now += 1
-    assert (await parts.library.delete_scope("ann")).turns == 1
+    assert (await parts.library.erase("ann")).request.deleted["turns_withdrawn"] == 1
     assert await parts.lease() is None
 
 
@@ -259,7 +259,7 @@ async def test_what_was_said_before_a_deletion_is_not_learnt_after_it(parts: Par
 async def test_a_user_id_that_cannot_be_deletes_nothing(parts: Parts, user_id: str) -> None:
     await parts.library.add(ANN, [NewMemory("x")])
     with pytest.raises(BadInput):
-        await parts.library.delete_scope(user_id)
+        await parts.library.erase(user_id)
     assert len(await everything(parts)) == 1
 
 

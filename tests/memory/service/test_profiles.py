@@ -329,9 +329,9 @@ async def test_erasing_a_user_or_a_project_reaches_their_profiles(parts: Parts) 
         for project_id in ("", "atlas"):
             await parts.library.add(Scope(user_id, project_id), [TEA])
             await parts.library.profiles.set_own(user_id, project_id, pinned=["Answer in German"])
-    await parts.library.delete_scope("ann", "atlas")
+    await parts.library.erase("ann", "atlas")
     assert set(await parts.profiles.get("ann", ["", "atlas"])) == {""}
-    await parts.library.delete_scope("ann")
+    await parts.library.erase("ann")
     assert await parts.profiles.get("ann", ["", "atlas"]) == {}
     await refresher(parts).refresh()
     assert await parts.profiles.get("ann", ["", "atlas"]) == {}
