@@ -5,6 +5,7 @@ They need a service token with the scope `operate`; in identity mode `developmen
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -14,9 +15,8 @@ from litestar.params import FromQuery, JSONBody, QueryParameter
 from memory.api.operations import OPERATES, PathId, TheLibrary, operation
 from memory.api.times import TimeText, time_text
 from memory.errors import NotFound
-from memory.model import CandidateVerdict, RecallStatus
+from memory.model import CandidateVerdict, RecallStatus, Receipt
 from memory.model.evaluation_reports import ReportHead
-from memory.service.operator import TracedRequest
 
 PAGE_REQUESTS_MAX = 200
 DEAD_LETTERS_MAX = 500
@@ -153,7 +153,7 @@ class OperatorController(Controller):
     ) -> TracedRequestsView:
         """The requests of all users that have a receipt, latest first; without any text."""
         page = await library.operator.requests(limit=limit, cursor=cursor)
-        return TracedRequestsView(list(map(request_view, page.requests)), page.next_cursor or None)
+        return TracedRequestsView(list(map(request_view, page.receipts)), page.next_cursor or None)
 
     @operation(get, "/queue", "getQueue", allowed=OPERATES, security=BY_TOKEN)
     async def queue(self, library: TheLibrary) -> QueueView:
@@ -217,15 +217,16 @@ def report_view(head: ReportHead) -> ReportView:
     return ReportView(head.name, head.evaluation, head.file, head.version, time_text(head.at))
 
 
-def request_view(request: TracedRequest) -> TracedRequestView:
+def request_view(receipt: Receipt) -> TracedRequestView:
+    """A receipt without its texts."""
     return TracedRequestView(
-        receipt_id=request.receipt_id,
-        user_id=request.user_id,
-        created_at=time_text(request.at),
-        status=request.status,
-        reason=request.reason,
-        memories=request.memories,
-        tokens=request.tokens,
-        verdicts=dict(request.verdicts),
-        timings_ms=dict(request.timings_ms),
+        receipt_id=receipt.id,
+        user_id=receipt.user_id,
+        created_at=time_text(receipt.at),
+        status=receipt.status,
+        reason=receipt.reason,
+        memories=sum(len(note.memory_ids) for note in receipt.notes),
+        tokens=sum(note.tokens for note in receipt.notes),
+        verdicts=Counter(candidate.verdict for candidate in receipt.candidates),
+        timings_ms=dict(receipt.timings_ms),
     )

@@ -31,7 +31,6 @@ from memory.model.memories import MemoryVisibility
 from memory.ports import (
     Backlog,
     ConversationRecord,
-    DeadLetter,
     MemoryBank,
     MemoryFilter,
     Page,
@@ -355,18 +354,6 @@ class Library:
     def turns(self, user_id: str, session_id: str = "") -> AsyncIterator[Turn]:
         """The conversation record, oldest first."""
         return self._turn_log.turns(user_id, session_id=session_id)
-
-    async def dead_letters(self, *, limit: int) -> list[DeadLetter]:
-        """Dead letters of all users, for operators."""
-        return await self._turn_log.dead_letters(limit=limit)
-
-    async def replay(self, window_ids: Collection[str]) -> int:
-        """Learn dead letters again; returns how many. Empty means all."""
-        return await self._turn_log.replay(window_ids)
-
-    async def drop(self, window_ids: Collection[str]) -> int:
-        """Delete these dead letters without learning them; returns how many. Empty means none."""
-        return await self._turn_log.drop(window_ids)
 
     async def is_ready(self) -> bool:
         """Whether memories can be read now."""
