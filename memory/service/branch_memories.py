@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from memory.model import Change, ChangeKind, Memory
+from memory.model import Memory
 from memory.model.raw_words import raw_row_ids
 from memory.model.withdrawn import is_of_abandoned_branch
 from memory.ports import ConversationTrees, LedgerWrite, MemoryBank, MemoryFilter, RequestStores
 from memory.runtime.telemetry import Telemetry
 from memory.service.branch_evidence import shifted
-from memory.service.locked_writes import write_rows
+from memory.service.locked_writes import rewrite_rows
 from memory.service.memory_scan import scanned
 from memory.service.user_back_off import UserBackOff
 
@@ -59,7 +57,8 @@ class BranchMemories:
                 row.id for row in changed if not is_of_abandoned_branch(row) and is_of_abandoned_branch(stored[row.id])
             ]
             await self._drop_notes(user_id, withdrawn)
-            await self._write(user_id, held, changed)
+            records = await self._store.get(user_id, [row.id for row in changed]) if changed else []
+            await rewrite_rows(self._store, held, user_id, changed, records)  # at once: they depend on each other
             await self._delete_raw_words(user_id, [turn.turn_id for turn in shift.abandoned])
         await self._drop_notes(user_id, withdrawn)  # a request in progress may have stored a note of them meanwhile
         await self._trees.settle(user_id, shift)
@@ -70,16 +69,6 @@ class BranchMemories:
         """All rows of the user by id, of any status, without raw words."""
         batches = scanned(self._store, MemoryFilter(user_id, status=None), held=held)
         return {memory.id: memory async for memories in batches for memory in memories}
-
-    async def _write(self, user_id: str, held: LedgerWrite, rows: Sequence[Memory]) -> None:
-        """In one write, since the rows depend on each other."""
-        if not rows:
-            return
-        vectors = {one.memory.id: one.vector for one in await self._store.get(user_id, [row.id for row in rows])}
-        kept = [row for row in rows if row.id in vectors]
-        if kept:
-            changes = [Change(ChangeKind.UPDATE, row) for row in kept]
-            await write_rows(self._store, held, user_id, changes, np.stack([vectors[row.id] for row in kept]))
 
     async def _delete_raw_words(self, user_id: str, turn_ids: Sequence[str]) -> None:
         """They do not come back with the branch: what the user chose to say is what was said instead."""

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from memory.chat.exchanges import exchanges_of
-from memory.errors import BadInput, NotFound, Unavailable
+from memory.errors import BadInput, NotFound
 from memory.model import (
     MEMORY_TYPES,
     Candidate,
@@ -46,7 +46,8 @@ from memory.service.idempotency import NewId, RepeatableCalls
 from memory.service.imported_turns import imported_turns
 from memory.service.locked_writes import same_or_new, write_rows
 from memory.service.memory_edits import MemoryEdits
-from memory.service.memory_scan import page_as_of
+from memory.service.memory_scan import own_record, page_as_of
+from memory.service.noted_contents import noted_contents
 from memory.service.operator import OperatorService, OperatorSources
 from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
@@ -63,7 +64,6 @@ from memory.service.requests import (
     time_said,
 )
 from memory.service.shared_projects import SharedProjects
-from memory.service.summary_contents import summary_contents
 from memory.service.transfers import MemoryTransfers
 from memory.service.user_erasures import UserErasures
 from memory.service.user_writes import UserWrites
@@ -216,7 +216,7 @@ class Library:
 
     async def get(self, user_id: str, memory_id: str) -> Memory:
         shared = await self.projects.memories.get(user_id, memory_id)
-        return (await self._edits.record(user_id, memory_id)).memory if shared is None else shared
+        return (await own_record(self._store, user_id, memory_id)).memory if shared is None else shared
 
     async def history(self, user_id: str, memory_id: str) -> list[Memory]:
         """The memory and those that it superseded, directly or through others, latest first."""
@@ -255,13 +255,8 @@ class Library:
         found = await self._receipts.get(user_id, receipt_id) if is_valid_id(receipt_id) else None
         if found is None:
             raise NotFound("there is no such receipt")
-        memory_ids = found.memory_ids()
-        try:
-            records = await self._store.get(user_id, memory_ids) if memory_ids else []
-        except Unavailable:  # the receipt may be about this very outage
-            records = []
-        contents = await summary_contents(self._summaries, user_id, memory_ids)
-        return ExplainedReceipt(found, contents | {record.memory.id: record.memory.content for record in records})
+        contents = await noted_contents(self._store, self._summaries, user_id, found.memory_ids())
+        return ExplainedReceipt(found, contents)
 
     async def receipts(self, user_id: str, *, memory_id: str = "", limit: int, cursor: str = "") -> ReceiptPage:
         """The user's receipts, latest first. `memory_id`: only requests whose notes held that memory."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory.model import Change, Memory, MemoryStatus, Vector, statement_key
+import numpy as np
+
+from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector, statement_key
 from memory.ports import LedgerWrite, MemoryFilter, MemoryStore
 
 
@@ -26,6 +28,16 @@ async def write_rows(
         held.touch(touched)
     await held.renew()
     await store.apply(user_id, changes, vectors, before_each=held.check_term)
+
+
+async def rewrite_rows(
+    store: MemoryStore, held: LedgerWrite, user_id: str, rows: Sequence[Memory], records: Sequence[Record]
+) -> None:
+    """Write these rows at once with the vectors that they have; what is not among the records is gone, and stays so."""
+    vectors = {record.memory.id: record.vector for record in records}
+    changes = [Change(ChangeKind.UPDATE, row) for row in rows if row.id in vectors]
+    if changes:
+        await write_rows(store, held, user_id, changes, np.stack([vectors[one.memory.id] for one in changes]))
 
 
 async def same_or_new(store: MemoryStore, memory: Memory) -> Memory:

@@ -13,18 +13,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from memory.errors import BadInput, NotFound
-from memory.model import Change, ChangeKind, Memory, Record
+from memory.errors import BadInput
+from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record
 from memory.model.memories import MemoryVisibility
 from memory.model.projects import SharedMemory, as_authored, as_seen_by, row_of, shared_id
-from memory.model.versions import refuse_changed
 from memory.ports import MemoryBank
 from memory.service.erasure import Erasure
 from memory.service.locked_writes import write_rows
+from memory.service.memory_scan import own_record
 from memory.service.project_members import ProjectParts, RightMissing
 from memory.service.project_memories import FoundShared, ProjectMemories
 from memory.service.requests import MemoryEdit
-from memory.service.shared_rows import is_active
 from memory.service.user_writes import UserWrites
 
 _IDS = uuid.UUID("8a1f6a5e-6b0b-4a0c-9a63-7d0e1f3c2b35")
@@ -129,13 +128,10 @@ class ProjectSharing:
         await self._rows.drop_notes(found.access.project, [entry.memory_id])
 
     async def _own(self, user_id: str, memory_id: str, expected: Collection[str] | None) -> Record:
-        found = await self._store.get(user_id, [memory_id])
-        if not found:
-            raise NotFound("there is no such memory")
-        refuse_changed(found[0].memory, expected)
-        if not is_active(found[0].memory):
+        found = await own_record(self._store, user_id, memory_id, expected=expected)
+        if found.memory.status is not MemoryStatus.ACTIVE:
             raise BadInput("only active memories can be shared")
-        return found[0]
+        return found
 
 
 def _own_again(found: FoundShared) -> Memory:
