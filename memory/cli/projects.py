@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from typer import Argument, BadParameter, Option, confirm, echo
 
@@ -13,17 +12,10 @@ from memory.cli.output import print_json, print_memories, print_table
 PATH = "/v1/memory/projects"
 INVITATIONS = "/v1/memory/invitations"
 
+RoleName: TypeAlias = Literal["viewer", "editor", "admin"]  # that can be given; a project has one owner besides
 ProjectArgument: TypeAlias = Annotated[str, Argument(help="Its id, as `list` shows it.")]
 InvitationArgument: TypeAlias = Annotated[str, Argument(help="Its id, as `invitations` shows it.")]
 MemberArgument: TypeAlias = Annotated[str, Argument(help="Their user id.")]
-
-
-class RoleName(StrEnum):
-    """The roles that can be given; a project has one owner besides."""
-
-    VIEWER = "viewer"
-    EDITOR = "editor"
-    ADMIN = "admin"
 
 
 projects = group("Shared projects: list them, show one with its members and memories, invite members.")
@@ -84,10 +76,10 @@ def add(
     member: MemberArgument,
     options: ApiOptions,
     *,
-    role: Annotated[RoleName, Option(help="What they may do.")] = RoleName.VIEWER,
+    role: Annotated[RoleName, Option(help="What they may do.")] = "viewer",
 ) -> None:
     """Invite somebody, or change a member's role. For owner and admins; only the owner makes admins."""
-    made = _asked(options, "PUT", _path(project, "members", member), {"role": role.value})
+    made = _asked(options, "PUT", _path(project, "members", member), {"role": role})
     state = "" if made["joined_at"] else "invited as "
     print_json(made) if options.as_json else echo(f"{made['user_id']}: {state}{made['role']}")
 
