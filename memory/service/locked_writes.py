@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector, statement_key
-from memory.ports import LedgerWrite, MemoryFilter, MemoryStore
+from memory.model.raw_words import raw_row_ids
+from memory.ports import LedgerWrite, MemoryFilter, MemoryStore, NoteBook
 
 
 async def write_rows(
@@ -38,6 +39,16 @@ async def rewrite_rows(
     changes = [Change(ChangeKind.UPDATE, row) for row in rows if row.id in vectors]
     if changes:
         await write_rows(store, held, user_id, changes, np.stack([vectors[one.memory.id] for one in changes]))
+
+
+async def delete_raw_words(
+    store: MemoryStore, notes: NoteBook, user_id: str, turn_ids: Sequence[str], *, now: float
+) -> None:
+    """Delete the rows with what was said in these turns, and the notes that hold one of them."""
+    if turn_ids:
+        row_ids = [one for turn_id in turn_ids for one in raw_row_ids(user_id, turn_id)]
+        await store.delete(user_id, row_ids)
+        await notes.drop(user_id, row_ids, now=now)
 
 
 async def same_or_new(store: MemoryStore, memory: Memory) -> Memory:
