@@ -20,7 +20,8 @@ from memory.api.operations import (
 )
 from memory.api.operator import BY_TOKEN
 from memory.api.project_bounds import bounded_project, refuse_without_bounds
-from memory.api.times import TimeText, time_text, time_text_or_none
+from memory.api.times import TimeText, time_text_or_none
+from memory.api.views import view_of
 from memory.errors import BadInput
 from memory.model.erasures import ErasureRecord
 
@@ -109,12 +110,6 @@ def _named_project(caller: Caller, project_id: str | None) -> str:
 
 
 def erasure_view(erasure: ErasureRecord) -> ErasureView:
-    request = erasure.request
-    return ErasureView(
-        request.id,
-        "deleted" if erasure.rewritten_at is None else "rewritten",
-        time_text(request.asked_at),
-        time_text(request.deleted_at),
-        dict(request.deleted),
-        time_text_or_none(erasure.rewritten_at),
-    )
+    request, state = erasure.request, "deleted" if erasure.rewritten_at is None else "rewritten"
+    rewritten_at = time_text_or_none(erasure.rewritten_at)
+    return view_of(ErasureView, request, erasure_id=request.id, state=state, rewritten_at=rewritten_at)
