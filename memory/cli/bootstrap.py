@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, BadParameter, Option, echo
 
 from memory.cli.customer_columns import ColumnOptions
 from memory.cli.options import ConfigOption, JsonOption
-from memory.cli.output import print_json, print_table, progress_bar
+from memory.cli.output import print_json, print_result, print_table, progress_bar
 from memory.errors import BadInput
 
 if TYPE_CHECKING:
@@ -85,14 +85,11 @@ def store(rows: Sequence[MemoryRow], options: StoringOptions, *, incomplete: int
         ):
             stored = store_rows(client, rows, advance)
     counts = {**asdict(stored), "incomplete": incomplete}
-    _print_counts(counts, as_json=options.as_json)
+    print_result(counts, _sentence(counts), as_json=options.as_json)
 
 
-def _print_counts(counts: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print_json(counts)
-    else:
-        echo(", ".join(f"{name}: {count}" for name, count in counts.items()))
+def _sentence(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name}: {count}" for name, count in counts.items())
 
 
 def _show(rows: Sequence[MemoryRow], incomplete: int, *, as_json: bool) -> None:
@@ -106,7 +103,7 @@ def _show(rows: Sequence[MemoryRow], incomplete: int, *, as_json: bool) -> None:
         ["user", "where", "content"],
         [(row.user_id, row.where, row.memory.content) for row in rows[:SHOWN_OF_DRY_RUN]],
     )
-    _print_counts(counts, as_json=False)
+    echo(_sentence(counts))
 
 
 def _format_of(file: Path) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from typer import Argument, BadParameter, Option, confirm, echo
 
 from memory.cli.options import PAGE_MEMORIES, ApiOptions, YesOption, command, group
-from memory.cli.output import print_json, print_memories, print_table
+from memory.cli.output import print_json, print_memories, print_result, print_table
 
 PATH = "/v1/memory/projects"
 INVITATIONS = "/v1/memory/invitations"
@@ -81,7 +81,7 @@ def add(
     """Invite somebody, or change a member's role. For owner and admins; only the owner makes admins."""
     made = _asked(options, "PUT", _path(project, "members", member), {"role": role})
     state = "" if made["joined_at"] else "invited as "
-    print_json(made) if options.as_json else echo(f"{made['user_id']}: {state}{made['role']}")
+    print_result(made, f"{made['user_id']}: {state}{made['role']}", as_json=options.as_json)
 
 
 @command(projects)
@@ -149,4 +149,4 @@ def _show_projects(found: list[dict[str, Any]], options: ApiOptions) -> None:
 
 
 def _show_count(answer: dict[str, Any], options: ApiOptions) -> None:
-    print_json(answer) if options.as_json else echo(f"deleted: {answer['deleted']}")
+    print_result(answer, f"deleted: {answer['deleted']}", as_json=options.as_json)
