@@ -338,10 +338,6 @@ def _holds_up(quoted: Evidence, memory: Memory) -> bool:
     """
     if quoted.role == Role.TOOL:
         return False
-    says_it = statement_key(quoted.words) == statement_key(memory.content) or quoted.words in memory.content
-    return says_it or quoted == memory.evidence[0] or _is_repetition(quoted, memory)
-
-
-def _is_repetition(quoted: Evidence, memory: Memory) -> bool:
-    """Whether it repeats the text that the memory was made from."""
-    return statement_key(quoted.words) == statement_key(memory.evidence[0].words)
+    first = memory.evidence[0]
+    repeats = statement_key(quoted.words) in (statement_key(memory.content), statement_key(first.words))
+    return repeats or quoted.words in memory.content or quoted == first

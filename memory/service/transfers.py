@@ -64,22 +64,14 @@ class ExportedShared(msgspec.Struct, frozen=True, tag_field="kind", tag="shared_
     memory: Memory
 
 
-class ExportedProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="profile"):
-    """`project_id` "": the user's own profile."""
-
-    project_id: str = ""
-    pinned: tuple[str, ...] = ()
-    enabled: bool = True
-
-
 class _AnyLine(msgspec.Struct, frozen=True):
     kind: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 
-_SingleLine: TypeAlias = ExportedProfile | ExportedTurn | ExportedMessage | _AnyLine
+_SingleLine: TypeAlias = OwnProfile | ExportedTurn | ExportedMessage | _AnyLine
 _RecordLine: TypeAlias = ExportedTurn | ExportedMessage | ExportedRawWords
 _SINGLE: Mapping[str, type[_SingleLine]] = {
-    "profile": ExportedProfile,
+    "profile": OwnProfile,
     "turn": ExportedTurn,
     "message": ExportedMessage,
 }
@@ -136,7 +128,7 @@ class MemoryTransfers:
         yield msgspec.json.encode(ExportHeader(user_id)) + b"\n"
         for own in await self._profiles.own(user_id):
             if project_id in ("", own.project_id):
-                yield msgspec.json.encode(ExportedProfile(own.project_id, own.pinned, own.is_enabled)) + b"\n"
+                yield msgspec.json.encode(own) + b"\n"
         for shared in await self._shared.authored(user_id):
             if project_id in ("", shared.project_id):
                 yield msgspec.json.encode(ExportedShared(shared)) + b"\n"
@@ -193,11 +185,11 @@ class MemoryTransfers:
         return counts
 
     async def _store_one(
-        self, user_id: str, part: ExportedProfile | ExportedTurn | ExportedMessage, counts: Imported
+        self, user_id: str, part: OwnProfile | ExportedTurn | ExportedMessage, counts: Imported
     ) -> None:
         match part:
-            case ExportedProfile(project_id, pinned, enabled):
-                counts.profiles += await self._profiles.take_over(user_id, OwnProfile(project_id, pinned, enabled))
+            case OwnProfile():
+                counts.profiles += await self._profiles.take_over(user_id, part)
             case ExportedTurn(copy):
                 counts.turns += await self._record.add_turns(user_id, [checked_turn(copy)])
             case ExportedMessage(message):

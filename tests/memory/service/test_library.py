@@ -10,7 +10,7 @@ import pytest
 from library_parts import NOW, Parts
 
 from memory.errors import BadInput, NotFound, Unavailable
-from memory.model import Memory, MemoryStatus, Message, RequestOptions, Scope
+from memory.model import Memory, MemoryStatus, Message, Scope
 from memory.ports import Backlog, MemoryFilter
 from memory.service.erasure import DELETE_BATCH
 from memory.service.requests import MemoryEdit, NewMemory
@@ -42,15 +42,6 @@ async def test_what_is_added_is_stored_as_given_one_id_per_item_and_found_at_onc
     assert [(await parts.library.get("ann", i)).content for i in ids] == [item.content for item in items]
     found = await parts.library.search(ANN, query="which car is blue")
     assert found[0].memory.id == ids[2]
-
-
-async def test_a_given_creation_time_is_when_it_was_said(parts: Parts) -> None:
-    (old,) = await parts.library.add(ANN, [NewMemory("in March", created_at=5.0)])
-    (new,) = await parts.library.add(ANN, [NewMemory("now")])
-    assert [((m := await parts.library.get("ann", i)).created_at, m.said_at) for i in (old, new)] == [
-        (5, 5),
-        (NOW, NOW),
-    ]
 
 
 async def test_an_item_in_a_project_of_its_own_goes_there(parts: Parts) -> None:
@@ -93,13 +84,6 @@ async def test_nothing_is_stored_while_the_embedder_is_down(parts: Parts) -> Non
     with pytest.raises(Unavailable):
         await parts.library.add(ANN, [NewMemory("x")])
     assert await everything(parts) == []
-
-
-async def test_an_empty_query_and_an_unknown_type_are_refused(parts: Parts) -> None:
-    with pytest.raises(BadInput, match="query"):
-        await parts.library.search(ANN, query=" ")
-    with pytest.raises(BadInput, match="memory_type"):
-        await parts.library.search(ANN, query="x", options=RequestOptions(memory_types=("feeling",)))
 
 
 # One memory

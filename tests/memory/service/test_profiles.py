@@ -229,14 +229,6 @@ async def test_it_is_built_from_memories_of_this_revision_that_the_process_holds
     assert [line.text.partition("] ")[2] for line in found[""].lines] == ["I prefer green tea"]
 
 
-async def test_a_user_who_said_nothing_has_none(parts: Parts) -> None:
-    with pytest.raises(NotFound):
-        await parts.library.profiles.show("ann")
-    await parts.library.add(Scope("ann"), [NewMemory("The heron stood on one leg")])
-    with pytest.raises(NotFound):
-        await parts.library.profiles.show("ann")
-
-
 async def test_what_is_stored_is_shown_at_once_with_its_evidence(parts: Parts) -> None:
     said = (Evidence("I am vegan", "t1"),)
     async with parts.ledger.write("ann") as held:
