@@ -18,6 +18,8 @@ from memory.service.locked_writes import write_rows
 from memory.service.memory_scan import own_record, scanned
 from memory.service.requests import MemoryEdit
 
+EXAMINED_MAX = 5_000  # superseded memories, the newest, for one history: limits its cost
+
 
 class MemoryEdits:
     """Methods raise `BadInput` (`NotFound`, `VersionChanged`), `Unavailable` or `Conflict`."""
@@ -52,9 +54,13 @@ class MemoryEdits:
         """The memory and those that it superseded, directly or through others, latest first."""
         newest = (await own_record(self._store, user_id, memory_id)).memory
         by_successor: dict[str, list[Memory]] = {}
-        async for memories in scanned(self._store, MemoryFilter(user_id, status=MemoryStatus.SUPERSEDED)):
+        superseded, examined = MemoryFilter(user_id, status=MemoryStatus.SUPERSEDED), 0
+        async for memories in scanned(self._store, superseded):
             for memory in memories:
                 by_successor.setdefault(memory.superseded_by, []).append(memory)
+            examined += len(memories)
+            if examined >= EXAMINED_MAX:
+                break
         chain = {newest.id: newest}
         waiting = [newest.id]
         while waiting:

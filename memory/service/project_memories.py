@@ -126,9 +126,6 @@ class ProjectMemories:
         found = await self.found(user_id, memory_id)
         return None if found is None else found.seen_by(user_id)
 
-    async def entry(self, memory_id: str) -> SharedMemory | None:
-        return (await self._projects.entries([memory_id])).get(memory_id) if project_key_of(memory_id) else None
-
     async def edit(
         self, user_id: str, memory_id: str, edit: MemoryEdit, *, expected: Collection[str] | None = None
     ) -> Memory | None:
@@ -188,7 +185,8 @@ class ProjectMemories:
 
     async def found(self, user_id: str, memory_id: str) -> FoundShared | None:
         """None if this id is not of a shared memory. Raises `NotFound` for one that the user may not read."""
-        entry = await self.entry(memory_id)
+        entries = await self._projects.entries([memory_id]) if project_key_of(memory_id) else {}
+        entry = entries.get(memory_id)
         if entry is None:
             return None
         access = await self._projects.access_by_key(entry.project_key, user_id)
