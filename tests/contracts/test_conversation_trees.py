@@ -11,7 +11,7 @@ from tellers import Teller, sent
 from turn_logs import START, Deployment, Process, a_turn, lease_at
 
 from memory.adapters.sql import branch_positions, conversation_trees, known_exchanges
-from memory.model import Message, MessageFilter, SentConversation, SentExchange, TurnStatus
+from memory.model import BranchShift, Message, MessageFilter, SentConversation, SentExchange, TurnStatus
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ async def test_an_abandoned_turn_comes_back_if_the_client_continues_from_it(tell
     later, _ = await tell("abd")
     assert await tell.learn() == [root, old, later]
     assert new not in await tell.learn()
-    assert (await tell.process.log.trees.shift("ann")).is_empty  # nothing of it was learnt
+    assert await tell.process.log.trees.shift("ann") == BranchShift()  # nothing of it was learnt
 
 
 async def test_what_is_live_and_where_branches_were_left_is_told_apart(tell: Teller) -> None:
@@ -156,7 +156,7 @@ async def test_two_requests_at_the_same_time_do_not_abandon_each_other(tell: Tel
     for turn_id in (one, two):
         await tell.process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="x", answered_at=START + 50)
     assert await tell.learn() == [root, one, two]
-    assert (await tell.process.log.trees.shift("ann")).is_empty
+    assert await tell.process.log.trees.shift("ann") == BranchShift()
 
 
 @pytest.mark.parametrize("chosen", [0, 1])

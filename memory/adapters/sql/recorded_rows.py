@@ -22,7 +22,6 @@ from memory.model.recorded import (
     TOOLS_ORDINAL,
     AbandonedBranch,
     Position,
-    agent_view,
     messages_of_turn,
     part_of,
 )
@@ -77,7 +76,7 @@ def page(
 
 def _admits(where: MessageFilter, message: RecordedMessage) -> bool:
     """As far as a filter concerns a single message: its parties and its words."""
-    if where.agent_id and not agent_view([message], where.agent_id, with_shared=where.with_shared):
+    if where.agent_id and not message.is_seen_by(where.agent_id, with_shared=where.with_shared):
         return False
     text = message.content.casefold() if where.words else ""
     return all(word.casefold() in text for word in where.words)
