@@ -58,6 +58,14 @@ async def test_each_text_gets_its_own_vector_wherever_it_stands(embedder: Embedd
     assert float(together[0] @ together[1]) < 0.9
 
 
+async def test_more_texts_than_fit_into_one_call_are_all_embedded_in_their_order(embedder: Embedder) -> None:
+    texts = [f"note {i}" for i in range(300)]
+    vectors = await embedder.embed(texts, is_urgent=False)
+    some = [0, 255, 256, 299]
+    again = await embedder.embed([texts[i] for i in some], is_urgent=False)
+    np.testing.assert_allclose(vectors[some], again, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     "text",
     ["", " ", "\x00", "half \ud83d of a cat", "🐈" * 600, "word " * 2_000, '"}\n{"input'],

@@ -69,6 +69,18 @@ async def test_without_tenants_nobody_takes_an_id_from_anybody(projects: Project
     assert await projects.access("bob", "apollo") is None
 
 
+async def test_ids_are_compared_exactly(projects: Projects) -> None:
+    await projects.create(APOLLO, "ann")
+    await projects.invite(Invitation(APOLLO, "bob", ProjectRole.EDITOR, "ann", AT))
+    for project_id in ("Apollo", "apollo ", "APOLLO", "apo", "%", ""):
+        assert await projects.access("ann", project_id) is None
+    for user_id in ("Ann", "ann ", "an", "%", ""):
+        assert await projects.access(user_id, "apollo") is None
+        assert await projects.invited(user_id, limit=9) == []
+        assert await projects.invited("bob", by=user_id, limit=9) == [] or user_id == ""
+        assert await projects.joined(user_id) == []
+
+
 async def test_roles_are_set_together_and_a_change_keeps_the_time_of_joining(projects: Projects) -> None:
     await projects.create(APOLLO, "ann")
     await projects.set_roles("k1", {"cid": ProjectRole.EDITOR}, at=AT + 1)
@@ -178,6 +190,21 @@ async def test_a_deleted_project_leaves_nothing_and_its_id_is_free_again(project
     assert (await projects.entries(["k1.1"]), await projects.joined("ann")) == ({}, [])
 
 
+async def test_changes_are_seen_by_all_processes_at_once_and_survive_them(deployment: Deployment) -> None:
+    async with deployment.start() as first, deployment.start() as second:
+        one, two = first.projects, second.projects
+        await one.create(APOLLO, "ann")
+        await one.set_roles("k1", {"bob": ProjectRole.VIEWER}, at=AT)
+        await one.put([entry(1)])
+        found = await two.access("bob", "apollo")
+        assert found is not None
+        assert found.role is ProjectRole.VIEWER
+        await two.set_roles("k1", {"bob": None}, at=AT)
+        assert await one.access("bob", "apollo") is None
+    async with deployment.start() as third:
+        assert await third.projects.entries(["k1.1"]) == {"k1.1": entry(1)}
+
+
 # Opting out
 
 
@@ -194,6 +221,15 @@ async def test_a_user_opts_out_and_in_again_and_nobody_else_does(process: Proces
         await process.opt_outs.clear(ANN)
         assert await process.opt_outs.since(ANN) is None
         assert await process.opt_outs.count() == 1
+
+
+async def test_it_is_seen_by_all_processes_at_once_and_survives_them(deployment: Deployment) -> None:
+    async with deployment.start() as one, deployment.start() as two:
+        assert await two.opt_outs.since(ANN) is None
+        await one.opt_outs.set(ANN, at=START)
+        assert await two.opt_outs.since(ANN) == START
+    async with deployment.start() as third:
+        assert await third.opt_outs.since(ANN) == START
 
 
 async def test_the_id_of_the_user_is_not_stored(deployment: Deployment) -> None:

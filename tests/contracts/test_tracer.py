@@ -116,6 +116,21 @@ async def test_spans_have_their_parents_stages_and_attributes(collector: TraceCo
     assert (stage.began, stage.ended) == (1_700_000_000_000_000_000, 1_700_000_000_250_000_000)
 
 
+async def test_concurrent_tasks_nest_in_what_began_them(collector: TraceCollector) -> None:
+    async with OtlpTracer(collector.url, service="test", sample_ratio=1.0) as tracer:
+
+        async def work(turn: str) -> None:
+            with tracer.span(SpanName.OBSERVE, parent=SAMPLED, of_turn=turn):
+                await asyncio.sleep(0)
+                with tracer.span(SpanName.OPEN_TURN):
+                    await asyncio.sleep(0)
+
+        await asyncio.gather(*(work(f"t{i}") for i in range(5)))
+    opened = [span for span in collector.trace(TRACE) if span.name == "turn.open"]
+    assert sorted(span.parent_id for span in opened) == sorted(f"{span_id_of(f't{i}'):016x}" for i in range(5))
+    assert len({span.span_id for span in opened}) == 5
+
+
 async def test_a_window_links_to_the_observations_of_its_turns(collector: TraceCollector) -> None:
     turns = [TurnTrace("t1", TRACE), TurnTrace("t2", "a request id"), TurnTrace("t3", "0" * 32), TurnTrace("t4", "")]
     async with OtlpTracer(collector.url, service="test", sample_ratio=1.0) as tracer:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from turn_logs import START, Deployment, a_turn, ids_of, lease_at, tell
 
+from memory.adapters.turn_rules import window_id_of
 from memory.errors import Conflict
 from memory.model import TurnStatus
 from memory.ports import Backlog, LearnDue, Lease, QueueDepth, TurnLog
@@ -31,6 +32,17 @@ async def test_a_window_holds_the_finished_turns_of_one_session_in_the_order_of_
     assert (first.user_id, first.session_id, first.attempt, first.plan) == ("ann", "s1", 1, None)
     await log.acknowledge(first)
     assert ids_of(await leased(log)) == ["other"]
+
+
+async def test_nobody_else_works_for_a_user_who_is_worked_for(log: TurnLog) -> None:
+    await tell(log, "t1", session="s1")
+    await tell(log, "t2", session="s2")
+    await tell(log, "t3", user="bob")
+    first, second = await leased(log), await leased(log)
+    assert (ids_of(first), ids_of(second)) == (["t1"], ["t3"])
+    assert await lease_at(log, START + 29) is None
+    await log.acknowledge(first)
+    assert ids_of(await leased(log, START + 29)) == ["t2"]
 
 
 async def test_an_ended_lease_is_taken_over_with_its_turns_and_its_plan(log: TurnLog) -> None:
@@ -252,6 +264,12 @@ async def test_depth_names_every_state(deployment: Deployment, log: TurnLog) -> 
     assert await log.depth(now=START + 11) == QueueDepth(
         opened=1, due=2, leased=1, retrying=1, dead=1, oldest_seconds=10.0
     )
+
+
+async def test_the_id_of_a_window_follows_from_its_turns_whatever_the_adapter(log: TurnLog) -> None:
+    for turn_id in ("t1", "t2"):
+        await tell(log, turn_id)
+    assert (await leased(log)).window_id == window_id_of("ann", "s1", ["t1", "t2"])
 
 
 async def test_two_processes_never_hold_the_same_window(deployment: Deployment) -> None:

@@ -8,6 +8,19 @@ from memory.adapters.breaker import Breaker
 from memory.errors import Unavailable
 
 
+def test_one_slow_answer_is_no_outage_but_three_in_a_row_are() -> None:
+    breaker = Breaker("part", failures_max=3, rest_seconds=1.0)
+    for _ in range(2):
+        breaker.failed(10.0, reason="slow", is_certain=False)
+    breaker.succeeded()
+    for now in (11.0, 12.0):
+        breaker.failed(now, reason="slow", is_certain=False)
+        breaker.admit(now)
+    breaker.failed(13.0, reason="slow", is_certain=False)
+    with pytest.raises(Unavailable):
+        breaker.admit(13.0)
+
+
 def test_calls_that_are_slow_together_count_as_one() -> None:
     breaker = Breaker("part", failures_max=2, rest_seconds=1.0)
     for late in range(10):
@@ -16,6 +29,27 @@ def test_calls_that_are_slow_together_count_as_one() -> None:
     breaker.failed(11.1, reason="slow", is_certain=False, began_at=11.0)
     with pytest.raises(Unavailable):
         breaker.admit(11.2)
+
+
+def test_while_it_rests_one_call_in_a_while_may_try_and_the_others_fail_at_once() -> None:
+    breaker = Breaker("part", rest_seconds=1.0)
+    breaker.failed(10.0, reason="refused", is_certain=True)
+    breaker.admit(11.0)
+    with pytest.raises(Unavailable):
+        breaker.admit(11.1)
+    breaker.succeeded()
+    breaker.admit(11.2)
+    breaker.admit(11.2)
+
+
+def test_the_one_try_keeps_the_others_off_for_as_long_as_it_may_take() -> None:
+    breaker = Breaker("part", rest_seconds=1.0)
+    breaker.failed(10.0, reason="refused", is_certain=True)
+    breaker.admit(11.0, seconds=30.0)
+    for now in (12.5, 40.9):
+        with pytest.raises(Unavailable, match="part is unavailable: refused"):
+            breaker.admit(now)
+    breaker.admit(41.0)  # whoever tried went away without a word
 
 
 def test_a_try_that_failed_leaves_room_for_the_next_one_after_its_rest() -> None:

@@ -36,6 +36,12 @@ def process() -> Iterator[ProcessApart]:
     one.close()
 
 
+def test_work_is_done_elsewhere_at_a_lower_priority(process: ProcessApart) -> None:
+    assert process.run(partial(str.upper, "one \udcff")) == "ONE \udcff"
+    assert process.run(os.getpid) == process.pid != os.getpid()
+    assert process.run(partial(os.nice, 0)) > os.nice(0)
+
+
 @pytest.mark.parametrize(
     "work",
     [partial(os._exit, 0), partial(int, "my pin is 4471"), lambda: "a lambda", partial(memoryview, b"")],
@@ -49,6 +55,14 @@ def test_what_was_not_done_is_known_and_the_next_work_is_done(
         process.run(work)
     assert "4471" not in str(lost.value)
     assert process.run(partial(str.upper, "next")) == "NEXT"
+
+
+def test_a_process_that_was_killed_is_started_again(process: ProcessApart) -> None:
+    first = process.run(os.getpid)
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(ProcessLost):
+        process.run(os.getpid)
+    assert process.run(os.getpid) not in (first, os.getpid())
 
 
 def test_work_that_takes_too_long_is_ended() -> None:

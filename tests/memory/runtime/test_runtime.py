@@ -56,6 +56,18 @@ def test_no_traceback_shows_what_a_variable_held(log_format: str) -> None:
         assert all("ValueError: broken" in event["exception"] for event in events[2:])
 
 
+@pytest.mark.parametrize(("length", "is_here"), [(HEAVY_CHARACTERS, True), (HEAVY_CHARACTERS + 1, False)])
+async def test_only_a_long_text_goes_to_a_thread(length: int, *, is_here: bool) -> None:
+    places: list[int] = []
+
+    def upper(text: str) -> str:
+        places.append(threading.get_ident())
+        return text.upper()
+
+    assert await run_offloaded(upper, "a" * length) == "A" * length
+    assert (places == [threading.get_ident()]) is is_here
+
+
 async def test_a_usual_text_does_not_wait_for_a_long_one() -> None:
     may_end = threading.Event()
 
@@ -160,3 +172,14 @@ async def test_background_work_that_fails_is_started_again_and_its_end_ends_it()
         ("profiles", "RuntimeError"),
         ("profiles", "OSError"),
     ]
+
+
+async def test_background_work_can_be_cancelled() -> None:
+    async def forever() -> None:
+        await asyncio.Event().wait()
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(started_again(forever, name="waiting", pause=0.0))
+        await asyncio.sleep(0)
+        task.cancel()
+    assert task.cancelled()

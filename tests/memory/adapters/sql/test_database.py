@@ -44,6 +44,18 @@ def told(connection: SqliteConnection) -> list[str]:
     return [what for (what,) in connection.raw.execute("SELECT what FROM told ORDER BY rowid")]
 
 
+async def test_a_glance_takes_no_thread_and_sees_what_was_committed(database: SqliteDatabase) -> None:
+    await database.write(lambda connection: tell("one", connection))
+    threads: list[threading.Thread] = []
+
+    def look(connection: SqliteConnection) -> list[str]:
+        threads.append(threading.current_thread())
+        return told(connection)
+
+    assert await database.read_now(look) == ["one"]
+    assert threads == [threading.current_thread()]
+
+
 async def test_a_glance_that_would_have_to_wait_waits_in_the_readers_thread(database: SqliteDatabase) -> None:
     threads: list[threading.Thread] = []
 
@@ -282,6 +294,15 @@ async def test_the_process_that_made_it_finds_it_before_it_is_written(desk: Desk
             await asyncio.sleep(0.001)
 
 
+async def test_it_takes_the_place_of_an_older_one_at_once(desk: Desk) -> None:
+    await desk.filter_.keep("ann", "k", PastNote("old", ("m0",), 7), made_at=1.0)
+    await desk.database.write(lambda _: None)
+    may_go_on = desk.busy_disk()
+    await desk.filter_.keep("ann", "k", NOTE, made_at=2.0)
+    assert await notes_of(desk.filter_, "ann", ["k"]) == {"k": NOTE}
+    may_go_on.set()
+
+
 @pytest.mark.parametrize("forgotten", [["m1"], []])
 async def test_what_another_process_forgot_meanwhile_is_not_found(desk: Desk, forgotten: list[str]) -> None:
     may_go_on = desk.busy_disk()
@@ -308,6 +329,12 @@ async def test_other_processes_find_it_when_anything_is_written_or_in_any_case_s
     async with asyncio.timeout(30):
         while not await notes_of(desk.api, "ann", ["k2"]):
             await asyncio.sleep(0.001)
+
+
+async def test_what_is_written_at_the_same_time_is_one_transaction(desk: Desk) -> None:
+    commits = desk.database.commits
+    await asyncio.gather(*(desk.database.write(lambda _: None) for _ in range(20)))
+    assert desk.database.commits == commits + 1
 
 
 async def test_a_note_that_cannot_be_written_is_not_remembered_for_ever(tmp_path: Path) -> None:

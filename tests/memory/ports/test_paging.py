@@ -1,0 +1,43 @@
+"""Pages are read one after the other, each when it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from memory.ports.paging import all_pages
+
+
+@dataclass(frozen=True, slots=True)
+class Letters:
+    text: str
+    next_cursor: str = ""
+
+
+class Book:
+    """Its pages by cursor."""
+
+    def __init__(self, *pages: str) -> None:
+        cursors = ["", *(f"c{number}" for number in range(1, len(pages))), ""]
+        self._pages = {cursors[n]: Letters(text, cursors[n + 1]) for n, text in enumerate(pages)}
+        self.asked: list[str] = []
+
+    async def page(self, cursor: str) -> Letters:
+        self.asked.append(cursor)
+        return self._pages[cursor]
+
+
+@pytest.mark.parametrize("pages", [("a",), ("",), ("a", "b", "c"), ("", "", "c"), ("a", "")])
+async def test_all_pages_come_in_order_with_empty_ones_among_them(pages: tuple[str, ...]) -> None:
+    book = Book(*pages)
+    assert [page.text async for page in all_pages(book.page)] == list(pages)
+    assert len(book.asked) == len(pages)
+
+
+async def test_whoever_has_enough_reads_no_further_page() -> None:
+    book = Book("a", "b", "c")
+    async for page in all_pages(book.page):
+        if page.text == "b":
+            break
+    assert book.asked == ["", "c1"]
