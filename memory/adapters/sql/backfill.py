@@ -88,7 +88,7 @@ class Backfill:
         is_erased = SQL.erased_conversations(connection, user_hash=user_hash(self.turn.scope.user_id)).fetchone()
         if is_erased:
             return None
-        needed, after_loss = (_seconds_to_begin(count, is_loss=is_loss) for is_loss in (False, True))
+        needed, after_loss = (seconds_to_begin(count, is_loss=is_loss) for is_loss in (False, True))
         since = self.now - RETURN_SECONDS_MAX
         return recording_times.gap_with_room(connection, since=since, seconds=needed, after_loss=after_loss)
 
@@ -119,7 +119,7 @@ class Backfill:
         return BranchNode(at, turn.id, turn.scope.session_id, tree_id, parent_id, is_seen, False)
 
 
-def _seconds_to_begin(exchanges: int, *, is_loss: bool) -> float:
+def seconds_to_begin(exchanges: int, *, is_loss: bool) -> float:
     """How long a gap has to be, so that a conversation may have begun in it with so many exchanges.
 
     `is_loss`: a turn was lost when it began, which may have been the first of them.

@@ -293,6 +293,16 @@ async def test_an_answer_that_is_not_what_was_asked_for_is_never_used(
         np.testing.assert_allclose((await embedder.embed(["a"], is_urgent=False))[0], expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("status", [400, 500])
+async def test_an_error_of_the_server_is_the_embedder_being_unavailable(
+    embeddings: ForeignEmbeddings, status: int
+) -> None:
+    embeddings.status = status
+    async with embedder_of(embeddings.url) as embedder:
+        with pytest.raises(Unavailable, match=str(status)):
+            await embedder.embed(["a"], is_urgent=False)
+
+
 @pytest.mark.parametrize("status", [429, 503])
 async def test_a_server_that_says_it_is_busy_is_none_that_is_away(embeddings: ForeignEmbeddings, status: int) -> None:
     embeddings.status = status

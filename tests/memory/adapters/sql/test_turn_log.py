@@ -18,6 +18,7 @@ import pytest
 from turn_logs import START, ManualClock, a_turn, ids_of, lease_at, tell
 
 from memory.adapters.sql import job_writer, sqlite_database
+from memory.adapters.sql.backfill import seconds_to_begin
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.sqlite_database import SqliteConnection, SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
@@ -66,6 +67,15 @@ async def test_the_next_message_of_a_long_conversation_costs_as_much_as_of_a_sho
 
 def watch(connection: SqliteConnection, *, statements: list[str]) -> None:
     connection.raw.set_trace_callback(statements.append)
+
+
+@pytest.mark.parametrize(("exchanges", "seconds"), [(1, 5.0), (5, 5.0), (6, 6.0), (100, 100.0)])
+def test_a_conversation_takes_time_to_begin_however_short(exchanges: int, seconds: float) -> None:
+    assert seconds_to_begin(exchanges, is_loss=False) == seconds
+
+
+def test_a_lost_turn_is_the_first_exchange_of_those_missed() -> None:
+    assert [seconds_to_begin(exchanges, is_loss=True) for exchanges in (1, 2, 6)] == [0.0, 1.0, 5.0]
 
 
 def a_log(database: SqliteDatabase) -> SqlTurnLog:
@@ -171,6 +181,18 @@ async def test_a_writer_that_hangs_lets_callers_go_and_refuses_more_than_it_can_
         may_end.set()
     async with SqliteDatabase(path) as database:  # closing wrote what was waiting
         assert len([turn async for turn in a_log(database).turns("ann")]) == 5
+
+
+async def test_waiting_for_a_lock_costs_no_transactions(path: Path) -> None:
+    async with SqliteDatabase(path) as one, SqliteDatabase(path) as two:
+        holder = SqlUserLedger(one, clock=lambda: START)
+        waiter = SqlUserLedger(two, clock=lambda: START, wait_seconds=0.2)
+        async with holder.write("ann"):
+            before = two.commits
+            with pytest.raises(Unavailable):
+                async with waiter.write("ann"):
+                    pytest.fail("the lock is held by somebody else")
+            assert two.commits - before <= 1  # the one that makes sure that nothing was taken
 
 
 SCRIPT = Path(__file__).parents[3] / "support" / "turn_log_process.py"
