@@ -53,6 +53,7 @@ class EnvoyPlan:
 
     def __post_init__(self) -> None:
         settings = self.settings
+        known_admin(settings)
         for name in ("port", "api_port", "envoy_admin_port"):
             port = getattr(settings, name)
             if port is not None and not 1 <= port <= PORT_MAX:
