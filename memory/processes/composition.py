@@ -51,7 +51,6 @@ from memory.ports import (
     UserMemories,
 )
 from memory.ports.parts import NO_PARTS, DeploymentParts
-from memory.ports.writing import GroundedWriter
 from memory.processes.compaction_parts import compactor_of
 from memory.processes.erasure_parts import open_rewriter_of_files
 from memory.processes.from_settings import (
@@ -71,7 +70,7 @@ from memory.processes.rewriter_parts import open_rewriter
 from memory.processes.state_parts import open_snapshots, open_state
 from memory.processes.tracing_parts import open_tracer
 from memory.processes.working_set_parts import opened_sets
-from memory.processes.writer_parts import open_writer
+from memory.processes.writer_parts import ExaminedModel, open_writing_model
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallParts, RecallPipeline
@@ -120,7 +119,7 @@ class Parts:
     templates: ChatTemplates
     windows: KnownWindows
     rewriter: Rewriter | None
-    writer: GroundedWriter | None
+    writing_model: ExaminedModel | None
     tokens: Tokens
     telemetry: Telemetry
     settings: Settings
@@ -163,13 +162,12 @@ class Parts:
         )
 
     def compactor(self) -> Compactor:
-        writer = self.writer if self.settings.memory.compaction.writer == "auto" else None
         return compactor_of(
             self.settings,
             states=self.state.states,
             memories=self.bank,
             tokens=self.tokens,
-            writer=writer,
+            model=self.writing_model,
             telemetry=self.telemetry,
         )
 
@@ -296,7 +294,7 @@ async def open_parts_on(
             fixed=settings.memory.context_length,
         ),
         rewriter=await open_rewriter(settings, stack, process.telemetry.metrics),
-        writer=await open_writer(settings, stack, exams=state.exams, metrics=process.telemetry.metrics),
+        writing_model=await open_writing_model(settings, stack, exams=state.exams, metrics=process.telemetry.metrics),
         tokens=tokens,
         telemetry=process.telemetry,
         settings=settings,
