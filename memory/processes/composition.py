@@ -67,7 +67,8 @@ from memory.processes.from_settings import (
 )
 from memory.processes.kept_state import KeptState, Process
 from memory.processes.rewriter_parts import open_rewriter
-from memory.processes.state_parts import open_snapshots, open_state
+from memory.processes.sql_state import open_sql_state
+from memory.processes.state_parts import open_snapshots
 from memory.processes.tracing_parts import open_tracer
 from memory.processes.working_set_parts import opened_sets
 from memory.processes.writer_parts import ExaminedModel, open_writing_model
@@ -275,7 +276,7 @@ async def open_parts_on(
     """The parts with this store and this embedder; the stack closes them."""
     settings, clock = process.settings, process.telemetry.clock
     pieces = await asyncio.to_thread(sentence_pieces, settings.models_path)
-    state, tokens = await open_state(process, stack, origin=origin), SentencePieceTokens(pieces)
+    state, tokens = await open_sql_state(process, stack, origin=origin), SentencePieceTokens(pieces)
     sets, ledger = await opened_sets(process, stack, store=store, state=state, origin=origin, tokens=tokens)
     return Parts(
         store=store,
