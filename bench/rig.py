@@ -26,7 +26,8 @@ sys.path.insert(0, str(HERE.parent / "tests" / "support"))  # the product as tes
 from bare_envoy import render_bare  # noqa: E402
 from product import Product, command_line, descendants, running_product  # noqa: E402
 
-from extproc.supervisor.bootstrap import BootstrapValues  # noqa: E402
+from extproc.supervisor.bootstrap import EnvoyPlan  # noqa: E402
+from memory.settings import Settings  # noqa: E402
 
 Skipped = pytest.skip.Exception  # how test support says that a server is not installed
 START_SECONDS_MAX = 10.0
@@ -79,8 +80,8 @@ def ending_plainly() -> Iterator[None]:
 def running_bare(upstream: str, folder: Path) -> Iterator[int]:
     """An Envoy with our configuration without memory; its port."""
     port, bootstrap = free_port(), folder / "bare.json"
-    plan = BootstrapValues(upstream, free_port(), (folder / "none.sock",), port=port)
-    bootstrap.write_bytes(render_bare(plan))
+    settings = Settings(upstream=upstream, port=port, envoy_admin_port=free_port())
+    bootstrap.write_bytes(render_bare(EnvoyPlan(settings, (folder / "none.sock",))))
     envoy = str(Path(sys.executable).parent / "envoy")
     options = ("--disable-hot-restart", "--concurrency", "2", "--log-level", "error")
     with running(envoy, "-c", str(bootstrap), *options):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from dataclasses import replace
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -226,15 +225,12 @@ def envoy(
 ) -> None:
     """Write Envoy's bootstrap for these settings, then become Envoy: one part alone, for containers."""
     from extproc.addresses import HostAndPort
-    from extproc.supervisor.bootstrap import render
-    from extproc.supervisor.process_specs import bootstrap_values, envoy_arguments, program
+    from extproc.supervisor.bootstrap import EnvoyPlan, render
+    from extproc.supervisor.process_specs import envoy_arguments, program
 
     settings = settings_at_start(config, {})
     remote = tuple(map(HostAndPort.parsed, addresses or ()))
-    values = bootstrap_values(settings, tuple(paths or ()), remote)
-    if settings.metrics_host:
-        values = replace(values, metrics=HostAndPort(settings.metrics_host, settings.metrics_port))
-    target.write_bytes(render(values))
+    target.write_bytes(render(EnvoyPlan(settings, tuple(paths or ()), remote)))
     path = program("envoy")
     os.execv(path, [path, *envoy_arguments(target, envoy_concurrency)])  # noqa: S606 - no shell is wanted
 

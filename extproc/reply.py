@@ -6,7 +6,7 @@
 | a stream with neither `[DONE]` nor a finish reason     | aborted | none                      |
 | tool calls                                             | closed  | none: no final answer yet |
 | several choices                                        | closed  | the first that has text   |
-| a coding, a type or a shape that we cannot read        | closed  | none, and a reason        |
+| a coding, a type or a shape that we cannot read        | closed  | none                      |
 
 Reasoning is not part of the answer. This step never raises: the client already has its reply.
 """
@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -75,32 +76,29 @@ class ReplyBuffer:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """How the reply ended, and its text. `reason`: a short label if there is no text, else ""."""
+    """How the reply ended, and its text."""
 
     status: TurnStatus
     text: str = ""
-    model: str = ""
-    finish_reason: str = ""
     has_tool_calls: bool = False
     is_done: bool = False  # a stream that said that it is complete
-    reason: str = ""
     response_id: str = ""  # id under which the server stores this reply, if the API has one
 
 
-class ReplyShape(Protocol):
-    """The reply format of one API. The methods never raise."""
+def no_id(tail: bytes) -> str:
+    """Of an API whose later requests name no reply."""
+    return ""
 
-    def from_json(self, body: bytes) -> Reply:
-        """Parse a JSON reply."""
-        ...
 
-    def from_stream(self, body: bytes) -> Reply:
-        """Parse server-sent events, as far as they were received."""
-        ...
+@dataclass(frozen=True, slots=True)
+class ReplyShape:
+    """The reply format of one API. `from_stream` parses server-sent events, as far as they were received; `id_at_end`
+    finds the id of the response if it stands in the last part of a JSON reply, else "". None of them raises.
+    """
 
-    def id_at_end(self, tail: bytes) -> str:
-        """The id of the response if it stands in the last part of a JSON reply, else ""."""
-        ...
+    from_json: Callable[[bytes], Reply]
+    from_stream: Callable[[bytes], Reply]
+    id_at_end: Callable[[bytes], str] = no_id
 
 
 class _Message(msgspec.Struct, gc=False):
@@ -120,7 +118,6 @@ class _Completion(msgspec.Struct, gc=False):
     """A whole completion, or one chunk of a streamed one."""
 
     choices: list[_Choice] | None = None
-    model: str | None = None
     object: str | None = None
     error: msgspec.Raw = _NULL
 
@@ -137,7 +134,7 @@ class _ChoiceText:
     """The text of one choice so far."""
 
     pieces: list[str] = field(default_factory=list)
-    finish_reason: str = ""
+    is_finished: bool = False
     has_tool_calls: bool = False
 
     def add(self, choice: _Choice) -> None:
@@ -145,7 +142,7 @@ class _ChoiceText:
             if message is not None:
                 self.pieces.append(text_of(message.content))
                 self.has_tool_calls = self.has_tool_calls or bool(message.tool_calls or message.function_call)
-        self.finish_reason = choice.finish_reason or self.finish_reason
+        self.is_finished = self.is_finished or bool(choice.finish_reason)
 
     def text(self) -> str:
         return "" if self.has_tool_calls else without_reasoning("".join(self.pieces))
@@ -156,27 +153,18 @@ class _Choices:
     """The choices of a reply by index, while it is parsed."""
 
     choices: dict[int, _ChoiceText] = field(default_factory=dict)
-    model: str = ""
 
     def add(self, completion: _Completion) -> None:
-        self.model = self.model or completion.model or ""
         for choice in completion.choices or ():
             self.choices.setdefault(choice.index, _ChoiceText()).add(choice)
 
     def reply(self, *, is_done: bool) -> Reply:
         in_order = [self.choices[index] for index in sorted(self.choices)]
-        texts = [choice.text() for choice in in_order]
-        chosen = next((index for index, text in enumerate(texts) if text), 0)
-        has_tool_calls = any(choice.has_tool_calls for choice in in_order)
-        text = texts[chosen] if texts else ""
         return Reply(
             TurnStatus.CLOSED,
-            text=text,
-            model=self.model,
-            finish_reason=in_order[chosen].finish_reason if in_order else "",
-            has_tool_calls=has_tool_calls,
+            text=next(filter(None, (choice.text() for choice in in_order)), ""),
+            has_tool_calls=any(choice.has_tool_calls for choice in in_order),
             is_done=is_done,
-            reason="" if text else "tool_calls" if has_tool_calls else "no_text",
         )
 
 
@@ -184,18 +172,17 @@ def read_reply(status: int, headers: Headers, body: bytes, shape: ReplyShape | N
     """Parse a complete reply, by default of a chat completion. Pure; about 2 microseconds per event of a stream."""
     shape = shape or COMPLETION_REPLIES
     if not 200 <= status < 300:
-        return Reply(TurnStatus.FAILED, reason="status")
-    try:
-        body = _inflated(first_header(headers, "content-encoding").strip().lower(), body)
-    except _Unreadable as error:
-        return Reply(TurnStatus.CLOSED, reason=error.reason)
-    start = body[:64].lstrip()
+        return Reply(TurnStatus.FAILED)
+    inflated = _inflated(first_header(headers, "content-encoding").strip().lower(), body)
+    if inflated is None:
+        return Reply(TurnStatus.CLOSED)
+    start = inflated[:64].lstrip()
     if start.startswith(b"{"):
-        return shape.from_json(body)
+        return shape.from_json(inflated)
     is_stream = first_header(headers, "content-type").strip().lower().startswith("text/event-stream")
     if is_stream or start.startswith(_EVENT_STARTS):
-        return shape.from_stream(body)
-    return Reply(TurnStatus.CLOSED, reason="not_understood" if start else "empty")
+        return shape.from_stream(inflated)
+    return Reply(TurnStatus.CLOSED)
 
 
 def without_reasoning(text: str) -> str:
@@ -203,45 +190,32 @@ def without_reasoning(text: str) -> str:
     return _REASONING.sub("", text, count=1) if text.lstrip().startswith("<think>") else text
 
 
-class _Unreadable(Exception):
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+def _from_json(body: bytes) -> Reply:
+    completion, heard = decoded(_COMPLETION, body), _Choices()
+    if completion is None:
+        return Reply(TurnStatus.CLOSED)
+    if completion.is_error:
+        return Reply(TurnStatus.FAILED)
+    heard.add(completion)
+    return heard.reply(is_done=False)
 
 
-class _CompletionReplies:
-    """`ReplyShape` for chat completions."""
-
-    def from_json(self, body: bytes) -> Reply:
-        completion = decoded(_COMPLETION, body)
-        if completion is None:
-            return Reply(TurnStatus.CLOSED, reason="not_understood")
-        if completion.is_error:
-            return Reply(TurnStatus.FAILED, reason="error")
-        heard = _Choices()
-        heard.add(completion)
-        return heard.reply(is_done=False)
-
-    def id_at_end(self, tail: bytes) -> str:
-        return ""  # no later request names a completion
-
-    def from_stream(self, body: bytes) -> Reply:
-        heard = _Choices()
-        for payload in events(body):
-            if payload.strip() == b"[DONE]":
-                return heard.reply(is_done=True)
-            chunk = decoded(_COMPLETION, payload)
-            if chunk is None:
-                continue
-            if chunk.is_error:
-                return Reply(TurnStatus.FAILED, reason="error")
-            heard.add(chunk)
-        if not any(choice.finish_reason for choice in heard.choices.values()):
-            return Reply(TurnStatus.ABORTED, reason="cut_off")
-        return heard.reply(is_done=False)
+def _from_stream(body: bytes) -> Reply:
+    heard = _Choices()
+    for payload in events(body):
+        if payload.strip() == b"[DONE]":
+            return heard.reply(is_done=True)
+        chunk = decoded(_COMPLETION, payload)
+        if chunk is None:
+            continue
+        if chunk.is_error:
+            return Reply(TurnStatus.FAILED)
+        heard.add(chunk)
+    is_finished = any(choice.is_finished for choice in heard.choices.values())
+    return heard.reply(is_done=False) if is_finished else Reply(TurnStatus.ABORTED)
 
 
-COMPLETION_REPLIES: ReplyShape = _CompletionReplies()
+COMPLETION_REPLIES = ReplyShape(_from_json, _from_stream)
 
 
 def decoded(decoder: msgspec.json.Decoder[Value], body: bytes) -> Value | None:
@@ -261,8 +235,8 @@ def decoded(decoder: msgspec.json.Decoder[Value], body: bytes) -> Value | None:
 # Content codings
 
 
-def _inflated(coding: str, body: bytes) -> bytes:
-    """The decompressed body; of a truncated one as much as there is."""
+def _inflated(coding: str, body: bytes) -> bytes | None:
+    """The decompressed body; of a truncated one as much as there is. None if it cannot be read."""
     try:
         match coding:
             case "" | "identity":
@@ -272,13 +246,13 @@ def _inflated(coding: str, body: bytes) -> bytes:
             case "deflate":  # with zlib's header as specified; some servers omit it
                 return _members(body, wbits=15 if body[:1] and body[0] & 0x0F == 8 else -15)
             case _:
-                raise _Unreadable("coding")
+                return None
     except zlib.error:
-        raise _Unreadable("coding") from None
+        return None
 
 
-def _members(body: bytes, *, wbits: int) -> bytes:
-    """The concatenated compressed members, up to `INFLATED_BYTES_MAX`."""
+def _members(body: bytes, *, wbits: int) -> bytes | None:
+    """The concatenated compressed members; None for too many, or for more than `INFLATED_BYTES_MAX`."""
     pieces: list[bytes] = []
     room = INFLATED_BYTES_MAX
     for _ in range(GZIP_MEMBERS_MAX):
@@ -286,8 +260,8 @@ def _members(body: bytes, *, wbits: int) -> bytes:
         pieces.append(inflater.decompress(body, room + 1))
         room -= len(pieces[-1])
         if room < 0:
-            raise _Unreadable("inflated_too_large")
+            return None
         body = inflater.unused_data
         if not body:
             return b"".join(pieces)
-    raise _Unreadable("coding")
+    return None

@@ -4,9 +4,9 @@
 |----------------------------------------------------------|---------|---------------------------|
 | `completed`, or `incomplete` (length, content filter)    | closed  | all of its output text    |
 | a tool call that the client has to answer                | closed  | none: no final answer yet |
-| a refusal, or nothing but reasoning                      | closed  | none, and a reason        |
+| a refusal, or nothing but reasoning                      | closed  | none                      |
 | `failed`, `cancelled`, or an error                       | failed  | none                      |
-| `queued`: the answer is fetched later                    | closed  | none, and a reason        |
+| `queued`: the answer is fetched later                    | closed  | none                      |
 | a stream that ends before its last event                 | aborted | none                      |
 
 The last event contains the whole response; if a server omits its output there, earlier events are used. Reasoning is
@@ -53,17 +53,11 @@ class _Item(msgspec.Struct, gc=False):
     content: msgspec.Raw = _NULL
 
 
-class _Incomplete(msgspec.Struct, gc=False):
-    reason: str | None = None
-
-
 class _Response(msgspec.Struct, gc=False):
     id: str | int | None = None
     status: str | None = None
-    model: str | None = None
     output: list[_Item] | None = None
     error: msgspec.Raw = _NULL
-    incomplete_details: _Incomplete | None = None
     object: str | None = None
 
     @property
@@ -100,44 +94,43 @@ _TEXT = msgspec.json.Decoder(str)
 _COMPLETE = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
 
-class _ResponsesReplies:
-    """`extproc.reply.ReplyShape` for Responses."""
-
-    def from_json(self, body: bytes) -> Reply:
-        response = decoded(_RESPONSE, body)
-        if response is None:
-            return Reply(TurnStatus.CLOSED, reason="not_understood", response_id=_id_at_start(body))
-        return _reply(response, response.output or (), is_done=False)
-
-    def id_at_end(self, tail: bytes) -> str:
-        """The rest from a name on is a whole object only if that name is one of the response itself."""
-        end = len(tail)
-        for _ in range(IDS_TRIED_MAX):
-            end = tail.rfind(_ID_NAME, 0, end)
-            if end < 0:
-                break
-            found = decoded(_IDENTIFIED, b"{" + tail[end:])
-            if found is not None:
-                return found.id
-        return ""
-
-    def from_stream(self, body: bytes) -> Reply:
-        seen = _Stream()
-        for payload in events(body):
-            if payload.strip() == b"[DONE]":
-                return seen.reply(_Response(status="completed"))
-            event = decoded(_EVENT, payload)
-            if event is None:
-                continue
-            if event.type == "error" or (event.type is None and bytes(event.error) != b"null"):
-                return Reply(TurnStatus.FAILED, reason="error")
-            if event.type in _COMPLETE and event.response is not None:
-                return seen.reply(event.response)
-            seen.add(event)
-        return Reply(TurnStatus.ABORTED, reason="cut_off", response_id=seen.response_id)
+def _from_json(body: bytes) -> Reply:
+    response = decoded(_RESPONSE, body)
+    if response is None:
+        return Reply(TurnStatus.CLOSED, response_id=_id_at_start(body))
+    return _reply(response, response.output or (), is_done=False)
 
 
-RESPONSES_REPLIES: ReplyShape = _ResponsesReplies()
+def _from_stream(body: bytes) -> Reply:
+    seen = _Stream()
+    for payload in events(body):
+        if payload.strip() == b"[DONE]":
+            return seen.reply(_Response(status="completed"))
+        event = decoded(_EVENT, payload)
+        if event is None:
+            continue
+        if event.type == "error" or (event.type is None and bytes(event.error) != b"null"):
+            return Reply(TurnStatus.FAILED)
+        if event.type in _COMPLETE and event.response is not None:
+            return seen.reply(event.response)
+        seen.add(event)
+    return Reply(TurnStatus.ABORTED, response_id=seen.response_id)
+
+
+def _id_at_end(tail: bytes) -> str:
+    """The rest from a name on is a whole object only if that name is one of the response itself."""
+    end = len(tail)
+    for _ in range(IDS_TRIED_MAX):
+        end = tail.rfind(_ID_NAME, 0, end)
+        if end < 0:
+            break
+        found = decoded(_IDENTIFIED, b"{" + tail[end:])
+        if found is not None:
+            return found.id
+    return ""
+
+
+RESPONSES_REPLIES = ReplyShape(_from_json, _from_stream, _id_at_end)
 
 
 @dataclass(slots=True)
@@ -165,26 +158,17 @@ class _Stream:
 
 def _reply(response: _Response, output: Sequence[_Item], *, is_done: bool, unfinished: str = "") -> Reply:
     """`unfinished`: text without an item, used if no item has text."""
-    response_id = response.name
     if response.has_failed:
-        return Reply(TurnStatus.FAILED, reason="error", is_done=is_done, response_id=response_id)
+        return Reply(TurnStatus.FAILED, is_done=is_done, response_id=response.name)
     parts = [part for item in output if item.type == "message" for part in _parts(item)]
     texts = [part.text for part in parts if part.type == "output_text" and part.text]
     has_calls = any(item.type in CLIENT_CALLS for item in output)
-    text = "" if has_calls else without_reasoning("\n".join(texts) or unfinished)
-    is_refusal = any(part.type == "refusal" for part in parts)
-    is_waiting = response.status in ("queued", "in_progress")
-    why = "tool_calls" if has_calls else "refusal" if is_refusal else "background" if is_waiting else "no_text"
-    details = response.incomplete_details
     return Reply(
         TurnStatus.CLOSED,
-        text=text,
-        model=response.model or "",
-        finish_reason=(details.reason if details is not None else "") or response.status or "",
+        text="" if has_calls else without_reasoning("\n".join(texts) or unfinished),
         has_tool_calls=has_calls,
         is_done=is_done,
-        reason="" if text else why,
-        response_id=response_id,
+        response_id=response.name,
     )
 
 

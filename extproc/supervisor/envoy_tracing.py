@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 from extproc.supervisor.remote_servers import Tree, remote_server
+from memory.settings.tracing import TracingSettings
 
 COLLECTOR_CLUSTER = "trace_collector"
 _NO_URL = "http://127.0.0.1:9"  # fills the template where nothing is traced
 
 
-@dataclass(frozen=True, slots=True)
-class EnvoyTracing:
-    """`endpoint`: base URL of the collector. `sample_ratio`: 0..1, of requests without a `traceparent`."""
-
-    endpoint: str
-    sample_ratio: float
-
-
-def tracing_values(tracing: EnvoyTracing | None, root_certificates: Path | None) -> dict[str, Tree]:
+def tracing_values(tracing: TracingSettings) -> dict[str, Tree]:
     """The placeholders `trace_*`, also those of parts that `without_tracing` takes out."""
-    used = tracing or EnvoyTracing(_NO_URL, 0.0)
-    collector = remote_server(
-        used.endpoint,
-        setting="tracing.endpoint",
-        example="http://127.0.0.1:4318",
-        root_certificates=root_certificates,
-    )
+    endpoint = tracing.endpoint or _NO_URL
+    collector = remote_server(endpoint, setting="tracing.endpoint", example="http://127.0.0.1:4318")
     return {
-        "trace_per_million": round(used.sample_ratio * 1_000_000),
-        "trace_url": f"{used.endpoint.rstrip('/')}/v1/traces",
+        "trace_per_million": round(tracing.sample_ratio * 1_000_000),
+        "trace_url": f"{endpoint.rstrip('/')}/v1/traces",
         "trace_collector_type": collector.discovery,
         "trace_collector_address": collector.address,
         "trace_collector_port": collector.port,

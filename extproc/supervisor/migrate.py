@@ -15,7 +15,6 @@ from extproc.supervisor.process_specs import ProcessSpec
 from memory.cli.output import print_json
 from memory.cli.prepare import make_ready
 from memory.processes.migration_parts import open_migration
-from memory.processes.state_parts import migrate_tables
 from memory.runtime.logs import log_to_stderr
 from memory.service.reembedding import Switch
 from memory.settings import Settings
@@ -26,7 +25,9 @@ def migrate(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
     log_to_stderr(settings.log_format)
     make_ready(settings)
     with claimed(settings, is_dry=is_dry) as (here, milvus):
-        if not is_dry:
+        if settings.database_url and not is_dry:  # a file of SQLite is migrated by whoever opens it
+            from memory.processes.postgres_state import migrate_tables
+
             migrate_tables(settings)
         found = asyncio.run(_run(here, milvus, is_dry=is_dry))
     _show(found, is_dry=is_dry, as_json=as_json)

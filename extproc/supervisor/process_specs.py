@@ -19,16 +19,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from extproc.addresses import HostAndPort, unix_target
-from extproc.identity import IdentityMode
+from extproc.addresses import unix_target
 from extproc.supervisor import probes
-from extproc.supervisor.bootstrap import BootstrapValues, TrafficLimits
-from extproc.supervisor.envoy_tracing import EnvoyTracing
+from extproc.supervisor.bootstrap import known_admin
 from extproc.supervisor.locks_and_ports import CannotStart
 from extproc.supervisor.processes import ProcessCommand
-from extproc.supervisor.token_verification import TokenVerification
-from extproc.upstream_signals import signal_reader
-from memory.errors import BadSetting
 from memory.settings import Settings
 from memory.settings.loader import child_environment
 
@@ -201,7 +196,7 @@ def proxy_address(settings: Settings) -> tuple[str, int]:
 
 def envoy_admin(settings: Settings) -> probes.Where:
     """Where Envoy's admin page is asked in this run."""
-    admin = _known_admin(settings)
+    admin = known_admin(settings)
     return (LOOPBACK, admin) if isinstance(admin, int) else admin
 
 
@@ -218,68 +213,6 @@ def envoy_arguments(bootstrap_file: Path, threads: int) -> tuple[str, ...]:
         "--log-level",
         "warn",
         *QUIET,
-    )
-
-
-def bootstrap_values(
-    settings: Settings, filter_sockets: tuple[Path, ...], filter_addresses: tuple[HostAndPort, ...] = ()
-) -> BootstrapValues:
-    """The input for rendering Envoy's bootstrap. A name among the addresses stands for `settings.filters` filters."""
-    endpoints = len(filter_sockets) + len(filter_addresses)
-    is_named = any(one.address is None for one in filter_addresses)
-    return BootstrapValues(
-        upstream=settings.upstream,
-        is_upstream_kept_alive=settings.upstream_keep_alive,
-        filter_sockets=filter_sockets,
-        filter_addresses=filter_addresses,
-        host=settings.host,
-        port=settings.port,
-        admin=_known_admin(settings),
-        api_port=settings.api_port,
-        api_host=settings.api_host,
-        identity=IdentityMode(settings.identity),
-        trusted_peers=settings.trusted_peers,
-        limits=TrafficLimits(
-            connections=settings.connections_max,
-            filter_in_flight=settings.memory.filter_in_flight_max,
-            filters=max(endpoints, settings.filters) if is_named else endpoints,
-        ),
-        signals=signal_reader(settings.memory.upstream_signals),
-        tokens=token_verification(settings),
-        filter_may_answer=settings.memory.identity.on_mismatch == "reject",
-        tracing=envoy_tracing(settings),
-        trusted_origins=settings.memory.identity.trusted_origins,
-    )
-
-
-def _known_admin(settings: Settings) -> int | Path:
-    if settings.envoy_admin is None:
-        raise BadSetting(
-            "envoy_admin_port is needed for an Envoy that `memproxy up` does not start: set MEMPROXY_ENVOY_ADMIN_PORT, "
-            "such as to 9901"
-        )
-    return settings.envoy_admin
-
-
-def envoy_tracing(settings: Settings) -> EnvoyTracing | None:
-    tracing = settings.tracing
-    return EnvoyTracing(tracing.endpoint, tracing.sample_ratio) if tracing.endpoint else None
-
-
-def token_verification(settings: Settings) -> TokenVerification | None:
-    """None in all modes but `jwt`. Reads the file with the keys."""
-    jwt = settings.jwt
-    if IdentityMode(settings.identity) is not IdentityMode.JWT:
-        return None
-    return TokenVerification(
-        issuer=jwt.issuer,
-        audiences=jwt.audiences,
-        keys=jwt.jwks,
-        keys_file=str(Path(jwt.jwks_file).absolute()) if jwt.jwks_file else "",
-        keys_url=jwt.jwks_url,
-        header=jwt.token_header,
-        is_forwarded=jwt.forward,
-        is_required=jwt.required,
     )
 
 

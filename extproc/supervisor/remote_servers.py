@@ -30,7 +30,7 @@ class RemoteServer:
     transport_socket: Tree
 
 
-def remote_server(url: str, *, setting: str, example: str, root_certificates: Path | None = None) -> RemoteServer:
+def remote_server(url: str, *, setting: str, example: str) -> RemoteServer:
     """The server of an http or https URL. Raises `BadSetting`, which names the setting and shows the example."""
     expected = f"{setting} must be a URL such as {example}"
     try:
@@ -52,7 +52,7 @@ def remote_server(url: str, *, setting: str, example: str, root_certificates: Pa
         port=port or (443 if is_tls else 80),
         authority=parts.netloc,
         path=parts.path,
-        transport_socket=_tls(parts.hostname, root_certificates, is_address=address is not None) if is_tls else None,
+        transport_socket=_tls(parts.hostname, is_address=address is not None) if is_tls else None,
     )
 
 
@@ -64,12 +64,12 @@ def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
         return None
 
 
-def _tls(host: str, root_certificates: Path | None, *, is_address: bool) -> Tree:
+def _tls(host: str, *, is_address: bool) -> Tree:
     """TLS with verification of chain and name. An IP address has no SNI, and is matched with the certificate's
     addresses.
     """
     validation: Tree = {
-        "trusted_ca": {"filename": str(root_certificates or _system_roots())},
+        "trusted_ca": {"filename": str(_system_roots())},
         "match_typed_subject_alt_names": [
             {"san_type": "IP_ADDRESS" if is_address else "DNS", "matcher": {"exact": host}}
         ],
@@ -84,6 +84,7 @@ def _tls(host: str, root_certificates: Path | None, *, is_address: bool) -> Tree
 
 
 def _system_roots() -> Path:
+    """Those of the system, or of the environment's `SSL_CERT_FILE`."""
     known = ssl.get_default_verify_paths().cafile
     for path in (*([Path(known)] if known else []), *ROOT_CERTIFICATES):
         if path.is_file():

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from extproc.supervisor.bootstrap import render
+from extproc.supervisor.bootstrap import EnvoyPlan, render
 from extproc.supervisor.locks_and_ports import CannotStart, owner_of, reserve_port
-from extproc.supervisor.process_specs import LOOPBACK, bootstrap_values, program
+from extproc.supervisor.process_specs import LOOPBACK, program
 from extproc.supervisor.rolling_restart import restart_state
 from memory.errors import BadInput
 from memory.processes.findings import Finding, Level
@@ -102,8 +102,7 @@ async def envoy_finding(settings: Settings) -> Finding:
     name = "envoy"
     try:
         path = program(name)
-        values = bootstrap_values(_as_in_a_run(settings), (Path("/run/filter-0.sock"),))
-        configuration = render(values)
+        configuration = render(EnvoyPlan(_as_in_a_run(settings), (Path("/run/filter-0.sock"),)))
     except (BadInput, CannotStart) as error:
         return Finding(name, Level.FAIL, str(error), "correct what it names, then start again")
     with tempfile.TemporaryDirectory() as folder:

@@ -30,7 +30,6 @@ from extproc.supervisor.process_specs import (
     Ports,
     ProcessSpec,
     RunPaths,
-    bootstrap_values,
     envoy_admin,
     process_specs,
     proxy_address,
@@ -243,8 +242,8 @@ class Supervisor:
 
     async def _write_bootstrap(self) -> None:
         settings = self._run.settings
-        wanted = bootstrap_values(settings, self._run.paths.filter_sockets(settings.filters))
-        _write_private(self._run.paths.envoy, await asyncio.to_thread(bootstrap.render_unchecked, wanted))
+        plan = bootstrap.EnvoyPlan(settings, self._run.paths.filter_sockets(settings.filters))
+        _write_private(self._run.paths.envoy, await asyncio.to_thread(bootstrap.render_unchecked, plan))
 
     async def _wait_until_ready(self) -> None:
         loop = asyncio.get_running_loop()

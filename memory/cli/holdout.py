@@ -50,10 +50,11 @@ def holdout(
 
 async def _report(settings: Settings, *, days: float) -> dict[str, Any]:
     from memory.evaluation.holdout import holdout_report  # imported here, as in all commands: `--help` must not wait
-    from memory.processes.holdout_parts import open_holdout_record
+    from memory.processes.composition import SYSTEM_CLOCK
+    from memory.processes.state_parts import open_holdouts
 
-    async with open_holdout_record(settings) as (record, now):
-        return holdout_report([turn async for turn in record.turns(since=now - days * DAY)])
+    async with open_holdouts(settings) as record:
+        return holdout_report([turn async for turn in record.turns(since=SYSTEM_CLOCK() - days * DAY)])
 
 
 def _shown(estimate: dict[str, float | None]) -> str:

@@ -9,14 +9,12 @@ from typing import Protocol, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class WritingTask:
-    """What is to be written. `name`: a short label; `instruction`: the rules, for the writer.
-
-    `kinds`: of sentences, of which each gets one; empty: there are no kinds. `answer_tokens_max`: of the whole answer.
+    """What is to be written. `instruction`: the rules, for the writer. `kinds`: of sentences, of which each gets one.
+    `answer_tokens_max`: of the whole answer.
     """
 
-    name: str
     instruction: str
-    kinds: tuple[str, ...] = ()
+    kinds: tuple[str, ...]
     sentences_max: int = 20
     answer_tokens_max: int = 500
 
@@ -27,7 +25,7 @@ class GroundedSentence:
 
     text: str
     sources: tuple[int, ...]
-    kind: str = ""
+    kind: str
 
 
 Objections: TypeAlias = Callable[[Sequence[GroundedSentence]], Sequence[str]]
@@ -36,10 +34,6 @@ Objections: TypeAlias = Callable[[Sequence[GroundedSentence]], Sequence[str]]
 
 class GroundedWriter(Protocol):
     """Writes from given lines only. A text is a proposal, which the caller has to check."""
-
-    async def name_for(self, task: WritingTask) -> str:
-        """The value of `made_by`: the model, the task and the version of its rules. Raises `Unavailable`."""
-        ...
 
     async def write(
         self, task: WritingTask, lines: Sequence[str], *, objections: Objections

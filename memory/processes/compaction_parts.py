@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from memory.adapters.models.chat_writer import ChatWriter
 from memory.chat.plain_lines import on_one_line
 from memory.learn.reading.units import units_of
 from memory.model import statement_key
-from memory.ports import CompactedStates, Embedder, MemoryBank, MemoryFilter, MemoryStore, Tokens
-from memory.ports.writing import GroundedWriter
+from memory.ports import ChatModel, CompactedStates, Embedder, MemoryBank, MemoryFilter, MemoryStore, Tokens
 from memory.processes.from_settings import compaction_limits, recording
-from memory.processes.reader_parts import FirstNeeded, ready_reader
+from memory.processes.reader_parts import FirstNeeded, answer_limits, ready_reader
 from memory.runtime.telemetry import Telemetry
 from memory.sessions.compaction.compactor import Compactor, CompactorParts, Held, Kinds
 from memory.sessions.compaction.sentence_kinds import SentenceKind, sentence_kinds
@@ -59,9 +59,12 @@ def compactor_of(
     states: CompactedStates,
     memories: MemoryBank,
     tokens: Tokens,
-    writer: GroundedWriter | None,
+    model: ChatModel | None,
     telemetry: Telemetry,
 ) -> Compactor:
+    """`model`: writes states where the settings let it."""
+    seconds, answer_tokens = answer_limits(settings)
+    may_write = model is not None and settings.memory.compaction.writer == "auto"
     parts = CompactorParts(
         states=states,
         reader=FirstNeeded(lambda: ready_reader(settings)),
@@ -71,6 +74,6 @@ def compactor_of(
         held=held_in(memories.store),
         plain=on_one_line,
         redact=recording(settings),
-        writer=writer,
+        writer=ChatWriter(model, seconds=seconds, answer_tokens_max=answer_tokens) if model and may_write else None,
     )
     return Compactor(parts, limits=compaction_limits(settings), telemetry=telemetry)

@@ -51,7 +51,6 @@ from memory.ports import (
     UserMemories,
 )
 from memory.ports.parts import NO_PARTS, DeploymentParts
-from memory.ports.writing import GroundedWriter
 from memory.processes.compaction_parts import compactor_of
 from memory.processes.erasure_parts import open_rewriter_of_files
 from memory.processes.from_settings import (
@@ -68,10 +67,11 @@ from memory.processes.from_settings import (
 )
 from memory.processes.kept_state import KeptState, Process
 from memory.processes.rewriter_parts import open_rewriter
-from memory.processes.state_parts import open_snapshots, open_state
+from memory.processes.sql_state import open_sql_state
+from memory.processes.state_parts import open_snapshots
 from memory.processes.tracing_parts import open_tracer
 from memory.processes.working_set_parts import opened_sets
-from memory.processes.writer_parts import open_writer
+from memory.processes.writer_parts import ExaminedModel, open_writing_model
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallParts, RecallPipeline
@@ -120,7 +120,7 @@ class Parts:
     templates: ChatTemplates
     windows: KnownWindows
     rewriter: Rewriter | None
-    writer: GroundedWriter | None
+    writing_model: ExaminedModel | None
     tokens: Tokens
     telemetry: Telemetry
     settings: Settings
@@ -163,13 +163,12 @@ class Parts:
         )
 
     def compactor(self) -> Compactor:
-        writer = self.writer if self.settings.memory.compaction.writer == "auto" else None
         return compactor_of(
             self.settings,
             states=self.state.states,
             memories=self.bank,
             tokens=self.tokens,
-            writer=writer,
+            model=self.writing_model,
             telemetry=self.telemetry,
         )
 
@@ -277,7 +276,7 @@ async def open_parts_on(
     """The parts with this store and this embedder; the stack closes them."""
     settings, clock = process.settings, process.telemetry.clock
     pieces = await asyncio.to_thread(sentence_pieces, settings.models_path)
-    state, tokens = await open_state(process, stack, origin=origin), SentencePieceTokens(pieces)
+    state, tokens = await open_sql_state(process, stack, origin=origin), SentencePieceTokens(pieces)
     sets, ledger = await opened_sets(process, stack, store=store, state=state, origin=origin, tokens=tokens)
     return Parts(
         store=store,
@@ -296,7 +295,7 @@ async def open_parts_on(
             fixed=settings.memory.context_length,
         ),
         rewriter=await open_rewriter(settings, stack, process.telemetry.metrics),
-        writer=await open_writer(settings, stack, exams=state.exams, metrics=process.telemetry.metrics),
+        writing_model=await open_writing_model(settings, stack, exams=state.exams, metrics=process.telemetry.metrics),
         tokens=tokens,
         telemetry=process.telemetry,
         settings=settings,

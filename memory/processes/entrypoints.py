@@ -28,7 +28,7 @@ from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts
 from memory.processes.deployment_parts import SeenParts
 from memory.processes.from_settings import caller_rules, recording
 from memory.processes.reader_parts import examining, open_readers
-from memory.processes.summary_parts import open_summarizer
+from memory.processes.summary_parts import summarizer_of
 from memory.processes.upkeep_parts import open_upkeep
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.ranking.ranking import rank_found
@@ -94,21 +94,16 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
     withdrawn = WithdrawnSummaries(summaries=parts.state.summaries, notes=parts.state.notes, clock=SYSTEM_CLOCK)
     yield started_again(partial(withdrawn.run, until), name="withdrawn summaries", pause=DERIVATION_PAUSE_SECONDS)
     if settings.has_summaries:
-        summarise = partial(_summarise, parts, readers, until)
-        yield started_again(summarise, name="summaries", pause=DERIVATION_PAUSE_SECONDS)
-
-
-async def _summarise(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
-    embedding = parts.embedder, parts.tokens
-    async with open_summarizer(
-        parts.settings,
-        readers,
-        parts.telemetry,
-        stores=parts.stores,
-        summaries=parts.state.summaries,
-        embedding=embedding,
-    ) as summarizer:
-        await summarizer.run(until)
+        summarizer = summarizer_of(
+            parts.settings,
+            readers,
+            parts.telemetry,
+            model=parts.writing_model,
+            stores=parts.stores,
+            summaries=parts.state.summaries,
+            embedding=(parts.embedder, parts.tokens),
+        )
+        yield started_again(partial(summarizer.run, until), name="summaries", pause=DERIVATION_PAUSE_SECONDS)
 
 
 async def run_api(settings: Settings, until: asyncio.Event) -> None:

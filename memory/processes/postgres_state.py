@@ -35,8 +35,7 @@ async def processes_on_postgres(settings: Settings) -> int:
 
 def migrate_tables(settings: Settings) -> int:
     """Bring the tables of an older version to this one, while nothing else runs. Returns the version that they had.
-
-    A file of SQLite is migrated by whoever opens it. Raises `BadSetting`, `Unavailable`.
+    Raises `BadSetting`, `Unavailable`.
     """
     return prepare_tables(_address(settings), migrates=True)
 

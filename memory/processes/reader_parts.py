@@ -28,7 +28,7 @@ from memory.runtime.metrics import Metrics
 from memory.settings import ExternalModel, ModelEndpoint, Settings
 
 MODEL_FAILURES_MAX = 2  # slow answers in a row, after which one call at a time is made: each may take 30 s
-READ_TOKENS_MAX = 1_000  # limit of an answer of the upstream's own model
+READ_SECONDS_MAX, READ_TOKENS_MAX = 30.0, 1_000  # limits of an answer of the upstream's own model
 
 log = structlog.get_logger(__name__)
 
@@ -137,6 +137,13 @@ async def examinee(settings: Settings) -> tuple[ExternalModel, str]:
         model_role="memory_extraction",
         llm_endpoint=ModelEndpoint(address=settings.upstream),
         llm_model_name=await first_model(settings.upstream, seconds=PATIENT_SECONDS),
+        llm_timeout_seconds=READ_SECONDS_MAX,
         max_tokens=READ_TOKENS_MAX,
     )
     return model, settings.upstream
+
+
+def answer_limits(settings: Settings) -> tuple[float, int]:
+    """Seconds and tokens of an answer of that model."""
+    named = settings.model_for("memory_extraction")
+    return (named.llm_timeout_seconds, named.max_tokens) if named else (READ_SECONDS_MAX, READ_TOKENS_MAX)

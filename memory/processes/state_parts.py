@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 
 from memory.adapters.snapshot_files import FileSnapshots
@@ -17,18 +17,12 @@ from memory.adapters.sql.snapshots import SqlSnapshots
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.errors import BadSetting
-from memory.model import VectorOrigin
 from memory.ports import Clock
 from memory.ports.holdouts import HoldoutRecord
 from memory.ports.snapshots import Snapshots
-from memory.processes.kept_state import ExaminedState, KeptState, Process
-from memory.processes.sql_state import log_database, open_sql_state
+from memory.processes.kept_state import ExaminedState
+from memory.processes.sql_state import log_database
 from memory.settings import Settings
-
-
-async def open_state(process: Process, stack: AsyncExitStack, *, origin: VectorOrigin) -> KeptState:
-    """The stack closes it. `origin`: of the vectors in the store. Raises `BadSetting`, `Unavailable`."""
-    return await open_sql_state(process, stack, origin=origin)
 
 
 @asynccontextmanager
@@ -84,13 +78,3 @@ async def processes_on(settings: Settings) -> int:
         return await processes_on_postgres(settings)
     log = settings.turn_log_path
     return living(log.with_name(f"{log.name}.owners"))
-
-
-def migrate_tables(settings: Settings) -> None:
-    """On PostgreSQL, while nothing else runs; a file of SQLite is migrated by whoever opens it. Raises `BadSetting`,
-    `Unavailable`.
-    """
-    if settings.database_url:
-        from memory.processes.postgres_state import migrate_tables as migrate
-
-        migrate(settings)

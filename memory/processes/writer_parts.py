@@ -1,23 +1,24 @@
-"""The part of the composition root that builds the writer: the chat model that learning uses, once it has passed.
+"""The part of the composition root that opens the model for what is written besides memories: states and summaries.
 
-Each process that writes looks up the exam's result, which the worker stores; as in `composition`, nothing else is
-decided here.
+It is the chat model that learning uses, once it has passed its exam. Each process that writes looks up the result,
+which the worker stores; as in `composition`, nothing else is decided here.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from memory.adapters.models.chat_writer import ChatWriter
+from memory.adapters.models.openai_chat import OpenAiChatModel
 from memory.errors import Unavailable
 from memory.learn.reading.exam import StoredExam
 from memory.learn.reading.model_reader import ModelReader
+from memory.model import Message
+from memory.ports import Completion
 from memory.ports.reading import ExamResults
-from memory.ports.writing import GroundedSentence, GroundedWriter, Objections, WritingTask
 from memory.processes.from_settings import model_reader_settings
 from memory.processes.reader_parts import asks_model, examinee, open_chat_model
 from memory.runtime.metrics import Metrics
@@ -27,28 +28,29 @@ CHECK_SECONDS = 60.0  # until a model that has not passed is looked up again
 PASSED_SECONDS = 600.0  # until one that has: its result may have expired, or the upstream may serve another model
 
 
-async def open_writer(
+async def open_writing_model(
     settings: Settings, stack: AsyncExitStack, *, exams: ExamResults, metrics: Metrics
-) -> GroundedWriter | None:
+) -> ExaminedModel | None:
     """None where the settings want no model to read. The stack closes it."""
     if not asks_model(settings):
         return None
-    return await stack.enter_async_context(ExaminedWriter(settings, exams=exams, metrics=metrics))
+    return await stack.enter_async_context(ExaminedModel(settings, exams=exams, metrics=metrics))
 
 
-class ExaminedWriter:
-    """`memory.ports.writing.GroundedWriter`. Open with `async with`; no model has to be up.
+class ExaminedModel:
+    """`memory.ports.ChatModel`. Open with `async with`; no model has to be up. `name`: of the one that answered last.
 
-    Raises `Unavailable` while no model has passed the exam, or the settings want the trained reader.
+    Raises `Unavailable` while no model has passed the exam.
     """
 
     def __init__(self, settings: Settings, *, exams: ExamResults, metrics: Metrics) -> None:
+        self.name = ""
         self._settings = settings
         self._exams = exams
         self._metrics = metrics
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
-        self._opened: tuple[tuple[str, str], ChatWriter] | None = None
+        self._opened: tuple[str, OpenAiChatModel] | None = None  # with its base URL
         self._check_at = 0.0  # by the event loop's clock
 
     async def __aenter__(self) -> Self:
@@ -59,15 +61,13 @@ class ExaminedWriter:
     ) -> None:
         await self._stack.aclose()
 
-    async def name_for(self, task: WritingTask) -> str:
-        return await (await self._writer()).name_for(task)
+    async def complete(
+        self, messages: Sequence[Message], *, max_tokens: int, seconds: float, schema: Mapping[str, Any] | None = None
+    ) -> Completion:
+        model = await self._model()
+        return await model.complete(messages, max_tokens=max_tokens, seconds=seconds, schema=schema)
 
-    async def write(
-        self, task: WritingTask, lines: Sequence[str], *, objections: Objections
-    ) -> Sequence[GroundedSentence]:
-        return await (await self._writer()).write(task, lines, objections=objections)
-
-    async def _writer(self) -> GroundedWriter:
+    async def _model(self) -> OpenAiChatModel:
         async with self._opening:
             now = asyncio.get_running_loop().time()
             if now >= self._check_at:
@@ -81,22 +81,21 @@ class ExaminedWriter:
     async def _look_up(self) -> None:
         """Open the model if it may write. Raises `Unavailable` if the upstream or the results cannot be asked."""
         model, endpoint = await examinee(self._settings)
-        if self._opened is not None and self._opened[0] != (model.llm_model_name, endpoint):
+        if self._opened is not None and (self.name, self._opened[0]) != (model.llm_model_name, endpoint):
             await self._close()
         async with AsyncExitStack() as stack:
             chat = await stack.enter_async_context(
                 open_chat_model(self._settings, model, self._metrics, endpoint=endpoint)
             )
-            asking = model_reader_settings(self._settings, model)
             if self._settings.memory.learn.reader != "model":
                 exam = StoredExam(self._exams, model=model.llm_model_name, server=endpoint)
-                result = await exam.known(ModelReader(chat, asking).prompt_version)
+                asking = ModelReader(chat, model_reader_settings(self._settings, model))
+                result = await exam.known(asking.prompt_version)
                 if result is None or not result.passed:
                     await self._close()
                     return
             if self._opened is None:
-                writer = ChatWriter(chat, name=asking.name, seconds=asking.seconds, answer_tokens_max=asking.max_tokens)
-                self._opened = ((model.llm_model_name, endpoint), writer)
+                self.name, self._opened = model.llm_model_name, (endpoint, chat)
                 self._stack = stack.pop_all()
 
     async def _close(self) -> None:

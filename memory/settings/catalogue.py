@@ -17,6 +17,7 @@ from memory.settings.recall import UpstreamSignal
 from memory.settings.retention import CategoryRetention
 
 ENVIRONMENT_PREFIX = "MEMPROXY_"
+SECRET = Meta(extra={"is_secret": True})  # in the annotation of a setting that only the environment may hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +59,15 @@ def leaves_of(struct: type[msgspec.Struct], prefix: str) -> Iterator[Leaf]:
         if is_section(annotation):
             yield from leaves_of(annotation, f"{path}.")
             continue
-        described: Meta = annotation.__metadata__[-1]
+        *marks, meaning = annotation.__metadata__
         yield Leaf(
             SettingDoc(
                 path=path,
                 environment=ENVIRONMENT_PREFIX + path.replace(".", "_").upper(),
                 type=_expected(annotation),
                 default=field.default,
-                meaning=described.description or "",
-                is_secret=bool((described.extra or {}).get("is_secret")),
+                meaning=meaning,
+                is_secret=SECRET in marks,
             ),
             annotation,
         )
@@ -83,11 +84,14 @@ def _expected(annotation: Any) -> str:  # noqa: ANN401 - likewise
         return words[annotation]
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
-        inner, meta = _expected(arguments[0]), arguments[1]
-        low = meta.ge if meta.ge is not None else meta.gt
-        if low is None:
+        inner, bounds = (
+            _expected(arguments[0]),
+            [one for one in arguments[1:] if isinstance(one, Meta) and one.le is not None],
+        )
+        if not bounds:
             return inner
-        return f"{inner} {'from' if meta.gt is None else 'above'} {low} to {meta.le}"
+        (meta,) = bounds
+        return f"{inner} {f'from {meta.ge}' if meta.gt is None else f'above {meta.gt}'} to {meta.le}"
     if origin is Literal:
         return "one of " + ", ".join(map(str, arguments))
     if origin is tuple:

@@ -9,17 +9,12 @@ from msgspec import Meta
 
 
 class CompactionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    enabled: Annotated[
-        bool, Meta(description="Whether long histories are compacted if a request does not say otherwise.")
-    ] = False
+    enabled: Annotated[bool, "Whether long histories are compacted if a request does not say otherwise."] = False
     threshold_tokens: Annotated[
-        Annotated[int, Meta(ge=200, le=1_000_000)],
-        Meta(description="Estimated tokens of a history from which on it is compacted."),
+        int, Meta(ge=200, le=1_000_000), "Estimated tokens of a history from which on it is compacted."
     ] = 4_000
     writer: Annotated[
         Literal["auto", "off"],
-        Meta(
-            description="Whether states are written by the chat model that reads messages, where there is one "
-            "(`auto`), or always consist of sentences of the conversation (`off`)."
-        ),
+        "Whether states are written by the chat model that reads messages, where there is one (`auto`), or always "
+        "consist of sentences of the conversation (`off`).",
     ] = "auto"

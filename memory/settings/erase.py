@@ -10,6 +10,5 @@ from msgspec import Meta
 
 class EraseSettings(msgspec.Struct, frozen=True, kw_only=True):
     keep_days: Annotated[
-        Annotated[int, Meta(ge=1, le=36_500)],
-        Meta(description="Days for which an erasure is on record after its files were rewritten."),
+        int, Meta(ge=1, le=36_500), "Days for which an erasure is on record after its files were rewritten."
     ] = 90

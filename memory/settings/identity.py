@@ -11,42 +11,32 @@ from msgspec import Meta
 class JwtSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Used with `identity: jwt`. Keys come from exactly one of `jwks`, `jwks_file` and `jwks_url`."""
 
-    issuer: Annotated[str, Meta(description="Who issues the tokens: their claim `iss`, compared exactly.")] = ""
+    issuer: Annotated[str, "Who issues the tokens: their claim `iss`, compared exactly."] = ""
     audiences: Annotated[
-        tuple[str, ...],
-        Meta(description="A token's claim `aud` must hold one of these; none: tokens for any service are accepted."),
+        tuple[str, ...], "A token's claim `aud` must hold one of these; none: tokens for any service are accepted."
     ] = ()
-    jwks: Annotated[str, Meta(description="The public keys of the issuer, as the JSON of a JWK set.")] = ""
-    jwks_file: Annotated[str, Meta(description="File with the issuer's JWK set, read when Envoy starts.")] = ""
+    jwks: Annotated[str, "The public keys of the issuer, as the JSON of a JWK set."] = ""
+    jwks_file: Annotated[str, "File with the issuer's JWK set, read when Envoy starts."] = ""
     jwks_url: Annotated[
-        str, Meta(description="URL of the issuer's JWK set, fetched in the background; while there is none, no memory.")
+        str, "URL of the issuer's JWK set, fetched in the background; while there is none, no memory."
     ] = ""
-    user_claim: Annotated[str, Meta(description="Claim that names the user: text; nested claims with dots.")] = "sub"
+    user_claim: Annotated[str, "Claim that names the user: text; nested claims with dots."] = "sub"
     tenant_claim: Annotated[
         str,
-        Meta(
-            description="Claim that names the tenant: equal users of different tenants share nothing, and a "
-            "token without it identifies nobody. Empty: one tenant."
-        ),
+        "Claim that names the tenant: equal users of different tenants share nothing, and a token without it "
+        "identifies nobody. Empty: one tenant.",
     ] = ""
     project_claim: Annotated[
         str,
-        Meta(
-            description="Claim with the project, or the list of projects, that a request may use; a token "
-            "without it identifies nobody. Empty: any."
-        ),
+        "Claim with the project, or the list of projects, that a request may use; a token without it identifies "
+        "nobody. Empty: any.",
     ] = ""
     token_header: Annotated[
-        str,
-        Meta(
-            description="Header that holds the token: `authorization` after `Bearer `, any other as it is. "
-            "Never the query."
-        ),
+        str, "Header that holds the token: `authorization` after `Bearer `, any other as it is. Never the query."
     ] = "authorization"  # noqa: S105 - the name of a header
-    forward: Annotated[bool, Meta(description="Whether the upstream gets the header with a verified token.")] = True
+    forward: Annotated[bool, "Whether the upstream gets the header with a verified token."] = True
     required: Annotated[
-        bool,
-        Meta(description="Whether chats without a valid token get 401; otherwise they continue without memory."),
+        bool, "Whether chats without a valid token get 401; otherwise they continue without memory."
     ] = False
 
 
@@ -66,16 +56,12 @@ class ServiceTokenSettings(msgspec.Struct, frozen=True, kw_only=True):
 class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
     on_mismatch: Annotated[
         Literal["no_memory", "reject"],
-        Meta(
-            description="A chat whose body names another user or project than the edge: passed on without "
-            "memory, or answered with 403."
-        ),
+        "A chat whose body names another user or project than the edge: passed on without memory, or answered with "
+        "403.",
     ] = "no_memory"
     trusted_origins: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Origins such as https://app.example, as `location.origin` shows them, whose web pages may "
-            "chat with memory in modes `development` and `header`, next to pages of this machine; CORS is answered for "
-            "them. Chats of other pages go without memory."
-        ),
+        "Origins such as https://app.example, as `location.origin` shows them, whose web pages may chat with memory "
+        "in modes `development` and `header`, next to pages of this machine; CORS is answered for them. Chats of "
+        "other pages go without memory.",
     ] = ()

@@ -20,22 +20,21 @@ class CategoryRetention(msgspec.Struct, frozen=True, kw_only=True):
 
 class RetentionSettings(msgspec.Struct, frozen=True, kw_only=True):
     every_hours: Annotated[
-        Annotated[float, Meta(ge=0, le=8_760)],
-        Meta(description="Hours between two rounds of upkeep over one user's memories; 0: only by command."),
+        float, Meta(ge=0, le=8_760), "Hours between two rounds of upkeep over one user's memories; 0: only by command."
     ] = 24.0
     quota_memories: Annotated[
-        Annotated[int, Meta(ge=0, le=10_000_000)],
-        Meta(description="Maximum active memories of one user; beyond it the least useful are archived. 0: no limit."),
+        int,
+        Meta(ge=0, le=10_000_000),
+        "Maximum active memories of one user; beyond it the least useful are archived. 0: no limit.",
     ] = 20_000
     erase_after_days: Annotated[
-        Annotated[float, Meta(ge=0, le=36_500)],
-        Meta(description="Memories archived or superseded for this long are deleted permanently; 0: never."),
+        float, Meta(ge=0, le=36_500), "Memories archived or superseded for this long are deleted permanently; 0: never."
     ] = 0.0
     reflect_from: Annotated[
-        Annotated[int, Meta(ge=0, le=1_000)],
-        Meta(description="Number of memories of one subject from which a model derives a reflection; 0: never."),
+        int,
+        Meta(ge=0, le=1_000),
+        "Number of memories of one subject from which a model derives a reflection; 0: never.",
     ] = 0
     categories: Annotated[
-        tuple[CategoryRetention, ...] | None,
-        Meta(description="How the memories of each category age; none: as in the table below."),
+        tuple[CategoryRetention, ...] | None, "How the memories of each category age; none: as in the table below."
     ] = None

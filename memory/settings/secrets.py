@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
-from msgspec import Meta
 
 How: TypeAlias = Literal["redact", "drop", "allow"]
 
@@ -13,18 +12,14 @@ How: TypeAlias = Literal["redact", "drop", "allow"]
 class SecretSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Per class: `redact` it, `drop` the message that contains it, or `allow` it to be recorded and learnt."""
 
-    api_key: Annotated[
-        How, Meta(description="Keys of services, access keys, and anything with a vendor's key format.")
-    ] = "redact"
-    token: Annotated[
-        How, Meta(description="Bearer tokens, session ids, and values assigned to a name such as `secret`.")
-    ] = "redact"  # noqa: S105 - what becomes of tokens, none itself
+    api_key: Annotated[How, "Keys of services, access keys, and anything with a vendor's key format."] = "redact"
+    token: Annotated[How, "Bearer tokens, session ids, and values assigned to a name such as `secret`."] = "redact"  # noqa: S105 - what becomes of tokens, none itself
     password: Annotated[
-        How, Meta(description="Passwords, passphrases, PINs, codes of locks, one-time and alarm codes, recovery words.")
+        How, "Passwords, passphrases, PINs, codes of locks, one-time and alarm codes, recovery words."
     ] = "redact"  # noqa: S105 - likewise
-    private_key: Annotated[How, Meta(description="Private keys in PEM.")] = "redact"
-    card_number: Annotated[How, Meta(description="Numbers of payment cards.")] = "redact"
-    bank_account: Annotated[How, Meta(description="IBANs and account numbers.")] = "redact"
-    national_id: Annotated[
-        How, Meta(description="Passports, identity cards, driving licences, social security and tax numbers.")
-    ] = "redact"
+    private_key: Annotated[How, "Private keys in PEM."] = "redact"
+    card_number: Annotated[How, "Numbers of payment cards."] = "redact"
+    bank_account: Annotated[How, "IBANs and account numbers."] = "redact"
+    national_id: Annotated[How, "Passports, identity cards, driving licences, social security and tax numbers."] = (
+        "redact"
+    )

@@ -7,112 +7,74 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from memory.settings.catalogue import SECRET
+
 
 class MilvusSettings(msgspec.Struct, frozen=True, kw_only=True):
-    address: Annotated[str, Meta(description="host:port of a Milvus server; `milvus_uri` takes precedence.")] = ""
+    address: Annotated[str, "host:port of a Milvus server; `milvus_uri` takes precedence."] = ""
     collection: Annotated[
-        Annotated[str, Meta(pattern=r"^(?!.*__(?:\d+|live)$)")],
-        Meta(
-            description="Collection that holds the memories. Names that end in __NUMBER or __live belong to "
-            "`memproxy reembed`."
-        ),
+        str,
+        Meta(pattern=r"^(?!.*__(?:\d+|live)$)"),
+        "Collection that holds the memories. Names that end in __NUMBER or __live belong to `memproxy reembed`.",
     ] = "agentic_memory"
     dimension: Annotated[
-        Annotated[int, Meta(ge=1, le=32768)],
-        Meta(description="Length of a vector in the collection; the same as `memory.embedding.dimension`."),
+        int, Meta(ge=1, le=32768), "Length of a vector in the collection; the same as `memory.embedding.dimension`."
     ] = 384
-    token: Annotated[
-        str,
-        Meta(
-            description="`user:password` or API key of a Milvus server; from the environment only.",
-            extra={"is_secret": True},
-        ),
-    ] = ""
-    database: Annotated[str, Meta(description="Database on a Milvus server; empty: its default one.")] = ""
+    token: Annotated[str, SECRET, "`user:password` or API key of a Milvus server; from the environment only."] = ""
+    database: Annotated[str, "Database on a Milvus server; empty: its default one."] = ""
     certificate_authority: Annotated[
         str,
-        Meta(
-            description="PEM file that the certificate of a Milvus server with TLS (https://) is verified by; empty: "
-            "the authorities of the system."
-        ),
+        "PEM file that the certificate of a Milvus server with TLS (https://) is verified by; empty: the "
+        "authorities of the system.",
     ] = ""
 
 
 class DatabaseSettings(msgspec.Struct, frozen=True, kw_only=True):
-    username: Annotated[str, Meta(description="Role on the PostgreSQL server; empty: as libpq chooses it.")] = ""
-    password: Annotated[
-        str,
-        Meta(
-            description="Password of that role; from the environment only.",
-            extra={"is_secret": True},
-        ),
-    ] = ""
+    username: Annotated[str, "Role on the PostgreSQL server; empty: as libpq chooses it."] = ""
+    password: Annotated[str, SECRET, "Password of that role; from the environment only."] = ""
     certificate_authority: Annotated[
         str,
-        Meta(
-            description="PEM file that the certificate and the name of the PostgreSQL server are verified by; empty: a "
-            "server with TLS is not verified."
-        ),
+        "PEM file that the certificate and the name of the PostgreSQL server are verified by; empty: a server with "
+        "TLS is not verified.",
     ] = ""
 
 
 class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True):
     model: Annotated[
         str,
-        Meta(
-            description="multilingual-e5-small (comes with the package), a folder or a hub name of a model for "
-            "sentence-transformers, which `memproxy prepare` converts, or the name at `endpoint`."
-        ),
+        "multilingual-e5-small (comes with the package), a folder or a hub name of a model for "
+        "sentence-transformers, which `memproxy prepare` converts, or the name at `endpoint`.",
     ] = "multilingual-e5-small"
-    dimension: Annotated[Annotated[int, Meta(ge=1, le=32768)], Meta(description="Length of its vectors.")] = 384
+    dimension: Annotated[int, Meta(ge=1, le=32768), "Length of its vectors."] = 384
     endpoint: Annotated[
-        str,
-        Meta(
-            description="Base URL of an OpenAI-compatible /v1/embeddings, or unix:PATH. Empty: each part embeds itself."
-        ),
+        str, "Base URL of an OpenAI-compatible /v1/embeddings, or unix:PATH. Empty: each part embeds itself."
     ] = ""
     timeout_ms: Annotated[
-        Annotated[int, Meta(ge=1, le=60_000)],
-        Meta(description="Longest wait for a vector inside a request; learning waits 30 s."),
+        int, Meta(ge=1, le=60_000), "Longest wait for a vector inside a request; learning waits 30 s."
     ] = 100
     threads: Annotated[
-        Annotated[int, Meta(ge=0, le=256)],
-        Meta(description="Texts that each part embeds at a time; 0 means half of the cores, at least 1."),
+        int, Meta(ge=0, le=256), "Texts that each part embeds at a time; 0 means half of the cores, at least 1."
     ] = 0
     query_prefix: Annotated[
-        str | None,
-        Meta(description="Prefix of each question, as E5 and Qwen3-Embedding require. Unset: the model's own."),
+        str | None, "Prefix of each question, as E5 and Qwen3-Embedding require. Unset: the model's own."
     ] = None
-    document_prefix: Annotated[
-        str | None, Meta(description="Prefix of each embedded memory. Unset: the model's own.")
-    ] = None
-    query_input_type: Annotated[
-        str, Meta(description="Sent to `endpoint` as `input_type` with a question; empty sends none.")
-    ] = ""
-    document_input_type: Annotated[
-        str, Meta(description="Sent to `endpoint` as `input_type` with a memory; empty sends none.")
-    ] = ""
+    document_prefix: Annotated[str | None, "Prefix of each embedded memory. Unset: the model's own."] = None
+    query_input_type: Annotated[str, "Sent to `endpoint` as `input_type` with a question; empty sends none."] = ""
+    document_input_type: Annotated[str, "Sent to `endpoint` as `input_type` with a memory; empty sends none."] = ""
 
 
 class TurnLogSettings(msgspec.Struct, frozen=True, kw_only=True):
     synchronous: Annotated[
         Literal["NORMAL", "FULL"],
-        Meta(
-            description="NORMAL survives a crash of the process, FULL also a power failure, with one disk "
-            "sync per commit. On PostgreSQL its own `synchronous_commit` says that."
-        ),
+        "NORMAL survives a crash of the process, FULL also a power failure, with one disk sync per commit. On "
+        "PostgreSQL its own `synchronous_commit` says that.",
     ] = "NORMAL"
     keep_days: Annotated[
-        Annotated[float, Meta(ge=0, le=36_500)],
-        Meta(
-            description="Days that the conversation record is kept: turns that are learnt, their tool traffic, and "
-            "messages added by the application. Memories are not affected. 0: for ever."
-        ),
+        float,
+        Meta(ge=0, le=36_500),
+        "Days that the conversation record is kept: turns that are learnt, their tool traffic, and messages added "
+        "by the application. Memories are not affected. 0: for ever.",
     ] = 0.0
     fill_in: Annotated[
-        bool,
-        Meta(
-            description="Whether turns that were missed are recorded and learnt from the history that clients send "
-            "again."
-        ),
+        bool, "Whether turns that were missed are recorded and learnt from the history that clients send again."
     ] = True

@@ -13,20 +13,18 @@ from memory.errors import BadSetting
 
 class ShadowSettings(msgspec.Struct, frozen=True, kw_only=True):
     enabled: Annotated[
-        bool,
-        Meta(description="Whether recall only observes: it runs fully, with receipts and metrics, and adds no note."),
+        bool, "Whether recall only observes: it runs fully, with receipts and metrics, and adds no note."
     ] = False
-    learns: Annotated[bool, Meta(description="Whether chats are recorded and learnt from meanwhile.")] = True
+    learns: Annotated[bool, "Whether chats are recorded and learnt from meanwhile."] = True
 
 
 class HoldoutSettings(msgspec.Struct, frozen=True, kw_only=True):
     share: Annotated[
-        Annotated[float, Meta(ge=0, le=1)],
-        Meta(description="Share of conversations that get no note although one was found, to compare them; 0: none."),
+        float,
+        Meta(ge=0, le=1),
+        "Share of conversations that get no note although one was found, to compare them; 0: none.",
     ] = 0.0
-    salt: Annotated[
-        str, Meta(description="Decides with the conversation which ones these are: another salt, other conversations.")
-    ] = ""
+    salt: Annotated[str, "Decides with the conversation which ones these are: another salt, other conversations."] = ""
 
 
 @dataclass(frozen=True, slots=True)

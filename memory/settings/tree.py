@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettings, WorkingSetSettings
-from memory.settings.catalogue import SettingDoc, docs_of, without_secrets
+from memory.settings.catalogue import SECRET, SettingDoc, docs_of, without_secrets
 from memory.settings.compaction import CompactionSettings
 from memory.settings.erase import EraseSettings
 from memory.settings.extraction import ExtractionSettings
@@ -30,82 +30,61 @@ _PORT = Meta(ge=0, le=65535)
 
 
 class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
-    enabled: Annotated[bool, Meta(description="Whether memory is searched and injected.")] = True
-    auto_store: Annotated[bool, Meta(description="Whether chats are recorded and learnt from.")] = True
+    enabled: Annotated[bool, "Whether memory is searched and injected."] = True
+    auto_store: Annotated[bool, "Whether chats are recorded and learnt from."] = True
     store_raw_turns: Annotated[
         bool,
-        Meta(
-            description="Whether what the user said and no memory quotes is stored in the collection as well, for "
-            "clients that query it; recall never uses these rows."
-        ),
+        "Whether what the user said and no memory quotes is stored in the collection as well, for clients that "
+        "query it; recall never uses these rows.",
     ] = True
     store_answers: Annotated[
-        bool,
-        Meta(
-            description="Whether what the assistant answered is stored in the collection, for questions about what was "
-            "said."
-        ),
+        bool, "Whether what the assistant answered is stored in the collection, for questions about what was said."
     ] = True
     extraction_batch_size: Annotated[
-        Annotated[int, Meta(ge=1, le=1000)],
-        Meta(
-            description="With a model as the reader, a session is due after this many turns; the trained "
-            "reader does not wait."
-        ),
+        int,
+        Meta(ge=1, le=1000),
+        "With a model as the reader, a session is due after this many turns; the trained reader does not wait.",
     ] = 10
     default_retrieval_limit: Annotated[
-        Annotated[int, Meta(ge=1, le=200)] | None,
-        Meta(description="Maximum memories in a note; none: the token budget decides."),
+        Annotated[int, Meta(ge=1, le=200)] | None, "Maximum memories in a note; none: the token budget decides."
     ] = None
     default_similarity_threshold: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Minimum cosine of a memory; none: relevance is decided from all features."),
+        "Minimum cosine of a memory; none: relevance is decided from all features.",
     ] = None
-    token_budget: Annotated[
-        Annotated[int, Meta(ge=1, le=2000)], Meta(description="Maximum tokens of a note, labels included.")
-    ] = 800
+    token_budget: Annotated[int, Meta(ge=1, le=2000), "Maximum tokens of a note, labels included."] = 800
     timezone: Annotated[
         str,
-        Meta(
-            description="The time zone of users whose own is not known, by its name in the IANA's list or its offset: "
-            "on which day something was said."
-        ),
+        "The time zone of users whose own is not known, by its name in the IANA's list or its offset: on which day "
+        "something was said.",
     ] = "UTC"
     context_length: Annotated[
-        Annotated[int, Meta(ge=0, le=100_000_000)],
-        Meta(
-            description="Tokens of every model's context window, prompt and answer together; 0: as the upstream tells "
-            "(vLLM does), else notes are not bounded by it."
-        ),
+        int,
+        Meta(ge=0, le=100_000_000),
+        "Tokens of every model's context window, prompt and answer together; 0: as the upstream tells (vLLM does), "
+        "else notes are not bounded by it.",
     ] = 0
     deadline_ms: Annotated[
-        Annotated[int, Meta(ge=1, le=400)],
-        Meta(description="Maximum time that recall may delay a request; Envoy's timeout for the filter is 1 s."),
+        int, Meta(ge=1, le=400), "Maximum time that recall may delay a request; Envoy's timeout for the filter is 1 s."
     ] = 120
     filter_in_flight_max: Annotated[
-        Annotated[int, Meta(ge=1, le=100_000)],
-        Meta(
-            description="Maximum chats that Envoy lets each filter work on concurrently. Further ones continue at once "
-            "as they came, without memory, and Envoy counts them."
-        ),
+        int,
+        Meta(ge=1, le=100_000),
+        "Maximum chats that Envoy lets each filter work on concurrently. Further ones continue at once as they "
+        "came, without memory, and Envoy counts them.",
     ] = 32
     placement: Annotated[
         Literal["system", "before_last_user", "off"],
-        Meta(description="Where the note goes: into the first system message, before the last user message, nowhere."),
+        "Where the note goes: into the first system message, before the last user message, nowhere.",
     ] = "before_last_user"
     rewrite: Annotated[
         Literal["off", "vague", "always"],
-        Meta(
-            description="Which questions the `memory_rewrite` model, if configured, rewrites concurrently "
-            "with the search."
-        ),
+        "Which questions the `memory_rewrite` model, if configured, rewrites concurrently with the search.",
     ] = "vague"
-    hyde: Annotated[
-        bool, Meta(description="Whether that model also writes a hypothetical answer to be searched for (HyDE).")
-    ] = False
+    hyde: Annotated[bool, "Whether that model also writes a hypothetical answer to be searched for (HyDE)."] = False
     upstream_signals: Annotated[
         tuple[UpstreamSignal, ...] | None,
-        Meta(description="Signals about a request from filters ahead of us; none: those in the table below."),
+        "Signals about a request from filters ahead of us; none: those in the table below.",
     ] = None
     milvus: MilvusSettings = MilvusSettings()
     database: DatabaseSettings = DatabaseSettings()
@@ -126,17 +105,13 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     erase: EraseSettings = EraseSettings()
     off_routes: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Routes without memory, neither recall nor learning, as `[HOST]/PATH`: the path and all below "
-            "it, of that host or of any."
-        ),
+        "Routes without memory, neither recall nor learning, as `[HOST]/PATH`: the path and all below it, of that "
+        "host or of any.",
     ] = ()
     envelopes: Annotated[
         tuple[Annotated[str, Meta(pattern="^-?[A-Za-z0-9_.:-]+$")], ...],
-        Meta(
-            description="Further elements in which clients wrap messages: `NAME` is around the user's own words, "
-            "`-NAME` around words of the client."
-        ),
+        "Further elements in which clients wrap messages: `NAME` is around the user's own words, `-NAME` around "
+        "words of the client.",
     ] = ()
     shadow: ShadowSettings = ShadowSettings()
     holdout: HoldoutSettings = HoldoutSettings()
@@ -150,134 +125,98 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The root. Ports may be 0: any free one. Paths are as given, relative to the working directory."""
 
-    upstream: Annotated[
-        str, Meta(description="URL of the OpenAI-compatible server. Empty: `up` starts a small local model.")
-    ] = ""
+    upstream: Annotated[str, "URL of the OpenAI-compatible server. Empty: `up` starts a small local model."] = ""
     upstream_keep_alive: Annotated[
         bool,
-        Meta(
-            description="Whether Envoy sends several requests over one connection to the upstream. `false` for servers "
-            "that close connections without announcing it, as llama.cpp's does after a streamed answer: a request that "
-            "meets the closing gets a 503."
-        ),
+        "Whether Envoy sends several requests over one connection to the upstream. `false` for servers that close "
+        "connections without announcing it, as llama.cpp's does after a streamed answer: a request that meets the "
+        "closing gets a 503.",
     ] = True
-    host: Annotated[
-        str, Meta(description="Address that the proxy listens on; beyond loopback not with `identity: development`.")
-    ] = "127.0.0.1"
-    port: Annotated[Annotated[int, _PORT], Meta(description="Port of the proxy.")] = 8080
-    api_host: Annotated[str, Meta(description="Address that the REST API listens on; containers set 0.0.0.0.")] = (
+    host: Annotated[str, "Address that the proxy listens on; beyond loopback not with `identity: development`."] = (
         "127.0.0.1"
     )
-    api_port: Annotated[Annotated[int, _PORT], Meta(description="Port of the REST API.")] = 8081
+    port: Annotated[int, _PORT, "Port of the proxy."] = 8080
+    api_host: Annotated[str, "Address that the REST API listens on; containers set 0.0.0.0."] = "127.0.0.1"
+    api_port: Annotated[int, _PORT, "Port of the REST API."] = 8081
     envoy_admin_port: Annotated[
         Annotated[int, _PORT] | None,
-        Meta(
-            description="Port of Envoy's admin page, loopback only, where every user of the machine may then end all "
-            "chats. Unset: a Unix socket that nobody else can open, where `up` starts Envoy."
-        ),
+        "Port of Envoy's admin page, loopback only, where every user of the machine may then end all chats. Unset: "
+        "a Unix socket that nobody else can open, where `up` starts Envoy.",
     ] = None
     milvus_port: Annotated[
         Annotated[int, _PORT] | None,
-        Meta(
-            description="Port of our own Milvus Lite, loopback only, where every user of the machine may then read and "
-            "write all memories. Unset: a Unix socket that nobody else can open."
-        ),
+        "Port of our own Milvus Lite, loopback only, where every user of the machine may then read and write all "
+        "memories. Unset: a Unix socket that nobody else can open.",
     ] = None
-    metrics_port: Annotated[
-        Annotated[int, _PORT], Meta(description="Port of the one Prometheus endpoint of all parts.")
-    ] = 9464
+    metrics_port: Annotated[int, _PORT, "Port of the one Prometheus endpoint of all parts."] = 9464
     metrics_host: Annotated[
-        str,
-        Meta(description="Address on which a part that runs alone serves its metrics, on `metrics_port`. Empty: none."),
+        str, "Address on which a part that runs alone serves its metrics, on `metrics_port`. Empty: none."
     ] = ""
-    milvus_uri: Annotated[
-        str, Meta(description="URL of a Milvus server. Empty: our own Milvus Lite in `data_dir`.")
-    ] = ""
+    milvus_uri: Annotated[str, "URL of a Milvus server. Empty: our own Milvus Lite in `data_dir`."] = ""
     database_url: Annotated[
         str,
-        Meta(
-            description="URL of the PostgreSQL database that holds the turn log and what processes share: "
-            "postgresql://HOST:PORT/DATABASE, with several HOST:PORT where another may become the primary. Empty: "
-            "SQLite in `data_dir`."
-        ),
+        "URL of the PostgreSQL database that holds the turn log and what processes share: "
+        "postgresql://HOST:PORT/DATABASE, with several HOST:PORT where another may become the primary. Empty: "
+        "SQLite in `data_dir`.",
     ] = ""
     identity: Annotated[
         Literal["development", "header", "jwt"],
-        Meta(
-            description="Who identifies the user: `development` trusts the client, `header` only `trusted_peers`, "
-            "`jwt` a token that Envoy verifies."
-        ),
+        "Who identifies the user: `development` trusts the client, `header` only `trusted_peers`, `jwt` a token "
+        "that Envoy verifies.",
     ] = "development"
     jwt: JwtSettings = JwtSettings()
     service_tokens: Annotated[
         tuple[ServiceTokenSettings, ...],
-        Meta(description="Tokens by which programs call the REST API, as hashes; `memproxy token` makes one."),
+        "Tokens by which programs call the REST API, as hashes; `memproxy token` makes one.",
     ] = ()
     trusted_peers: Annotated[
-        tuple[str, ...],
-        Meta(description="Networks whose x-authz-user-id is trusted in mode `header`, and their signals in each."),
+        tuple[str, ...], "Networks whose x-authz-user-id is trusted in mode `header`, and their signals in each."
     ] = ("127.0.0.0/8", "::1/128")
-    data_dir: Annotated[str, Meta(description="Folder of all persistent data; local disk, one `up` at a time.")] = (
-        ".memproxy"
-    )
+    data_dir: Annotated[str, "Folder of all persistent data; local disk, one `up` at a time."] = ".memproxy"
     models_dir: Annotated[
         str,
-        Meta(
-            description="Folder of the models converted by `memproxy prepare`; may be shared and deleted. "
-            "Empty: `memproxy/models` in the user's cache folder."
-        ),
+        "Folder of the models converted by `memproxy prepare`; may be shared and deleted. Empty: `memproxy/models` "
+        "in the user's cache folder.",
     ] = ""
     reports_dir: Annotated[
         str,
-        Meta(
-            description="Folder of the reports that `memproxy eval --report` writes and the operator's page shows. "
-            "Empty: `reports` in `data_dir`."
-        ),
+        "Folder of the reports that `memproxy eval --report` writes and the operator's page shows. Empty: `reports` "
+        "in `data_dir`.",
     ] = ""
-    filters: Annotated[Annotated[int, Meta(ge=1, le=64)], Meta(description="Filter processes.")] = 1
-    workers: Annotated[Annotated[int, Meta(ge=1, le=64)], Meta(description="Worker processes.")] = 1
+    filters: Annotated[int, Meta(ge=1, le=64), "Filter processes."] = 1
+    workers: Annotated[int, Meta(ge=1, le=64), "Worker processes."] = 1
     drain_seconds: Annotated[
-        Annotated[float, Meta(ge=0, le=3600)],
-        Meta(
-            description="Maximum time that a stopping filter waits for the replies that it observes. Envoy sends it "
-            "nothing new meanwhile. Past it, what was said in those replies is not recorded."
-        ),
+        float,
+        Meta(ge=0, le=3600),
+        "Maximum time that a stopping filter waits for the replies that it observes. Envoy sends it nothing new "
+        "meanwhile. Past it, what was said in those replies is not recorded.",
     ] = 60.0
     connections_max: Annotated[
-        Annotated[int, Meta(ge=1, le=1_000_000)],
-        Meta(
-            description="Maximum connections of clients, and chats that are open at the upstream. Further connections "
-            "are refused, further chats answered with 503."
-        ),
+        int,
+        Meta(ge=1, le=1_000_000),
+        "Maximum connections of clients, and chats that are open at the upstream. Further connections are refused, "
+        "further chats answered with 503.",
     ] = 10_000
     tracing: TracingSettings = TracingSettings()
-    ports_file: Annotated[
-        str, Meta(description="Where `up` writes the ports it uses, as JSON, before it is ready.")
-    ] = ""
+    ports_file: Annotated[str, "Where `up` writes the ports it uses, as JSON, before it is ready."] = ""
     run_dir: Annotated[
-        str,
-        Meta(description="Folder (0700) for the sockets of one run; `up` makes one. Parts run alone must be given it."),
+        str, "Folder (0700) for the sockets of one run; `up` makes one. Parts run alone must be given it."
     ] = ""
-    log_format: Annotated[Literal["text", "json"], Meta(description="Format of log lines on stderr.")] = "text"
+    log_format: Annotated[Literal["text", "json"], "Format of log lines on stderr."] = "text"
     edge_secret: Annotated[
         str,
-        Meta(
-            description="Secret by which Envoy authenticates to the REST API; from the environment only, new "
-            "at each start.",
-            extra={"is_secret": True},
-        ),
+        SECRET,
+        "Secret by which Envoy authenticates to the REST API; from the environment only, new at each start.",
     ] = ""
     token: Annotated[
         str,
-        Meta(
-            description="Service token by which the commands that call the REST API, and `memproxy mcp`, identify "
-            "themselves; from the environment only. Needed outside development.",
-            extra={"is_secret": True},
-        ),
+        SECRET,
+        "Service token by which the commands that call the REST API, and `memproxy mcp`, identify themselves; from "
+        "the environment only. Needed outside development.",
     ] = ""
     memory: MemorySettings = MemorySettings()
     external_models: Annotated[
-        tuple[ExternalModel, ...], Meta(description="Chat models by role: memory_extraction, memory_rewrite.")
+        tuple[ExternalModel, ...], "Chat models by role: memory_extraction, memory_rewrite."
     ] = ()
 
     def __repr__(self) -> str:

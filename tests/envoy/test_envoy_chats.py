@@ -72,7 +72,7 @@ async def test_an_upstream_cannot_speak_for_us(stack: FilterStack, upstream: Rec
 
 async def test_a_client_that_speaks_http_1_0_is_served(stack: FilterStack) -> None:
     body = asking(**ALICE)
-    reader, writer = await asyncio.open_connection("127.0.0.1", stack.plan.port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", stack.settings.port)
     writer.write(b"POST /v1/chat/completions HTTP/1.0\r\ncontent-type: application/json\r\n")
     writer.write(b"content-length: %d\r\n\r\n%s" % (len(body), body))
     answer = await asyncio.wait_for(reader.read(), 60)
@@ -236,7 +236,7 @@ async def test_other_paths_and_methods_pass_and_open_no_stream(stack: FilterStac
 
 async def streams_started(stack: FilterStack) -> set[str]:
     """What Envoy counts of streams to the filter, line by line."""
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{stack.plan.admin}") as admin:
+    async with httpx.AsyncClient(base_url=stack.admin_url) as admin:
         return set((await admin.get("/stats", params={"filter": "ext_proc.*streams_started"})).text.splitlines())
 
 
@@ -271,7 +271,7 @@ async def test_the_memory_api_learns_from_envoy_alone_that_a_call_came_through_i
             await client.get("/v1/models", headers=forged)
             assert (len(api.received), len(upstream.received) - before) == (2, 2)
             assert not [one for one in upstream.received[before:] if "x-memory-edge-secret" in one.headers]
-            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{stack.plan.admin}") as admin:
+            async with httpx.AsyncClient(base_url=stack.admin_url) as admin:
                 assert EDGE_SECRET not in (await admin.get("/config_dump")).text
 
 

@@ -15,7 +15,6 @@ from filter_stack import EDGE_SECRET, FilterStack, running_stack
 from upstream import RecordingUpstream
 
 from extproc.addresses import HostAndPort, unix_target
-from extproc.supervisor.bootstrap import TrafficLimits
 from extproc.supervisor.locks_and_ports import reserve_port
 from memory.model import TurnStatus
 
@@ -87,7 +86,7 @@ async def test_a_filter_that_hangs_is_not_waited_for_for_ever(
 
 async def test_chats_beyond_capacity_wait_for_nothing_and_are_recorded(upstream: RecordingUpstream) -> None:
     async with (
-        running_stack(upstream.url, limits=TrafficLimits(filter_in_flight=len(SHAPES))) as stack,
+        running_stack(upstream.url, memory={"filter_in_flight_max": len(SHAPES)}) as stack,
         asyncio.TaskGroup() as tasks,
     ):
         stack.recall.may_end.clear()
@@ -105,7 +104,7 @@ async def test_chats_beyond_capacity_wait_for_nothing_and_are_recorded(upstream:
 
 
 async def test_slow_uploads_do_not_keep_the_places_of_others(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url, limits=TrafficLimits(filter_in_flight=4)) as stack:
+    async with running_stack(upstream.url, memory={"filter_in_flight_max": 4}) as stack:
         async with asyncio.timeout(HANG_SECONDS), asyncio.TaskGroup() as tasks:
             resume = asyncio.Event()
             slow = [tasks.create_task(slow_chat(stack, body_of(SHAPES[0]), resume)) for _ in range(4)]
@@ -208,10 +207,10 @@ async def test_filters_at_addresses_believe_only_the_envoy_that_knows_their_secr
             for _ in range(2)
         ]
         addresses = tuple(HostAndPort("127.0.0.1", port) for port in ports)
-        async with running_stack(upstream.url, filter_addresses=addresses, secret=EDGE_SECRET) as stack:
+        async with running_stack(upstream.url, addresses=addresses, secret=EDGE_SECRET) as stack:
             assert await statuses(stack, 3) == ["used"] * 3 * len(SHAPES)
             assert len(await stack.turns("u", until=3 * len(SHAPES))) == 3 * len(SHAPES)
-        async with running_stack(upstream.url, filter_addresses=addresses, secret="another") as stack:
+        async with running_stack(upstream.url, addresses=addresses, secret="another") as stack:
             assert await statuses(stack, 2, user="v") == ["none"] * 2 * len(SHAPES)
             assert stack.recall.asked == []
             assert await stack.turns("v") == []

@@ -15,7 +15,7 @@ from api_shapes import SHAPES
 from filter_stack import NOTE, FilterStack, running_stack
 from upstream import RecordingUpstream
 
-from extproc.identity import IDENTITY_HEADER, IdentityMode
+from extproc.identity import IDENTITY_HEADER
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 
 QUESTION = "What is my cat called?"
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")  # one stack a mode
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["development", "header"])
 async def shared(request: pytest.FixtureRequest, shared_upstream: RecordingUpstream) -> AsyncIterator[FilterStack]:
-    async with running_stack(shared_upstream.url, identity=IdentityMode(request.param)) as running:
+    async with running_stack(shared_upstream.url, identity=request.param) as running:
         yield running
 
 
@@ -94,7 +94,7 @@ async def test_the_same_line_twice_is_one_and_a_comma_is_part_of_an_id(
 
 async def test_only_a_trusted_peer_may_say_who_the_user_is(upstream: RecordingUpstream) -> None:
     question = [{"role": "user", "content": QUESTION}]
-    async with running_stack(upstream.url, identity=IdentityMode.HEADER, trusted_peers=PEERS) as stack:
+    async with running_stack(upstream.url, identity="header", trusted_peers=PEERS) as stack:
         for shape in SHAPES:
             stack.begin()
             asks = partial(stack.chat, shape=shape)
@@ -121,7 +121,7 @@ async def test_recall_hears_trusted_peers_and_filters_ahead_and_no_stranger(upst
         ({"x-classified": "skip"}, UpstreamSignals("skip", "memory.signals:intent")),
         ({"x-unstated-of": "skip"}, NO_SIGNALS),
     ]
-    async with running_stack(upstream.url, identity=IdentityMode.HEADER, trusted_peers=PEERS, rewrite=AHEAD) as stack:
+    async with running_stack(upstream.url, identity="header", trusted_peers=PEERS, rewrite=AHEAD) as stack:
         for said, signals in stated:
             await stack.chat(BODY, source="127.0.0.2", **ALICE, **said)
             assert stack.recall.signals[-1] == signals
@@ -133,7 +133,7 @@ async def test_recall_hears_trusted_peers_and_filters_ahead_and_no_stranger(upst
 async def test_a_stranger_cannot_steer_a_search_even_where_somebody_vouches_for_it(upstream: RecordingUpstream) -> None:
     """Envoy is made to keep the identity of strangers, as if a filter had set it there: signals go all the same."""
     keeping = (b'{"remove": "x-authz-user-id"}', b'{"remove": "x-nothing"}')
-    async with running_stack(upstream.url, identity=IdentityMode.HEADER, trusted_peers=PEERS, rewrite=keeping) as stack:
+    async with running_stack(upstream.url, identity="header", trusted_peers=PEERS, rewrite=keeping) as stack:
         for source, means in (("127.0.0.1", ""), ("127.0.0.2", "skip")):
             await stack.chat(BODY, source=source, **ALICE, **{"x-memory-intent": "skip"})
             assert stack.recall.signals[-1].means == means

@@ -15,7 +15,6 @@ from filter_stack import NOTE, FilterStack, running_stack
 from response_objects import call_item, event_stream, refusal_item, text_item
 from responses_server import ResponsesServer, running_responses_server
 
-from extproc.identity import IdentityMode
 from memory.model import Placement
 
 PATH = "/v1/responses"
@@ -188,7 +187,7 @@ async def test_clients_of_vllm_semantic_router_are_known_in_development_alone(
     assert turn.scope.user_id == "routed"
     await post(stack, {**asked, "auto_store": False})
     assert len(await stack.turns("routed")) == 1
-    async with running_stack(server.url, identity=IdentityMode.HEADER) as strict:
+    async with running_stack(server.url, identity="header") as strict:
         await post(strict, asked)
         assert server.last() == left
         assert strict.recall.asked == []

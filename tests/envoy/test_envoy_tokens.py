@@ -6,13 +6,13 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
 from filter_stack import NOTE, FilterStack, running_stack
+from msgspec.structs import replace
 from served_app import served
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -21,14 +21,12 @@ from starlette.routing import Route
 from token_issuer import AUDIENCE, DROPPED, ISSUER, TokenIssuer
 from upstream import RecordingUpstream
 
-from extproc.identity import IdentityMode
-from extproc.supervisor.token_verification import TokenVerification
 from memory.model import Scope
-from memory.model.token_claims import ClaimNames
+from memory.settings import IdentitySettings, JwtSettings
 
 OURS = TokenIssuer()
-INLINE = TokenVerification(issuer=ISSUER, audiences=(AUDIENCE,), keys=OURS.key_set())
-NAMES = ClaimNames(tenant="org.id", project="projects")
+INLINE = JwtSettings(issuer=ISSUER, audiences=(AUDIENCE,), jwks=OURS.key_set())
+REJECTING = {"identity": IdentitySettings(on_mismatch="reject")}
 MALLORY = {"sub": "mallory", "org": {"id": "acme"}, "projects": ["red", "blue"]}
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -45,7 +43,7 @@ def bearing(token: str) -> dict[str, str]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(shared_upstream: RecordingUpstream) -> AsyncIterator[FilterStack]:
     """Without tenants and projects; requests that contradict their token are passed on."""
-    async with running_stack(shared_upstream.url, identity=IdentityMode.JWT, tokens=INLINE) as running:
+    async with running_stack(shared_upstream.url, identity="jwt", jwt=INLINE) as running:
         yield running
 
 
@@ -111,9 +109,8 @@ async def test_a_body_that_names_another_user_is_passed_on_without_memory_and_co
 
 async def test_tenants_and_projects_bound_what_is_used(upstream: RecordingUpstream) -> None:
     """And a contradiction is answered with 403 where the settings say so, in place of the upstream."""
-    async with running_stack(
-        upstream.url, identity=IdentityMode.JWT, tokens=INLINE, claims=NAMES, filter_may_answer=True
-    ) as stack:
+    jwt = replace(INLINE, tenant_claim="org.id", project_claim="projects")
+    async with running_stack(upstream.url, identity="jwt", jwt=jwt, memory=REJECTING) as stack:
         mine = bearing(OURS.token(**MALLORY))
         assert (await stack.chat(question(project_id="red", user_id="mallory"), **mine)).status_code == 200
         one = bearing(OURS.token(**MALLORY | {"projects": "red", "org": {"id": "a/c%me"}}))
@@ -146,7 +143,7 @@ async def test_tenants_and_projects_bound_what_is_used(upstream: RecordingUpstre
 
 
 async def test_in_mode_header_a_contradiction_is_rejected_likewise(upstream: RecordingUpstream) -> None:
-    async with running_stack(upstream.url, identity=IdentityMode.HEADER, filter_may_answer=True) as stack:
+    async with running_stack(upstream.url, identity="header", memory=REJECTING) as stack:
         refused = await stack.chat(question(user_id="eve"), **{"x-authz-user-id": "ada"})
         assert (refused.status_code, refused.json()["error"]["type"]) == (403, "permission_error")
         assert (await stack.chat(question(user_id="ada"), **{"x-authz-user-id": "ada"})).status_code == 200
@@ -156,8 +153,8 @@ async def test_in_mode_header_a_contradiction_is_rejected_likewise(upstream: Rec
 async def test_where_tokens_are_required_chats_get_401_and_other_paths_stay_the_upstreams(
     upstream: RecordingUpstream,
 ) -> None:
-    tokens = replace(INLINE, is_required=True, is_forwarded=False, header="x-user-token")
-    async with running_stack(upstream.url, identity=IdentityMode.JWT, tokens=tokens) as stack, stack.client() as client:
+    jwt = replace(INLINE, required=True, forward=False, token_header="x-user-token")
+    async with running_stack(upstream.url, identity="jwt", jwt=jwt) as stack, stack.client() as client:
         before = len(upstream.received)
         for headers in ({}, {"x-user-token": OURS.token(sub="ada", exp=1)}, bearing(OURS.token(sub="ada"))):
             for path in ("/v1/chat/completions", "/v1/responses"):
@@ -190,8 +187,11 @@ async def test_keys_are_fetched_kept_over_an_outage_and_awaited_without_holding_
     keys.status = 503
     with served(Starlette(routes=[Route("/keys.json", keys.answer)])) as port:
         url = f"http://127.0.0.1:{port}/keys.json"
-        tokens = TokenVerification(issuer=ISSUER, audiences=(AUDIENCE,), keys_url=url, cache_seconds=1.0)
-        async with running_stack(upstream.url, identity=IdentityMode.JWT, tokens=tokens) as stack:
+        jwt, often = (
+            JwtSettings(issuer=ISSUER, audiences=(AUDIENCE,), jwks_url=url),
+            (b'cacheDuration": "300s"', b'cacheDuration": "1s"'),
+        )
+        async with running_stack(upstream.url, identity="jwt", jwt=jwt, rewrite=often) as stack:
             mine = bearing(OURS.token(sub="ada"))
             answer = await stack.chat(question(), **mine)
             assert (answer.status_code, answer.headers.get("x-memory-status")) == (200, None)
@@ -209,8 +209,8 @@ async def test_keys_are_fetched_kept_over_an_outage_and_awaited_without_holding_
 async def test_required_tokens_and_an_issuer_that_is_down_are_401_and_no_crash(upstream: RecordingUpstream) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    tokens = TokenVerification(issuer=ISSUER, keys_url=f"http://127.0.0.1:{port}/keys", is_required=True)
-    async with running_stack(upstream.url, identity=IdentityMode.JWT, tokens=tokens) as stack:
+    jwt = JwtSettings(issuer=ISSUER, jwks_url=f"http://127.0.0.1:{port}/keys", required=True)
+    async with running_stack(upstream.url, identity="jwt", jwt=jwt) as stack:
         answer = await stack.chat(question(), **bearing(OURS.token(sub="ada")))
         assert answer.status_code == 401
         async with stack.client() as client:
@@ -233,7 +233,7 @@ async def fetched_again(keys: KeyServer, times: int) -> None:
 async def test_memory_calls_through_the_proxy_carry_the_verified_claims_only(upstream: RecordingUpstream) -> None:
     """The recording upstream stands where the API would."""
     async with (
-        running_stack(upstream.url, identity=IdentityMode.JWT, tokens=INLINE, api_port=upstream.port) as stack,
+        running_stack(upstream.url, identity="jwt", jwt=INLINE, api_port=upstream.port) as stack,
         stack.client() as client,
     ):
         forged = {"x-authz-user-id": "eve", "x-memory-token-claims": "e30"}

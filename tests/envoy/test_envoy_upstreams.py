@@ -70,10 +70,13 @@ async def https_upstream(certificate: Path) -> AsyncIterator[tuple[int, list[byt
     ],
     ids=["its name", "its address", "another name"],
 )
-async def test_an_upstream_is_reached_only_when_it_proves_its_name(host: str, certificate: Path, status: int) -> None:
+async def test_an_upstream_is_reached_only_when_it_proves_its_name(
+    host: str, certificate: Path, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     async with (
         https_upstream(certificate) as (port, heads),
-        running_stack(f"https://{host}:{port}/base", root_certificates=certificate) as stack,
+        running_stack(f"https://{host}:{port}/base") as stack,
         stack.client() as client,
     ):
         assert (await client.get("/v1/models")).status_code == status
@@ -127,7 +130,7 @@ async def test_with_a_connection_for_each_request_nothing_meets_the_closing(
 ) -> None:
     async with (
         closing_upstream() as port,
-        running_stack(f"http://127.0.0.1:{port}", is_upstream_kept_alive=is_kept_alive) as stack,
+        running_stack(f"http://127.0.0.1:{port}", upstream_keep_alive=is_kept_alive) as stack,
         stack.client() as client,
     ):
         assert [(await client.post("/v1/files")).status_code for _ in expected] == expected
@@ -138,7 +141,7 @@ async def test_an_upstream_below_a_path_gets_its_path_and_its_own_host(upstream:
         await client.post("/v1/chat/completions?x=1", content=QUESTION)
         assert upstream.received[-1].path == "/base/v1/chat/completions"
         assert upstream.received[-1].headers["host"] == f"localhost:{upstream.port}"
-        assert upstream.received[-1].headers["x-forwarded-host"] == f"127.0.0.1:{stack.plan.port}"
+        assert upstream.received[-1].headers["x-forwarded-host"] == f"127.0.0.1:{stack.settings.port}"
         assert NOTE in upstream.received[-1].system_text()
         await client.get("/v1/models")
         assert upstream.received[-1].path == "/base/v1/models"
@@ -156,7 +159,7 @@ async def test_a_websocket_upgrade_passes() -> None:
     server = await asyncio.start_server(echo, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server, running_stack(f"http://127.0.0.1:{port}") as stack:
-        reader, writer = await asyncio.open_connection("127.0.0.1", stack.plan.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", stack.settings.port)
         writer.write(b"GET /v1/realtime HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
         head = await reader.readuntil(b"\r\n\r\n")
         assert b" 101 " in head

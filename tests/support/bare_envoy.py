@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from extproc.supervisor import bootstrap
-from extproc.supervisor.bootstrap import BootstrapValues
+from extproc.supervisor.bootstrap import EnvoyPlan
 from extproc.supervisor.envoy_tracing import COLLECTOR_CLUSTER
 from extproc.supervisor.token_verification import FILTER, KEYS_CLUSTER
 
@@ -13,7 +13,7 @@ OUR_FILTERS = ("memory.observe", "memory.inject", FILTER)
 OUR_CLUSTERS = ("memory_observe", "memory_inject", "memory_api", KEYS_CLUSTER, COLLECTOR_CLUSTER)
 
 
-def render_bare(plan: BootstrapValues) -> bytes:
+def render_bare(plan: EnvoyPlan) -> bytes:
     """The same listener and upstream without memory, for comparison in benchmarks."""
     tree = bootstrap._filled(bootstrap._load(), plan)
     resources = tree["static_resources"]

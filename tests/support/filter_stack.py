@@ -12,10 +12,11 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -24,13 +25,12 @@ from prometheus_client import CollectorRegistry
 from turn_logs import sqlite_deployment
 
 from extproc.addresses import HostAndPort, unix_target
-from extproc.edge_trust import EdgeTrust
-from extproc.identity import IdentityRules
+from extproc.edge_trust import edge_trust
 from extproc.large_bodies import LargeBodies
 from extproc.recorder import ModelLessons, TurnRecorder
 from extproc.resent_history import RecordingPolicy
 from extproc.server import DrainPace, Filter, LifecycleEvents, error_boundary, serve
-from extproc.supervisor.bootstrap import BootstrapValues, render
+from extproc.supervisor.bootstrap import EnvoyPlan, render
 from extproc.supervisor.locks_and_ports import reserve_port
 from memory.adapters.models.template_probe import TemplateProbe
 from memory.adapters.models.window_probe import WindowProbe
@@ -38,7 +38,6 @@ from memory.adapters.sql.model_capabilities import SqlModelCapabilities
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat.completions import ChatRequest
 from memory.model import Note, Placement, RecallStatus, Role, Scope, Turn
-from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
 from memory.ports import ChatTemplates, Clock, ModelCapabilities, TurnLog
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
@@ -47,6 +46,7 @@ from memory.recall.signals.upstream import UpstreamSignals
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
 from memory.secrets.redaction import redact
+from memory.settings import MemorySettings, Settings
 
 ENVOY = Path(sys.executable).with_name("envoy")
 EDGE_SECRET = "s3cret-of-this-run"
@@ -114,14 +114,13 @@ class RunningFilter:
 class FilterStack:
     """What a test talks to and looks at."""
 
-    plan: BootstrapValues
+    plan: EnvoyPlan
     recall: ScriptedRecall
     turn_log: TurnLog
     templates: ChatTemplates
     windows: KnownWindows
     metrics: Metrics
     tasks: asyncio.TaskGroup
-    claims: ClaimNames = USUAL_CLAIMS
     ids: Any = field(default_factory=itertools.count)
     filters: list[RunningFilter] = field(default_factory=list)
     used_at: float = 0.0  # when a test that shares it ended, on the monotonic clock
@@ -144,8 +143,16 @@ class FilterStack:
         self.counted_before = {(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples}
 
     @property
+    def settings(self) -> Settings:
+        return self.plan.settings
+
+    @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.plan.port}"
+        return f"http://127.0.0.1:{self.settings.port}"
+
+    @property
+    def admin_url(self) -> str:
+        return f"http://127.0.0.1:{self.settings.envoy_admin_port}"
 
     def client(self, source: str = "127.0.0.1") -> httpx.AsyncClient:
         """A client that connects from that address."""
@@ -184,14 +191,7 @@ class FilterStack:
         filter_ = Filter(
             recall=self.recall,
             recorder=recorder,
-            trust=EdgeTrust(
-                self.plan.identity,
-                self.plan.signals,
-                IdentityRules(self.claims),
-                rejects_mismatches=self.plan.filter_may_answer,
-                secret=secret,
-                slots=self.plan.limits.filter_in_flight,
-            ),
+            trust=replace(edge_trust(self.settings), secret=secret),
             telemetry=Telemetry(CLOCK, self.metrics),
             new_id=lambda: f"t-{next(self.ids)}",
         )
@@ -206,14 +206,18 @@ class FilterStack:
 
     async def wait_for_filters(self, count: int) -> None:
         """Until Envoy itself believes that so many filters are healthy, in both roles."""
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.plan.admin}", trust_env=False) as admin:
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{self.settings.envoy_admin_port}", trust_env=False
+        ) as admin:
             for role in ("inject", "observe"):
                 gauge = f"cluster.memory_{role}.membership_healthy"
                 await _until(lambda gauge=gauge: _shows(admin, gauge, count))
 
     async def healthy(self, role: str) -> int:
         """How many filters Envoy believes to be healthy in this role."""
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.plan.admin}", trust_env=False) as admin:
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{self.settings.envoy_admin_port}", trust_env=False
+        ) as admin:
             page = await admin.get("/stats", params={"filter": f"^cluster.memory_{role}.membership_healthy$"})
         return int(page.text.rpartition(":")[2])
 
@@ -240,17 +244,17 @@ async def running_stack(
     rewrite: tuple[bytes, bytes] = (b"", b""),
     is_patient: bool = True,
     data_dir: Path | None = None,
-    claims: ClaimNames = USUAL_CLAIMS,
     secret: str = "",
+    addresses: tuple[HostAndPort, ...] = (),
+    memory: Mapping[str, Any] = MappingProxyType({}),
     **settings: Any,
 ) -> AsyncIterator[FilterStack]:
     """Envoy, `filters` filters and a SQLite turn log, in `data_dir` where one is given.
 
     `rewrite` replaces a piece of Envoy's rendered configuration. Where it is patient, Envoy waits `PATIENT_SECONDS`
     for a filter, not what the product waits. `secret`: what calls of the filters must bring.
-    `settings`: others of `BootstrapValues`; with `filter_addresses`, filters have those in the place of sockets.
+    `addresses`: of filters, in the place of sockets. `memory`, and other `settings`: unlike usual.
     """
-    addresses: tuple[HostAndPort, ...] = settings.get("filter_addresses", ())
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stack-")))
         process = await stack.enter_async_context(sqlite_deployment(data_dir or folder).start())
@@ -259,19 +263,19 @@ async def running_stack(
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         reserved = [stack.enter_context(reserve_port("127.0.0.1", 0, setting="a port of the test")) for _ in range(2)]
         port, admin_port = (one.getsockname()[1] for one in reserved)  # held until the end: nobody else gets them
-        plan = BootstrapValues(
+        given = Settings(
             upstream=upstream,
-            filter_sockets=() if addresses else tuple(folder / f"f{number}.sock" for number in range(filters)),
             port=port,
-            admin=admin_port,
+            envoy_admin_port=admin_port,
+            memory=MemorySettings(**{"filter_in_flight_max": 10_000, **memory}),
             **{"api_port": 1, "trusted_peers": ("127.0.0.0/8",), **settings},
         )
+        sockets = () if addresses else tuple(folder / f"f{number}.sock" for number in range(filters))
+        plan = EnvoyPlan(given, sockets, addresses)
         recall = ScriptedRecall(SqlModelCapabilities(database, clock=CLOCK))
         recall.begin()
         windows = KnownWindows(WindowProbe(""), clock=CLOCK)
-        running = FilterStack(
-            plan, recall, process.log, templates, windows, Metrics(CollectorRegistry()), tasks, claims
-        )
+        running = FilterStack(plan, recall, process.log, templates, windows, Metrics(CollectorRegistry()), tasks)
         targets = [*map(unix_target, plan.filter_sockets), *(one.target for one in addresses)]
         for target in targets:
             running.start_filter(target, secret=secret)

@@ -8,10 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from memory.errors import Unusable
+from memory.learn.reading.exam import exam_version
 from memory.model import Claim, Message, Scope, Turn
 from memory.ports import Clock, Completion, PairRelation, PairVerdict, StatementPair
-from memory.ports.reading import ExamKey, ExamResult
+from memory.ports.reading import ExamKey, ExamResult, ExamResults
+from memory.processes.reader_parts import examinee, open_model_reader
+from memory.runtime.metrics import Metrics
+from memory.settings import Settings
 
 AT = 1_717_409_600.0  # Monday, 2024-06-03 10:13 UTC
 ANN = Scope("ann", session_id="s1")
@@ -145,3 +151,11 @@ class InMemoryExamResults:
         self.kept[key] = (result, self.clock())
         while len(self.kept) > 1_000:
             del self.kept[next(iter(self.kept))]
+
+
+async def examined_with(settings: Settings, exams: ExamResults, *, has_passed: bool) -> None:
+    """The result of the model that should read, as a worker stores it."""
+    model, url = await examinee(settings)
+    async with open_model_reader(settings, model, Metrics(CollectorRegistry()), endpoint=url) as reader:
+        version = f"{reader.prompt_version}-{exam_version()}"
+    await exams.put(ExamKey(model.llm_model_name, url, version), ExamResult(passed=has_passed, score=0.9))

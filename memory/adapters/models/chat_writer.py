@@ -6,7 +6,6 @@ appear in no log and no error.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,10 +20,7 @@ PART = "model"
 FORM = "Answer with JSON of this form, complete, and nothing else: "
 OBJECTIONS_MAX = 6
 ECHO_CHARACTERS_MAX = 4_000  # of an answer that is sent back
-NAME_CHARACTERS_MAX = 200
-VERSION_CHARACTERS = 8
-WITHOUT_KIND = '{"sentences":[{"text":"...","lines":[1,2]}]}'
-WITH_KIND = '{"sentences":[{"kind":"...","text":"...","lines":[1,2]}]}'
+SHAPE = '{"sentences":[{"kind":"...","text":"...","lines":[1,2]}]}'
 
 
 class _Sentence(msgspec.Struct):
@@ -43,15 +39,10 @@ _WRITTEN = msgspec.json.Decoder(_Written)
 class ChatWriter:
     """`memory.ports.writing.GroundedWriter`. `seconds`: of one call; `answer_tokens_max`: the model's own limit."""
 
-    def __init__(self, model: ChatModel, *, name: str, seconds: float, answer_tokens_max: int) -> None:
+    def __init__(self, model: ChatModel, *, seconds: float, answer_tokens_max: int) -> None:
         self._model = model
-        self._name = name[:NAME_CHARACTERS_MAX]
         self._seconds = seconds
         self._answer_tokens_max = answer_tokens_max
-
-    async def name_for(self, task: WritingTask) -> str:
-        seed = _instruction(task).encode("utf-8", "surrogatepass")
-        return f"{self._name} {task.name}-{hashlib.sha256(seed).hexdigest()[:VERSION_CHARACTERS]}"
 
     async def write(
         self, task: WritingTask, lines: Sequence[str], *, objections: Objections
@@ -93,14 +84,14 @@ def _read(
     try:
         written = _WRITTEN.decode(said)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return [], [f"it is not the JSON that was asked for. {FORM}{_form(task)}"]
+        return [], [f"it is not the JSON that was asked for. {FORM}{SHAPE}"]
     found = [
-        GroundedSentence(" ".join(one.text.split()), tuple(dict.fromkeys(one.lines)), one.kind if task.kinds else "")
+        GroundedSentence(" ".join(one.text.split()), tuple(dict.fromkeys(one.lines)), one.kind)
         for one in written.sentences[: task.sentences_max]
         if one.text.strip()
     ]
     known = [one for one in found if one.sources and all(1 <= number <= lines for number in one.sources)]
-    known = [one for one in known if not task.kinds or one.kind in task.kinds]
+    known = [one for one in known if one.kind in task.kinds]
     faults = (
         [] if len(known) == len(found) else ["each sentence names its lines by their numbers, and one of the kinds"]
     )
@@ -110,17 +101,13 @@ def _read(
 
 
 def _instruction(task: WritingTask) -> str:
-    return f"{task.instruction.strip()}\n{FORM}{_form(task)}"
-
-
-def _form(task: WritingTask) -> str:
-    return WITH_KIND if task.kinds else WITHOUT_KIND
+    return f"{task.instruction.strip()}\n{FORM}{SHAPE}"
 
 
 def _schema(task: WritingTask, lines: int) -> dict[str, Any]:
-    properties: dict[str, Any] = {"kind": {"type": "string", "enum": list(task.kinds)}} if task.kinds else {}
     number = {"type": "integer", "minimum": 1, "maximum": lines}
-    properties |= {
+    properties: dict[str, Any] = {
+        "kind": {"type": "string", "enum": list(task.kinds)},
         "text": {"type": "string"},
         "lines": {"type": "array", "items": number, "minItems": 1, "maxItems": min(lines, 20)},
     }

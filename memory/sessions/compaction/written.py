@@ -41,7 +41,6 @@ KINDS = {
 }
 
 TASK = WritingTask(
-    name="state",
     instruction=(Path(__file__).parent / "written_state.txt").read_text(encoding="utf-8"),
     kinds=(TOPIC, *KINDS),
     sentences_max=20,

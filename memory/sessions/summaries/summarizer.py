@@ -55,11 +55,10 @@ class KeptSummaries(SessionSummaries, SummaryQueue, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SummaryWriter:
-    """A chat model that may write summaries while `is_ready`. `name`: for the record; `seconds`: limit of one call."""
+    """A chat model that writes summaries while it may. `name`: for the record; `seconds`: limit of one call."""
 
     model: ChatModel
     name: Callable[[], str]
-    is_ready: Callable[[], bool]
     seconds: float = 30.0
 
 
@@ -149,7 +148,7 @@ class Summarizer:
     async def _written(self, turns: Sequence[Turn]) -> SummaryText | None:
         """By the model, if it may write, answers, and adds nothing."""
         writer = self._parts.writer
-        if writer is None or not writer.is_ready():
+        if writer is None:
             return None
         messages, shown = prose.asked(turns)
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
@@ -13,41 +12,35 @@ from typing import Any
 import httpx
 import pytest
 from bare_envoy import render_bare
+from msgspec.structs import replace
 from product import eventually
 from served_app import free_port
 from token_issuer import TokenIssuer
 
 from extproc.addresses import HostAndPort
 from extproc.health import CHECK_INTERVAL_SECONDS
-from extproc.identity import IdentityMode
 from extproc.supervisor import bootstrap
-from extproc.supervisor.bootstrap import BootstrapValues, TrafficLimits, render, render_unchecked, template
-from extproc.supervisor.envoy_tracing import EnvoyTracing
-from extproc.supervisor.process_specs import bootstrap_values
-from extproc.supervisor.token_verification import TokenVerification
-from extproc.upstream_signals import SignalReader
+from extproc.supervisor.bootstrap import EnvoyPlan, render, render_unchecked, template
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX
-from memory.recall.signals.upstream import UpstreamRule
-from memory.settings import Settings
+from memory.settings import IdentitySettings, JwtSettings, MemorySettings, Settings, UpstreamSignal
+from memory.settings.tracing import TracingSettings
 
-PLAN = BootstrapValues(
-    upstream="http://127.0.0.1:8000",
-    admin=Path("/run/admin.sock"),
-    filter_sockets=(Path("/run/f-0.sock"), Path("/run/f-1.sock")),
-)
-
-INLINE = TokenVerification(issuer="https://login.example", audiences=("chat",), keys=TokenIssuer().key_set())
-FETCHED = TokenVerification(issuer="https://login.example", keys_url="http://127.0.0.1:9/keys.json")
+SOCKETS = (Path("/run/f-0.sock"), Path("/run/f-1.sock"))
+INLINE = JwtSettings(issuer="https://login.example", audiences=("chat",), jwks=TokenIssuer().key_set())
+FETCHED = JwtSettings(issuer="https://login.example", jwks_url="http://127.0.0.1:9/keys.json")
+REJECTING = MemorySettings(identity=IdentitySettings(on_mismatch="reject"))
 
 
-def plan(**changes: Any) -> BootstrapValues:
-    return dataclasses.replace(PLAN, **changes)
+def plan(*, sockets: tuple[Path, ...] = SOCKETS, addresses: tuple[HostAndPort, ...] = (), **settings: Any) -> EnvoyPlan:
+    return EnvoyPlan(
+        Settings(**{"upstream": "http://127.0.0.1:8000", "run_dir": "/run", **settings}), sockets, addresses
+    )
 
 
 @cache
 def plain() -> bytes:
-    return render(PLAN)
+    return render(plan())
 
 
 def clusters(rendered: bytes) -> dict[str, Any]:
@@ -65,32 +58,29 @@ def accepted(rendered: bytes, folder: Path) -> str:
 
 PLANS: list[dict[str, Any]] = [
     {},
-    {"upstream": "https://models.example/base", "tracing": EnvoyTracing("http://127.0.0.1:4318", 0.25)},
+    {"upstream": "https://models.example/base", "tracing": TracingSettings(endpoint="http://127.0.0.1:4318")},
     {
         "upstream": "https://10.0.0.7:8443",
-        "filter_sockets": (),
-        "filter_addresses": (HostAndPort("filters", 50051), HostAndPort("10.0.0.2", 1)),
-        "tracing": EnvoyTracing("https://collector.example/otlp", 1.0),
+        "sockets": (),
+        "addresses": (HostAndPort("filters", 50051), HostAndPort("10.0.0.2", 1)),
+        "tracing": TracingSettings(endpoint="https://collector.example/otlp", sample_ratio=1.0),
     },
-    {"upstream": "http://[::1]:8000", "host": "::1", "signals": SignalReader(()), "filter_may_answer": True},
+    {"upstream": "http://[::1]:8000", "host": "::1", "memory": replace(REJECTING, upstream_signals=())},
     {
         "upstream": "http://vllm:8000",
         "api_host": "memproxy-api",
-        "identity": IdentityMode.HEADER,
+        "identity": "header",
         "host": "0.0.0.0",
         "trusted_peers": ("10.0.0.0/8", "::/0", "0.0.0.0/0"),
     },
-    {"identity": IdentityMode.JWT, "tokens": INLINE, "host": "0.0.0.0", "trusted_peers": ()},
-    {"admin": 9901, "metrics": HostAndPort("::", 9464)},
-    {"identity": IdentityMode.JWT, "tokens": dataclasses.replace(FETCHED, is_required=True)},
+    {"identity": "jwt", "jwt": INLINE, "host": "0.0.0.0", "trusted_peers": ()},
+    {"envoy_admin_port": 9901, "metrics_host": "::"},
+    {"identity": "jwt", "jwt": replace(FETCHED, required=True)},
     {
-        "identity": IdentityMode.JWT,
-        "tokens": dataclasses.replace(FETCHED, keys_url="https://login.example/keys?v=1", header="x-user-token"),
+        "identity": "jwt",
+        "jwt": replace(FETCHED, jwks_url="https://login.example/keys?v=1", token_header="x-user-token"),
     },
-    {
-        "identity": IdentityMode.JWT,
-        "tokens": dataclasses.replace(INLINE, header="x-user-token", is_forwarded=False),
-    },
+    {"identity": "jwt", "jwt": replace(INLINE, token_header="x-user-token", forward=False)},
 ]
 
 
@@ -144,8 +134,8 @@ def removed(manager: dict[str, Any]) -> set[str]:
 
 
 def test_signals_are_seen_by_the_injecting_filter_alone_and_kept_by_trusted_peers_alone() -> None:
-    rules = (UpstreamRule("x-a", (), "skip"), UpstreamRule("x-b", (), "skip"), UpstreamRule("space:key", (), "skip"))
-    trusted, others = managers(render(plan(signals=SignalReader(rules))))
+    signals = tuple(UpstreamSignal(name=name, means="skip") for name in ("x-a", "x-b", "space:key"))
+    trusted, others = managers(render(plan(memory=MemorySettings(upstream_signals=signals))))
     for manager in (trusted, others):
         inject, observe = filter_of(manager, "memory.inject"), filter_of(manager, "memory.observe")
         assert visible(inject) - visible(observe) == {"x-a", "x-b", "x-memory-compact"}
@@ -198,8 +188,7 @@ def test_an_https_upstream_must_prove_its_name() -> None:
 
 
 def test_filters_by_name_are_resolved_and_called_with_the_secret_of_the_environment() -> None:
-    named = plan(filter_sockets=(), filter_addresses=(HostAndPort("filters", 50051),))
-    rendered = render(named)
+    rendered = render(plan(sockets=(), addresses=(HostAndPort("filters", 50051),)))
     for name in ("memory_inject", "memory_observe"):
         cluster = clusters(rendered)[name]
         assert cluster["type"] == "STRICT_DNS"
@@ -210,36 +199,32 @@ def test_filters_by_name_are_resolved_and_called_with_the_secret_of_the_environm
 
 
 def test_limits_follow_the_settings() -> None:
-    limits = TrafficLimits(connections=77, filter_in_flight=5, filters=3)
-    found = clusters(render(plan(limits=limits)))
+    found = clusters(render(plan(connections_max=77, memory=MemorySettings(filter_in_flight_max=5))))
     [upstream] = found["upstream"]["circuitBreakers"]["thresholds"]
     assert (upstream["maxConnections"], upstream["maxRequests"]) == (77, 77)
-    assert found["memory_inject"]["circuitBreakers"]["thresholds"][0]["maxRequests"] == 15
+    assert found["memory_inject"]["circuitBreakers"]["thresholds"][0]["maxRequests"] == 10
     assert found["memory_observe"]["circuitBreakers"]["thresholds"][0]["maxRequests"] == 770
 
 
 def test_a_name_stands_for_as_many_filters_as_the_settings_say() -> None:
-    settings = Settings(upstream="http://127.0.0.1:8000", filters=6, envoy_admin_port=9901)
     named, numbered = (HostAndPort("filters", 1),), (HostAndPort("10.0.0.1", 1), HostAndPort("10.0.0.2", 1))
-    assert bootstrap_values(settings, (), named).limits.filters == 6
-    assert bootstrap_values(settings, (), numbered).limits.filters == 2
-    assert bootstrap_values(settings, (Path("/run/f.sock"),)).limits.filters == 1
+    assert plan(filters=6, sockets=(), addresses=named).filters == 6
+    assert plan(filters=6, sockets=(), addresses=numbered).filters == 2
+    assert plan(filters=6).filters == 2
 
 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"filter_addresses": (HostAndPort("f", 1),)}, "either the socket of each"),
+        ({"addresses": (HostAndPort("f", 1),)}, "either the socket of each"),
         ({"host": "0.0.0.0"}, "development believes every client"),
         ({"host": "::"}, "loopback only"),
         ({"host": "myhost"}, "must be an IP address"),
         ({"port": 0}, "port must be between"),
-        ({"admin": 70000}, "admin_port must be between"),
-        ({"filter_sockets": ()}, "filters are needed"),
-        ({"identity": IdentityMode.HEADER, "trusted_peers": ()}, "needs trusted_peers"),
-        ({"identity": IdentityMode.JWT, "tokens": None}, "whose tokens"),
-        ({"identity": IdentityMode.HEADER, "tokens": INLINE}, "whose tokens"),
-        ({"identity": IdentityMode.DEVELOPMENT, "tokens": INLINE}, "whose tokens"),
+        ({"envoy_admin_port": 70000}, "admin_port must be between"),
+        ({"sockets": ()}, "filters are needed"),
+        ({"identity": "header", "trusted_peers": ()}, "needs trusted_peers"),
+        ({"metrics_host": "envoy"}, "metrics_host must be an IP address"),
     ],
     ids=lambda one: one if isinstance(one, str) else "-".join(one),
 )
@@ -269,9 +254,9 @@ def test_an_upstream_that_is_no_url_is_refused(url: str) -> None:
 
 def test_a_collector_that_is_no_url_or_peers_that_are_no_ranges_are_refused() -> None:
     with pytest.raises(BadSetting, match=r"tracing\.endpoint must be a URL such as http://127\.0\.0\.1:4318"):
-        render(plan(tracing=EnvoyTracing("collector:4318", 1.0)))
+        render(plan(tracing=TracingSettings(endpoint="collector:4318")))
     with pytest.raises(BadSetting, match="CIDR"):
-        render(plan(identity=IdentityMode.HEADER, trusted_peers=("10.0.0.1/8",)))
+        render(plan(identity="header", trusted_peers=("10.0.0.1/8",)))
 
 
 def test_the_template_gives_no_placeholder_away() -> None:
@@ -280,10 +265,10 @@ def test_the_template_gives_no_placeholder_away() -> None:
 
 
 def test_the_filter_may_answer_only_where_the_settings_say_so() -> None:
-    for may_answer, headers in ((False, "^(content-length)$"), (True, "^(content-length|content-type)$")):
-        for manager in managers(render(plan(filter_may_answer=may_answer))):
+    for memory, headers in ((MemorySettings(), "^(content-length)$"), (REJECTING, "^(content-length|content-type)$")):
+        for manager in managers(render(plan(memory=memory))):
             inject = filter_of(manager, "memory.inject")
-            assert inject.get("disableImmediateResponse", False) is not may_answer
+            assert inject.get("disableImmediateResponse", False) is (memory is not REJECTING)
             assert inject["mutationRules"]["allowExpression"]["regex"] == headers
             assert inject["mutationRules"]["disallowAll"] is True
 
@@ -298,12 +283,12 @@ def test_filters_see_no_credentials() -> None:
 
 
 def test_tokens_are_verified_in_mode_jwt_alone_and_nobody_may_send_what_they_say() -> None:
-    for changes in ({}, {"identity": IdentityMode.HEADER}):
+    for changes in ({}, {"identity": "header"}):
         rendered = render(plan(**changes))
         assert b"jwt_authn" not in rendered
         assert "jwt_keys" not in clusters(rendered)
         assert all("x-memory-token-claims" in removed(manager) for manager in managers(rendered))
-    rendered = render(plan(identity=IdentityMode.JWT, tokens=FETCHED))
+    rendered = render(plan(identity="jwt", jwt=FETCHED))
     assert "jwt_keys" in clusters(rendered)
     for manager in managers(rendered):
         assert removed(manager) >= {"x-authz-user-id", "x-memory-token-claims", "x-memory-edge-secret"}
@@ -316,16 +301,14 @@ def test_tokens_are_verified_in_mode_jwt_alone_and_nobody_may_send_what_they_say
 
 
 def test_the_admin_page_is_a_socket_of_this_user_or_a_port_of_loopback() -> None:
-    [asked, unasked] = [json.loads(render(plan(admin=admin)))["admin"] for admin in (9901, Path("/run/a.sock"))]
+    [asked, unasked] = [json.loads(render(plan(envoy_admin_port=port)))["admin"] for port in (9901, None)]
     assert asked["address"] == {"socketAddress": {"address": "127.0.0.1", "portValue": 9901}}
-    assert unasked["address"] == {"pipe": {"path": "/run/a.sock", "mode": 0o600}}
+    assert unasked["address"] == {"pipe": {"path": "/run/envoy-admin.sock", "mode": 0o600}}
     with pytest.raises(BadSetting, match="envoy_admin_port is needed"):  # of `memproxy envoy`, in a container
-        bootstrap_values(Settings(upstream="http://127.0.0.1:8000"), (Path("/run/f.sock"),))
+        render_unchecked(plan(run_dir=""))
 
 
 def test_an_envoy_alone_shows_its_counters_and_nothing_else_of_its_admin_page(tmp_path: Path) -> None:
-    with pytest.raises(BadSetting, match="metrics_host must be an IP address"):
-        plan(metrics=HostAndPort("envoy", 9464))
     assert "envoy_admin" not in clusters(plain())
     ports = {name: free_port() for name in ("PORT", "ENVOY_ADMIN_PORT", "METRICS_PORT")}
     given = {f"MEMPROXY_{name}": str(port) for name, port in ports.items()}
@@ -357,7 +340,7 @@ def answer_of(url: str) -> httpx.Response | None:
 
 
 def test_without_trusted_peers_all_clients_of_mode_jwt_are_alike() -> None:
-    rendered = render(plan(identity=IdentityMode.JWT, tokens=INLINE, trusted_peers=()))
+    rendered = render(plan(identity="jwt", jwt=INLINE, trusted_peers=()))
     [chain] = json.loads(rendered)["staticResources"]["listeners"][0]["filterChains"]
     assert "filterChainMatch" not in chain
 
@@ -367,11 +350,12 @@ def test_a_file_without_public_keys_is_refused_before_envoy_starts(content: str 
     if content is not None:
         (tmp_path / "keys").write_text(content, errors="surrogateescape")
     with pytest.raises(BadSetting, match="jwks_file"):
-        TokenVerification(issuer="i", keys_file=str(tmp_path / "keys"))
+        render_unchecked(plan(identity="jwt", jwt=JwtSettings(issuer="i", jwks_file=str(tmp_path / "keys"))))
 
 
 def test_envoy_traces_where_a_collector_is_named_and_says_nothing_that_a_client_chose() -> None:
-    silent, traced = plain(), render(plan(tracing=EnvoyTracing("http://collector:4318/otlp/", 0.25)))
+    tracing = TracingSettings(endpoint="http://collector:4318/otlp/", sample_ratio=0.25)
+    silent, traced = plain(), render(plan(tracing=tracing))
     assert b"tracing" not in silent
     assert "trace_collector" not in clusters(silent)
     assert "trace_collector" in clusters(traced)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from chat_server import FakeModelServer, running_chat_server
 from prometheus_client import CollectorRegistry
-from reading_parts import InMemoryExamResults
+from reading_parts import InMemoryExamResults, examined_with
 from scripted_model import scripted
 from structlog.testing import capture_logs
 from turn_logs import a_turn
@@ -21,21 +21,19 @@ from written_settings import named_model, written_settings
 
 from memory.errors import BadSetting, Unavailable
 from memory.learn.readers import OffReader, Readers
-from memory.learn.reading.exam import exam_version
 from memory.learn.reading.fallback import FallbackReader
 from memory.learn.reading.trained import TrainedReader
+from memory.model import Message
 from memory.ports.reading import ExamKey, ExamResult
-from memory.ports.writing import GroundedSentence, WritingTask
 from memory.processes import reader_parts, writer_parts
 from memory.processes.from_settings import chat_server
-from memory.processes.writer_parts import ExaminedWriter, open_writer
+from memory.processes.writer_parts import ExaminedModel, open_writing_model
 from memory.runtime.metrics import Metrics
 from memory.settings import ExternalModel, ModelEndpoint, Settings
 
 SCHOOL = "I teach chemistry at a night school."
 NOWHERE = "http://127.0.0.1:1"
-TASK, LINES = WritingTask("test", "Repeat the lines."), ["I row."]
-SAID = json.dumps({"sentences": [{"text": "I row.", "lines": [1]}]})
+SAID = "I row."
 
 
 @pytest.fixture
@@ -192,7 +190,7 @@ async def test_a_model_that_has_passed_the_exam_reads_without_being_asked_again(
     tmp_path: Path, results: InMemoryExamResults, server: FakeModelServer
 ) -> None:
     settings = settings_with(tmp_path, server.url, model={})
-    await passed(settings, results, "m", server.url, has_passed=True)
+    await examined_with(settings, results, has_passed=True)
     readers = await examined(settings, results)
     assert server.asked == []
     assert isinstance(readers.first, FallbackReader)
@@ -265,37 +263,27 @@ async def test_a_port_that_cannot_be_leaves_the_trained_reader_at_work(tmp_path:
 # Who writes: the model that reads, from the time at which it has passed
 
 
-def writer_of(settings: Settings, results: InMemoryExamResults) -> ExaminedWriter:
-    return ExaminedWriter(settings, exams=results, metrics=unwatched())
+def model_of(settings: Settings, results: InMemoryExamResults) -> ExaminedModel:
+    return ExaminedModel(settings, exams=results, metrics=unwatched())
 
 
-def content(sentences: Sequence[GroundedSentence]) -> list[str]:
-    del sentences
-    return []
-
-
-async def passed(settings: Settings, results: InMemoryExamResults, name: str, url: str, *, has_passed: bool) -> None:
-    """The model's result, as a worker stores it."""
-    model, _ = await reader_parts.examinee(settings)
-    async with reader_parts.open_model_reader(settings, model, unwatched(), endpoint=url) as reader:
-        version = f"{reader.prompt_version}-{exam_version()}"
-    await results.put(ExamKey(name, url, version), ExamResult(passed=has_passed, score=0.9))
+async def written_by(model: ExaminedModel) -> str:
+    return (await model.complete([Message("user", "Repeat: I row.")], max_tokens=9, seconds=60)).text
 
 
 async def test_a_model_writes_once_it_has_passed_and_is_looked_up_now_and_then(
     tmp_path: Path, server: FakeModelServer, results: InMemoryExamResults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = settings_with(tmp_path, server.url, model={}, priority=7)
-    async with writer_of(settings, results) as writer:
+    async with model_of(settings, results) as model:
         with pytest.raises(Unavailable):
-            await writer.write(TASK, LINES, objections=content)
-        await passed(settings, results, "m", server.url, has_passed=True)
+            await written_by(model)
+        await examined_with(settings, results, has_passed=True)
         with pytest.raises(Unavailable):
-            await writer.name_for(TASK)
+            await written_by(model)
         monkeypatch.setattr(writer_parts, "CHECK_SECONDS", 0.0)
-        writer._check_at = 0.0
-        assert list(await writer.write(TASK, LINES, objections=content)) == [GroundedSentence("I row.", (1,))]
-        assert (await writer.name_for(TASK)).startswith("m test-")
+        model._check_at = 0.0
+        assert (await written_by(model), model.name) == (SAID, "m")
     assert [asked["priority"] for asked in server.asked] == [7], "as learning asks it"
 
 
@@ -303,35 +291,35 @@ async def test_a_model_that_has_failed_never_writes_and_one_whose_result_is_gone
     tmp_path: Path, server: FakeModelServer, results: InMemoryExamResults
 ) -> None:
     settings = settings_with(tmp_path, server.url, model={}, priority=7)
-    await passed(settings, results, "m", server.url, has_passed=False)
-    async with writer_of(settings, results) as writer:
+    await examined_with(settings, results, has_passed=False)
+    async with model_of(settings, results) as model:
         with pytest.raises(Unavailable):
-            await writer.write(TASK, LINES, objections=content)
+            await written_by(model)
         assert server.asked == []
-        await passed(settings, results, "m", server.url, has_passed=True)
-        writer._check_at = 0.0
-        await writer.write(TASK, LINES, objections=content)
+        await examined_with(settings, results, has_passed=True)
+        model._check_at = 0.0
+        await written_by(model)
         results.kept.clear()
-        writer._check_at = 0.0
+        model._check_at = 0.0
         with pytest.raises(Unavailable):
-            await writer.write(TASK, LINES, objections=content)
+            await written_by(model)
 
 
 async def test_a_model_that_must_read_writes_without_an_exam(
     tmp_path: Path, server: FakeModelServer, results: InMemoryExamResults
 ) -> None:
     settings = settings_with(tmp_path, server.url, model={}, reader="model")
-    async with writer_of(settings, results) as writer:
-        assert await writer.write(TASK, LINES, objections=content)
+    async with model_of(settings, results) as model:
+        assert await written_by(model)
 
 
 async def test_the_upstream_s_first_model_writes_where_none_is_named(
     tmp_path: Path, server: FakeModelServer, results: InMemoryExamResults
 ) -> None:
     settings = settings_with(tmp_path, upstream=server.url)
-    await passed(settings, results, "scripted", server.url, has_passed=True)
-    async with writer_of(settings, results) as writer:
-        assert await writer.write(TASK, LINES, objections=content)
+    await examined_with(settings, results, has_passed=True)
+    async with model_of(settings, results) as model:
+        assert await written_by(model)
     assert [asked["model"] for asked in server.asked] == ["scripted"]
 
 
@@ -339,10 +327,10 @@ async def test_an_upstream_that_is_down_is_asked_again_later(tmp_path: Path, res
     async with running_chat_server() as server:
         url = server.url
     settings = settings_with(tmp_path, upstream=url)
-    async with writer_of(settings, results) as writer:
+    async with model_of(settings, results) as model:
         for _ in range(2):
             with pytest.raises(Unavailable):
-                await writer.write(TASK, LINES, objections=content)
+                await written_by(model)
 
 
 @pytest.mark.parametrize(("reader", "is_one"), [("auto", True), ("model", True), ("trained", False), ("off", False)])
@@ -351,7 +339,7 @@ async def test_there_is_a_writer_only_where_a_model_is_to_read(
 ) -> None:
     settings = settings_with(tmp_path, model={}, reader=reader)
     async with AsyncExitStack() as stack:
-        assert (await open_writer(settings, stack, exams=results, metrics=unwatched()) is not None) is is_one
+        assert (await open_writing_model(settings, stack, exams=results, metrics=unwatched()) is not None) is is_one
     nobody = settings_with(tmp_path)
     async with AsyncExitStack() as stack:
-        assert await open_writer(nobody, stack, exams=results, metrics=unwatched()) is None
+        assert await open_writing_model(nobody, stack, exams=results, metrics=unwatched()) is None

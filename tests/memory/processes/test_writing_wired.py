@@ -17,6 +17,7 @@ from long_chats import FIRST
 from note_lookup import notes_of
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
+from reading_parts import examined_with
 from token_counts import counted_tokens
 from written_settings import named_model, written_settings
 
@@ -30,7 +31,7 @@ from memory.processes import entrypoints
 from memory.processes.composition import Parts, open_parts_on
 from memory.processes.from_settings import vector_origin
 from memory.processes.kept_state import Process
-from memory.processes.summary_parts import open_summarizer
+from memory.processes.summary_parts import summarizer_of
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
 
@@ -151,15 +152,17 @@ async def test_the_model_that_reads_messages_writes_summaries_and_only_once_it_m
         await here.learnt(*BOAT)
         state, parts = here.parts.state, here.parts
         await state.summaries.end("ann", "s1")
-        async with open_summarizer(
+        await examined_with(parts.settings, state.exams, has_passed=has_passed)
+        summarizer = summarizer_of(
             parts.settings,
-            Readers(PlainReader(), PlainReader() if has_passed else None),
-            Telemetry(here.clock, parts.metrics),
+            Readers(PlainReader()),
+            parts.telemetry,
+            model=parts.writing_model,
             stores=parts.stores,
             summaries=state.summaries,
             embedding=(here.embedder, counted_tokens()),
-        ) as summarizer:
-            assert await summarizer.work() == 1
+        )
+        assert await summarizer.work() == 1
         found = await state.summaries.of_session("ann", "s1")
     assert found is not None
     assert found.made_by.startswith(made_by)

@@ -222,7 +222,7 @@ async def server() -> AsyncIterator[FakeModelServer]:
 @pytest.fixture
 async def writing(rig: Rig, server: FakeModelServer) -> AsyncIterator[Rig]:
     async with OpenAiChatModel(ChatServer(server.url, "m")) as model:
-        rig.parts = replace(rig.parts, writer=SummaryWriter(model, lambda: "m", lambda: True, seconds=2.0))
+        rig.parts = replace(rig.parts, writer=SummaryWriter(model, lambda: "m", seconds=2.0))
         yield rig
 
 
@@ -256,15 +256,6 @@ async def test_an_answer_that_cannot_be_used_and_none_leave_the_sessions_own_wor
     made = await writing.summary()
     assert made is not None
     assert (made.title, made.text, made.made_by) == (*BOAT, "plain 1")
-
-
-async def test_a_model_that_may_not_read_is_not_asked(writing: Rig, server: FakeModelServer) -> None:
-    assert writing.parts.writer is not None
-    writing.parts = replace(writing.parts, writer=replace(writing.parts.writer, is_ready=lambda: False))
-    await writing.talk(*BOAT)
-    await writing.work()
-    assert server.asked == []
-    assert await writing.summary() is not None
 
 
 async def test_no_session_of_a_user_who_has_opted_out_is_summarised(rig: Rig) -> None:

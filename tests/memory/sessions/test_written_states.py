@@ -207,7 +207,7 @@ async def compacting(
             held=none_held,
             plain=on_one_line,
             redact=lambda text: text.replace("Vollmer", "[redacted]"),
-            writer=ChatWriter(model, name="m", seconds=seconds, answer_tokens_max=400),
+            writer=ChatWriter(model, seconds=seconds, answer_tokens_max=400),
         )
         yield (
             Compactor(parts, limits=CompactionLimits(), telemetry=Telemetry(lambda: NOW, metrics)),
