@@ -23,12 +23,12 @@ GAP_MAX = 0.3  # cosine; a statement that stands out more is not more likely
 NOT_ASKED = -6.0  # log odds of a statement that is not among the nearest
 WEIGHTS: Mapping[str, float] = MappingProxyType(  # of the evidence, in log odds: `python bench/fit_targets.py`
     {
-        "base": 0.7,
-        "over": 0.1,
+        "base": 0.6,
+        "over": 0.3,
         "behind": 0.7,
-        "likeness": 2.0,
-        "gap": 2.4,
-        "all_of_person": 1.1,
+        "likeness": 1.6,
+        "gap": 2.1,
+        "all_of_person": 1.0,
     }
 )
 UNKNOWN_LIKENESS = 0.4  # cosine of the nearest statement that is not meant, where the others are not known
