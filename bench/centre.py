@@ -24,6 +24,7 @@ from rich.table import Table
 
 from memory.adapters.models import packaged_encoder
 from memory.adapters.models.packaged_encoder import CENTRE, PROMPTS, Archive, Centre
+from memory.adapters.models.sentence_pieces import SentencePieces
 
 sys.path.insert(0, str(Path(__file__).parent / "reader"))
 import texts as corpus
@@ -31,12 +32,11 @@ from fingerprint import LANGUAGES_FOLDER
 
 TEXTS_PER_LANGUAGE = 60
 CHARACTERS_MAX = 160
-BATCH = 16
 DIRECTIONS = 5  # in which languages differ; more of them cost recall
 SEED = 3
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "zh")
 
-Floats = npt.npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float32]
 
 
 def sampled() -> dict[str, list[str]]:
@@ -54,18 +54,12 @@ def embedded(texts: list[str], archive: Archive) -> Floats:
     import torch
 
     torch.set_num_threads(1)  # several of them wait for each other where cores are shared
-    model, tokenizer = archive.bert("sdpa"), archive.tokenizer()
-    tokenizer.enable_padding(pad_id=0)
+    model, pieces = archive.bert("sdpa"), SentencePieces(archive.sentence_pieces())
     found = np.zeros((len(texts), archive.shape.width), dtype=np.float32)
-    by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-    batches = [by_length[start : start + BATCH] for start in range(0, len(texts), BATCH)]
-    for batch in track(batches, description="embedding", console=Console(stderr=True)):
-        encoded = tokenizer.encode_batch([texts[place] for place in batch])
-        mask = torch.tensor([one.attention_mask for one in encoded])
+    for place, text in enumerate(track(texts, description="embedding", console=Console(stderr=True))):
         with torch.no_grad():
-            hidden = model(torch.tensor([one.ids for one in encoded]), attention_mask=mask).last_hidden_state
-        mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
-        found[batch] = torch.nn.functional.normalize(mean, dim=-1).numpy()
+            hidden = model(torch.tensor([[pieces.start, *pieces.ids(text), pieces.end]])).last_hidden_state
+        found[place] = torch.nn.functional.normalize(hidden[0].mean(0), dim=-1).numpy()
     return found
 
 
@@ -81,7 +75,7 @@ def between(questions: Floats, texts: Floats) -> float:
     return float(np.median(cosines[~np.eye(len(cosines), dtype=bool)]))
 
 
-def without(centre: Centre, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def without(centre: Centre, vectors: Floats) -> Floats:
     """Unit vectors of what is left, shape `(texts, width)`."""
     left = vectors - centre.mean
     left = left - left @ centre.directions.T @ centre.directions

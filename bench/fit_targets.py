@@ -83,12 +83,8 @@ class Reading:
         texts = [request.text, *map(forget_targets.text_of, facts)]
         vectors = {text: self._model.vector(self._model.prefixes.document + text) for text in texts}
         close = await closeness_of([request.text], texts[1:], vectors, self._reader.relate)
-        near = forget_targets.likeness_and_gap(request, facts, close)
-        rows = (
-            forget_targets.evidence(request, fact, close, likeness or 0.0, gap)
-            for fact, (likeness, gap) in zip(facts, near, strict=True)
-        )
-        return [[float(row[name]) for name in NAMES] for row in rows]
+        rows = forget_targets.evidence(request, facts, close)
+        return [[float(row[name]) for name in NAMES] for row in rows if row is not None]
 
 
 async def read_orders(reading: Reading) -> list[Order]:

@@ -37,7 +37,7 @@ from rig import Rig, ending_plainly, running_bare, running_upstream
 from sides import COLUMNS as LOAD_COLUMNS
 from sides import Compared
 
-from memory.adapters.sql.snapshots import snapshot_key
+from memory.adapters.sql.user_digests import user_hash
 from memory.processes.composition import open_embedder
 from memory.settings.loader import from_process
 
@@ -150,7 +150,7 @@ def start_anew(product: Product, postgres: PostgresServer, evicted: list[str]) -
     """Processes that never saw a user; the snapshots of the `evicted` are gone."""
     product.kill_everything()
     with postgres.connect() as connection:
-        hashes = [snapshot_key(user) for user in evicted]
+        hashes = [user_hash(user) for user in evicted]
         connection.execute("DELETE FROM snapshots WHERE user_hash = ANY(%s)", (hashes,))
     product.start()
     time.sleep(SETTLED_SECONDS)
@@ -158,7 +158,7 @@ def start_anew(product: Product, postgres: PostgresServer, evicted: list[str]) -
 
 def await_snapshots(postgres: PostgresServer, users: list[str]) -> None:
     """Until each of these users has one on PostgreSQL."""
-    hashes, until = [snapshot_key(user) for user in users], time.monotonic() + SAVED_SECONDS_MAX
+    hashes, until = [user_hash(user) for user in users], time.monotonic() + SAVED_SECONDS_MAX
     with postgres.connect() as connection:
         while (there := found(connection, hashes)) < len(hashes):
             if time.monotonic() > until:

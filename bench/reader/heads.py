@@ -14,9 +14,11 @@ import torch
 
 from memory.adapters.models import reader_weights
 from memory.adapters.models.statement_encoder import OnnxStatementEncoder
-from memory.learn.reading.labels import FRAMES
+from memory.learn.reading.labels import FRAMES, PAIR_RELATIONS
+from memory.ports import PairRelation
 
 WEIGHTS = Path(__file__).resolve().parents[2] / "memory" / "learn" / "reading" / "weights.npz"
+REPLACES = PAIR_RELATIONS.index(PairRelation.REPLACES)
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -59,6 +61,23 @@ def logistic(inputs: Floats, labels: Sequence[int], fit: Fit, *, kinds: int, sha
 
     optimizer.step(loss)  # type: ignore[no-untyped-call]
     return np.hstack([layer.weight.detach().numpy(), layer.bias.detach().numpy()[:, None]])
+
+
+def competition_loss(logits: torch.Tensor, labels: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
+    """How unsure it is which facts of a user are over with what they say later, beside each other and none of them.
+
+    `logits`: of `PAIR_RELATIONS` for each pair, shape `(pairs, 3)`. `sizes`: of each thing said, how many of them.
+    """
+    shares = logits.float().log_softmax(-1)
+    others = torch.cat([shares[:, :REPLACES], shares[:, REPLACES + 1 :]], dim=-1)
+    sure = (shares[:, REPLACES] - others.logsumexp(-1)).split(list(sizes))
+    meant = (labels == REPLACES).float().split(list(sizes))
+    lost = []
+    for odds, is_over in zip(sure, meant, strict=True):
+        is_none = (1.0 - is_over.sum()).clamp(min=0.0)[None]
+        wanted = torch.cat([is_over, is_none])
+        lost.append(-(wanted / wanted.sum() * torch.cat([odds, odds.new_zeros(1)]).log_softmax(0)).sum())
+    return torch.stack(lost).mean()
 
 
 def save(heads: Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]], target: Path, **card: object) -> None:

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import chain, cycle
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +148,7 @@ def all_pairs() -> Iterator[Pair]:
         olders = cycle(card.olders)
         yield from (Pair(relation, card.language, next(olders), newer) for relation, newer in card.newers)
     for user in (*taught_users(ORDERS_FOLDER), *taught_users(CHANGES_FOLDER)):
-        yield from user.pairs(OTHERS_MAX)
+        yield from chain.from_iterable(user.competing(OTHERS_MAX))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +206,18 @@ class FactsOfUser:
     later: tuple[Later, ...]
     is_kept_out: bool
 
-    def pairs(self, others_max: int | None = None) -> Iterator[Pair]:
-        """Each fact that is meant, and of the others the first `others_max` behind one that moves on each time."""
+    def pairs(self) -> Iterator[Pair]:
+        return chain.from_iterable(self.competing())
+
+    def competing(self, others_max: int | None = None) -> Iterator[tuple[Pair, ...]]:
+        """Of each thing said later: every fact that is meant, and of the others the first `others_max` behind one that
+        moves on each time.
+        """
         for number, said in enumerate(self.later):
             meant = sorted(said.ends | said.repeats)
             others = [place for place in range(len(self.facts)) if place not in meant]
             turned = [*others[number:], *others[:number]][:others_max]
-            yield from (
+            yield tuple(
                 Pair(said.relation(place), self.language, self.facts[place], said.text) for place in (*meant, *turned)
             )
 

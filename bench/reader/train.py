@@ -83,13 +83,15 @@ def _run(
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, [settings.rate, HEAD_RATE], total_steps=sum(map(len, epochs)) + 1, pct_start=0.1
     )
+    capable = torch.cpu.get_capabilities()
+    in_half = bool(capable.get("amx_bf16") or capable.get("avx512_bf16"))  # emulated it takes hours
     model.train()
     began = time.perf_counter()
     for epoch, steps in enumerate(epochs, 1):
         losses: list[float] = []
         for batch in track(steps, description=f"epoch {epoch} of {settings.epochs}"):
             made: Any = batch
-            with torch.autocast("cpu", dtype=torch.bfloat16):
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=in_half):
                 loss = model.message_loss(made) if isinstance(made[0], Example) else model.pair_loss(made)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]

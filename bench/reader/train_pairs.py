@@ -9,9 +9,9 @@ pair, in 8 bits, as production sees them, and two small layers are trained on th
 Scored on the users of changes/ and pairs/ on whom nothing is trained.
 
 Learnt from four kinds of pairs: those in texts/, of the cards, and of users' facts with what they say later (news, or
-orders to forget), which the encoder was trained on as well; those in pairs/, written in the manner of long chats; and
-statements of different messages that are near each other, which both stand. The last kind is what most pairs of real
-chats are, and what nobody writes.
+orders to forget), which the encoder was trained on as well, and which compete: seldom are two of ten over at once;
+those in pairs/, written in the manner of long chats; and statements of different messages that are near each other,
+which both stand. The last kind is what most pairs of real chats are, and what nobody writes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import texts as corpus
 import torch
 from examples import standing_together, stated_facts
 from fingerprint import CHANGES_FOLDER, ORDERS_FOLDER, PAIRS_FOLDER, fingerprint
-from heads import WEIGHTS, Floats, encoder_of, save
+from heads import WEIGHTS, Floats, competition_loss, encoder_of, save
 from rich.progress import track
 from texts import Pair
 from torch import nn
@@ -46,6 +46,7 @@ STANDING_WEIGHT = 0.3  # of a pair that nobody wrote, beside a written one
 CHAT_WEIGHT = 2.0  # of a pair in pairs/
 CHANGE_WEIGHT = 1.0  # of a fact and what the same user says later
 ORDER_WEIGHT = 0.5  # of a fact and an order to forget, most of which do not belong together
+COMPETITION_SHARE, COMPETING_AT_ONCE = 0.6, 8  # of the loss of what a user says later, whose facts compete, in a step
 CARD_WEIGHT = 0.5  # of a pair of a card, whose wordings are alike
 WIDTH, DROPOUT, DROPOUT_INPUT = 128, 0.3, 0.09
 EPOCHS, BATCH, RATE, DECAY, SMOOTHING = 12, 128, 3e-3, 0.02, 0.02
@@ -78,8 +79,10 @@ def near_statements(seed: int, models: Path) -> list[Pair]:
     return [Pair("unrelated", "", older, newer) for older, newer in found]
 
 
-def trained(inputs: Floats, labels: Sequence[int], weights: Sequence[float], *, seed: int) -> nn.Sequential:
-    """The two layers. `inputs`: shape `(pairs, 5 * width of the encoder)`."""
+def trained(
+    inputs: Floats, labels: Sequence[int], weights: Sequence[float], competing: Sequence[range], *, seed: int
+) -> nn.Sequential:
+    """The two layers. `inputs`: shape `(pairs, 5 * width of the encoder)`. `competing`: pairs of one thing said."""
     torch.manual_seed(seed)
     given, wanted = torch.from_numpy(inputs), torch.tensor(labels)
     share = torch.tensor(weights, dtype=torch.float32)
@@ -99,8 +102,12 @@ def trained(inputs: Floats, labels: Sequence[int], weights: Sequence[float], *, 
             losses = nn.functional.cross_entropy(
                 net(given[batch]), wanted[batch], reduction="none", label_smoothing=SMOOTHING
             )
+            groups = [competing[place] for place in torch.randint(len(competing), (COMPETING_AT_ONCE,))]
+            rows = torch.tensor([row for group in groups for row in group])
+            beside = competition_loss(net(given[rows]), wanted[rows], list(map(len, groups)))
             optimizer.zero_grad()
-            (losses * share[batch]).mean().backward()  # type: ignore[no-untyped-call]
+            loss = (losses * share[batch]).mean() + COMPETITION_SHARE * beside
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
     return net.eval()
@@ -132,9 +139,12 @@ def main() -> None:
     facts = list(corpus.cards())
     held_facts = frozenset(rng.sample(range(len(facts)), int(len(facts) * given.holdout)))
     seen = [(pair, 1.0) for pair in corpus.written_pairs()]
+    competing: list[range] = []
     users = ((ORDER_WEIGHT, ORDERS_FOLDER), (CHANGE_WEIGHT, CHANGES_FOLDER), (CHANGE_WEIGHT, PAIRS_FOLDER))
     for weight, folder in users:
-        seen += [(pair, weight) for user in corpus.taught_users(folder) for pair in user.pairs()]
+        for pairs in (group for user in corpus.taught_users(folder) for group in user.competing()):
+            competing.append(range(len(seen), len(seen) + len(pairs)))
+            seen += [(pair, weight) for pair in pairs]
     seen += [(pair, CARD_WEIGHT) for n, card in enumerate(facts) if n not in held_facts for pair in card.pairs]
     seen += [(pair, STANDING_WEIGHT) for pair in standing]
     stated = stated_facts(corpus.all_messages())[::IDENTICAL_EVERY]
@@ -151,6 +161,7 @@ def main() -> None:
         inputs_of([pair for pair, _ in seen]),
         [PAIR_RELATIONS.index(pair.relation) for pair, _ in seen],
         [weight for _, weight in seen],
+        competing,
         seed=given.seed,
     )
     changing = [*corpus.users(CHANGES_FOLDER), *corpus.users(PAIRS_FOLDER)]

@@ -78,9 +78,7 @@ class OtlpTracer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace_: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self._provider.shutdown)
 
     @contextmanager

@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 from memory.errors import Unavailable
@@ -46,9 +45,7 @@ class FileSnapshots:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def read(self, user_id: str) -> bytes | None:

@@ -9,7 +9,8 @@ from msgspec import Meta
 
 from memory.api.memory_views import GivenText, GivenTime
 from memory.api.receipts import NotedMemory
-from memory.api.times import TimeText, time_of, time_text
+from memory.api.times import TimeText, time_of
+from memory.api.views import view_of
 from memory.model import MessageDirection, Party, PartyType, RecordedMessage, Session, SessionSummary, Visibility
 from memory.model.recorded import AbandonedBranch
 from memory.service.conversations import KEEP_LAST_MAX, GivenNote, NewMessage
@@ -187,50 +188,26 @@ def new_message(body: MessageBody) -> NewMessage:
 
 
 def message_view(message: RecordedMessage) -> MessageView:
-    return MessageView(
-        id=message.id,
-        conversation_id=message.conversation_id,
+    return view_of(
+        MessageView,
+        message,
         trace_id=_encodable(message.trace_id) or None,
         source=_encodable(message.source.name) or None,
         source_type=message.source.type,
         target=_encodable(message.target.name) or None,
         target_type=message.target.type,
-        direction=message.direction,
         content=_encodable(message.content),
-        at=time_text(message.at),
         unix_time=message.at,
-        project_id=message.project_id or None,
-        turn_id=message.turn_id or None,
-        visibility=message.visibility,
     )
 
 
 def session_view(session: Session, *, is_open: bool) -> SessionView:
-    return SessionView(
-        id=session.id,
-        title=_encodable(session.title),
-        status="open" if is_open else "ended",
-        first_at=time_text(session.first_at),
-        last_at=time_text(session.last_at),
-        turns=session.turns,
-        messages_added=session.messages_added,
-        agent_ids=list(session.agent_ids),
-        pending_turns=session.unlearnt_turns,
-    )
+    status, title = "open" if is_open else "ended", _encodable(session.title)
+    return view_of(SessionView, session, title=title, status=status, pending_turns=session.unlearnt_turns)
 
 
 def summary_view(summary: SessionSummary) -> SummaryView:
-    return SummaryView(
-        id=summary.id,
-        version=summary.version,
-        title=_encodable(summary.title),
-        text=_encodable(summary.text),
-        first_at=time_text(summary.first_at),
-        last_at=time_text(summary.last_at),
-        turn_ids=list(summary.turn_ids),
-        made_by=summary.made_by,
-        made_at=time_text(summary.made_at),
-    )
+    return view_of(SummaryView, summary, title=_encodable(summary.title), text=_encodable(summary.text))
 
 
 def note_view(note: GivenNote) -> GivenNoteView:
@@ -239,13 +216,7 @@ def note_view(note: GivenNote) -> GivenNoteView:
 
 
 def branch_view(branch: AbandonedBranch) -> AbandonedBranchView:
-    return AbandonedBranchView(
-        left_after=branch.left_after or None,
-        left_at=branch.left_at,
-        turn_ids=list(branch.turn_ids),
-        begun_at=time_text(branch.begun_at),
-        title=_encodable(branch.title),
-    )
+    return view_of(AbandonedBranchView, branch, title=_encodable(branch.title))
 
 
 def _encodable(text: str) -> str:

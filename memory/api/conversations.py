@@ -34,12 +34,16 @@ MessageLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=MESSAGES_PER_PA
 
 @dataclass(frozen=True, slots=True)
 class AskedMessages:
-    """Which messages a call is about, besides the conversation."""
+    """Which messages a call is about, besides the conversation. `view`: of that agent; `words`: all of them in each."""
 
-    agent_id: str
-    with_shared: bool
-    trace_id: str
-    words: tuple[str, ...]
+    agent_id: FromQuery[str] = ""
+    view: FromQuery[Literal["own", "visible"] | None] = None
+    trace_id: FromQuery[str] = ""
+    words: Annotated[str, QueryParameter(name="query")] = ""
+
+    def __post_init__(self) -> None:
+        if self.view is not None and not self.agent_id:
+            raise BadInput("view must be own or visible, together with agent_id")
 
     def of(self, user_id: str, conversation_id: str) -> MessageFilter:
         return MessageFilter(
@@ -47,24 +51,12 @@ class AskedMessages:
             conversation_id,
             trace_id=self.trace_id,
             agent_id=self.agent_id,
-            with_shared=self.with_shared,
-            words=self.words,
+            with_shared=self.view == "visible",
+            words=tuple(self.words.split()),
         )
 
 
-def asked_messages(
-    agent_id: FromQuery[str] = "",
-    view: FromQuery[Literal["own", "visible"] | None] = None,
-    trace_id: FromQuery[str] = "",
-    words: Annotated[str, QueryParameter(name="query")] = "",
-) -> AskedMessages:
-    """`view`: of that agent; `words`: messages that contain all these words."""
-    if view is not None and not agent_id:
-        raise BadInput("view must be own or visible, together with agent_id")
-    return AskedMessages(agent_id, view == "visible", trace_id, tuple(words.split()))
-
-
-ASKED = {"asked": Provide(asked_messages, sync_to_thread=False)}
+ASKED = {"asked": Provide(AskedMessages, sync_to_thread=False)}
 
 
 class SessionsController(Controller):

@@ -20,7 +20,8 @@ from memory.api.operations import (
 )
 from memory.api.operator import BY_TOKEN
 from memory.api.project_bounds import bounded_project, refuse_without_bounds
-from memory.api.times import TimeText, time_text, time_text_or_none
+from memory.api.times import TimeText, time_text_or_none
+from memory.api.views import view_of
 from memory.errors import BadInput
 from memory.model.erasures import ErasureRecord
 
@@ -50,10 +51,7 @@ class EverythingController(Controller):
         """Erases all of the user, or of one project of theirs with what they shared in it. On return no call finds
         anything; files are rewritten soon after.
         """
-        project = _named_project(caller, project_id)
-        if project:
-            return erasure_view(await library.project_erasures.everything(caller.user_id, project))
-        return erasure_view(await library.erase_everything(caller.user_id))
+        return erasure_view(await library.erase(caller.user_id, _named_project(caller, project_id)))
 
 
 class ErasuresController(Controller):
@@ -66,9 +64,7 @@ class ErasuresController(Controller):
     ) -> ErasureView:
         """How far an erasure is. A project has to be named again."""
         project = _named_project(caller, project_id)
-        if project:
-            return erasure_view(await library.project_erasures.found(caller.user_id, project, path_id))
-        return erasure_view(await library.erasures.found(caller.user_id, path_id))
+        return erasure_view(await library.erasures.found(caller.user_id, path_id, project_id=project))
 
 
 class ErasuresView(msgspec.Struct, frozen=True):
@@ -90,7 +86,7 @@ class OperatorErasuresController(Controller):
     @operation(post, "", "eraseUser", allowed=OPERATES, security=BY_TOKEN, errors=(409,), status_code=202)
     async def erase(self, library: TheLibrary, data: JSONBody[ErasureBody]) -> ErasureView:
         """Erases all of the named user, as the user's own call would."""
-        return erasure_view(await library.erase_everything(data.user_id))
+        return erasure_view(await library.erase(data.user_id))
 
     @operation(get, "", "listErasures", allowed=OPERATES, security=BY_TOKEN)
     async def latest(self, library: TheLibrary, limit: ErasureLimit = 50) -> ErasuresView:
@@ -114,12 +110,6 @@ def _named_project(caller: Caller, project_id: str | None) -> str:
 
 
 def erasure_view(erasure: ErasureRecord) -> ErasureView:
-    request = erasure.request
-    return ErasureView(
-        request.id,
-        "deleted" if erasure.rewritten_at is None else "rewritten",
-        time_text(request.asked_at),
-        time_text(request.deleted_at),
-        dict(request.deleted),
-        time_text_or_none(erasure.rewritten_at),
-    )
+    request, state = erasure.request, "deleted" if erasure.rewritten_at is None else "rewritten"
+    rewritten_at = time_text_or_none(erasure.rewritten_at)
+    return view_of(ErasureView, request, erasure_id=request.id, state=state, rewritten_at=rewritten_at)

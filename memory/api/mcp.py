@@ -10,11 +10,11 @@ Import it only where it is used (`mcp_on_demand`).
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import structlog
@@ -53,6 +53,9 @@ from memory.runtime.metrics import Metrics
 from memory.service.library import Library
 from memory.service.requests import ListedContent, NewMemory
 
+if TYPE_CHECKING:
+    from starlette.requests import Request  # which the SDK brings
+
 BODY_BYTES_MAX = 1 << 20
 FOUND_MAX = 50  # of one search: a model reads them all
 FOUND_DEFAULT = 10
@@ -69,16 +72,6 @@ _Project = Annotated[
     str,
     Meta(description="Only for this project of the user, or shared project; empty: for all of the user's own."),
 ]
-
-
-class HttpRequest(Protocol):
-    """What the SDK hands on of a request over HTTP."""
-
-    @property
-    def scope(self) -> Mapping[str, Any]: ...
-
-    @property
-    def query_params(self) -> Mapping[str, str]: ...
 
 
 class SaveInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -325,7 +318,7 @@ class MemoryMcp:
         finally:
             self._metrics.api_seconds.labels(params.name, str(code)).observe(time.perf_counter() - started)
 
-    async def _answer(self, tool: MemoryTool, request: HttpRequest, arguments: dict[str, Any]) -> CallToolResult:
+    async def _answer(self, tool: MemoryTool, request: Request, arguments: dict[str, Any]) -> CallToolResult:
         try:
             caller = self._caller(request, "read" if tool.hints.read_only_hint else "write")
             # models give "5" or 5.0 for 5, and null for what they leave out
@@ -344,7 +337,7 @@ class MemoryMcp:
         text = msgspec.json.encode(found).decode()
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=found)
 
-    def _caller(self, request: HttpRequest, access: Access) -> Caller:
+    def _caller(self, request: Request, access: Access) -> Caller:
         """Raises `BadInput`: nobody is identified."""
         return self._callers.identify(request.scope["headers"], request.query_params.get("user_id"), access)
 

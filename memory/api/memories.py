@@ -59,21 +59,11 @@ ClaimText: TypeAlias = Annotated[
 class AskedPage:
     """Which memories a listing is about."""
 
-    status: StatusFilter
-    as_of: str | None
-    limit: int
-    cursor: str
-    project_id: str
-
-
-def asked_page(
-    status: FromQuery[StatusFilter] = "active",
-    as_of: FromQuery[str | None] = None,
-    limit: PageLimit = PAGE_MEMORIES_MAX,
-    cursor: FromQuery[str] = "",
-    project_id: FromQuery[str] = "",
-) -> AskedPage:
-    return AskedPage(status, as_of, limit, cursor, project_id)
+    status: FromQuery[StatusFilter] = "active"
+    as_of: FromQuery[str | None] = None
+    limit: PageLimit = PAGE_MEMORIES_MAX
+    cursor: FromQuery[str] = ""
+    project_id: FromQuery[str] = ""
 
 
 def asked_content(
@@ -91,7 +81,7 @@ def asked_content(
 
 
 PAGE = {
-    "asked": Provide(asked_page, sync_to_thread=False),
+    "asked": Provide(AskedPage, sync_to_thread=False),
     "about": Provide(asked_content, sync_to_thread=False),
 }
 
@@ -171,8 +161,8 @@ class MemoriesController(Controller):
             raise BadInput("user_id must be given: this deletes all memories of that user, or of one of their projects")
         if project_id == "":
             raise BadInput("project_id is empty: leave it out to delete all memories of the user")
-        deleted = await library.delete_scope(caller.user_id, bounded_project(caller, project_id or ""))
-        return views.DeletedScope(deleted.memories, deleted.turns)
+        erased = await library.erase(caller.user_id, bounded_project(caller, project_id or ""))
+        return views.DeletedScope(erased.request.deleted["memories"], erased.request.deleted["turns_withdrawn"])
 
     @operation(
         get,

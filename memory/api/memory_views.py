@@ -8,7 +8,8 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from memory.api.times import TimeText, time_of, time_text, time_text_or_none
+from memory.api.times import TimeText, time_of
+from memory.api.views import view_of
 from memory.model import CATEGORIES, MEMORY_TYPES, Candidate, Evidence, Memory, MemoryStatus, Trust
 from memory.model.claim_filters import FILTER_CHARACTERS_MAX, ClaimFilter
 from memory.model.memories import MemoryVisibility
@@ -247,11 +248,11 @@ def edit_of(body: EditBody) -> MemoryEdit:
 
 
 def evidence_view(evidence: Evidence) -> EvidenceView:
-    return EvidenceView(evidence.quote, evidence.turn_id, evidence.role, evidence.clause)
+    return view_of(EvidenceView, evidence)
 
 
 def memory_view(memory: Memory) -> MemoryView:
-    return MemoryView(**_fields(memory))
+    return view_of(MemoryView, memory, **_more(memory))
 
 
 def listed_memories(memories: Sequence[Memory]) -> list[MemoryView]:
@@ -262,33 +263,18 @@ def listed_memories(memories: Sequence[Memory]) -> list[MemoryView]:
 def history_view(memories: Sequence[Memory]) -> MemoryHistory:
     """The newest first."""
     newest_id = memories[0].id if memories else ""
-    earlier = [
-        EarlierWordingView(one.memory_id, one.content, time_text(one.since), time_text(one.until), one.corrected_by)
-        for one in earlier_in(memories, newest_id=newest_id)
-    ]
+    earlier = [view_of(EarlierWordingView, one) for one in earlier_in(memories, newest_id=newest_id)]
     return MemoryHistory(list(map(memory_view, memories)), earlier)
 
 
 def found_memory(candidate: Candidate) -> FoundMemory:
-    return FoundMemory(**_fields(candidate.memory), score=candidate.score, score_parts=dict(candidate.parts))
+    more = _more(candidate.memory)
+    return view_of(FoundMemory, candidate.memory, **more, score=candidate.score, score_parts=dict(candidate.parts))
 
 
-def _fields(memory: Memory) -> dict[str, Any]:
-    same = (
-        "id content memory_type category status user_id source trust made_by subject attribute is_affirmed visibility"
-    )
+def _more(memory: Memory) -> dict[str, Any]:
     return {
-        **{name: getattr(memory, name) for name in same.split()},
-        **{name: getattr(memory, name) for name in ("importance", "confidence", "access_count")},
-        **{name: time_text(getattr(memory, name)) for name in ("created_at", "updated_at", "said_at")},
-        **{name: time_text_or_none(getattr(memory, name)) for name in _LATER_TIMES},
-        **{name: getattr(memory, name) or None for name in _MAY_BE_EMPTY},
         "type": memory.memory_type,
-        "values": list(memory.values),
         "evidence": list(map(evidence_view, memory.evidence)),
         "metadata": dict(plain_metadata_of(memory)),
     }
-
-
-_LATER_TIMES = ("valid_from", "invalid_at", "superseded_at", "expires_at", "used_at")
-_MAY_BE_EMPTY = ("superseded_by", "project_id", "session_id", "agent_id", "name", "sentence_id")

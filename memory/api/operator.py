@@ -5,6 +5,7 @@ They need a service token with the scope `operate`; in identity mode `developmen
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -13,10 +14,10 @@ from litestar.params import FromQuery, JSONBody, QueryParameter
 
 from memory.api.operations import OPERATES, PathId, TheLibrary, operation
 from memory.api.times import TimeText, time_text
+from memory.api.views import view_of
 from memory.errors import NotFound
-from memory.model import CandidateVerdict, RecallStatus
+from memory.model import CandidateVerdict, RecallStatus, Receipt
 from memory.model.evaluation_reports import ReportHead
-from memory.service.operator import TracedRequest
 
 PAGE_REQUESTS_MAX = 200
 DEAD_LETTERS_MAX = 500
@@ -153,30 +154,19 @@ class OperatorController(Controller):
     ) -> TracedRequestsView:
         """The requests of all users that have a receipt, latest first; without any text."""
         page = await library.operator.requests(limit=limit, cursor=cursor)
-        return TracedRequestsView(list(map(request_view, page.requests)), page.next_cursor or None)
+        return TracedRequestsView(list(map(request_view, page.receipts)), page.next_cursor or None)
 
     @operation(get, "/queue", "getQueue", allowed=OPERATES, security=BY_TOKEN)
     async def queue(self, library: TheLibrary) -> QueueView:
         """How many turns wait to be learnt, and for how long."""
-        return msgspec.convert(await library.operator.queue(), QueueView, from_attributes=True)
+        return view_of(QueueView, await library.operator.queue())
 
     @operation(get, "/dead-letters", "listDeadLetters", allowed=OPERATES, security=BY_TOKEN)
     async def dead_letters(self, library: TheLibrary, limit: LetterLimit = 100) -> DeadLettersView:
         """Windows of turns that were given up or shed, oldest first; their turns stay in the record."""
         letters = await library.operator.dead_letters(limit=limit)
         return DeadLettersView(
-            [
-                DeadLetterView(
-                    one.window_id,
-                    one.user_id,
-                    one.session_id,
-                    len(one.turn_ids),
-                    one.reason,
-                    time_text(one.buried_at),
-                    one.attempts,
-                )
-                for one in letters
-            ]
+            [view_of(DeadLetterView, one, id=one.window_id, turns=len(one.turn_ids)) for one in letters]
         )
 
     @operation(post, "/dead-letters/replay", "replayDeadLetters", allowed=OPERATES, security=BY_TOKEN, status_code=200)
@@ -201,31 +191,28 @@ class OperatorController(Controller):
         found = await library.operator.reports.get(path_id)
         if found is None:
             raise NotFound("there is no such report")
-        tables = [ReportTableView(list(one.columns), list(map(list, one.rows))) for one in found.tables]
+        tables = [view_of(ReportTableView, one, rows=list(map(list, one.rows))) for one in found.tables]
         return WholeReportView(report_view(found.head), tables)
 
     @operation(get, "/health", "getHealthOfParts", allowed=OPERATES, security=BY_TOKEN)
     async def health(self, library: TheLibrary) -> HealthOfParts:
         """Whether each part of the deployment works now, as far as it can be seen from the API."""
         found = await library.operator.health()
-        return HealthOfParts(
-            [PartView(one.part, one.is_ok, one.reason or None, one.running, one.expected) for one in found]
-        )
+        return HealthOfParts([view_of(PartView, one, ok=one.is_ok) for one in found])
 
 
 def report_view(head: ReportHead) -> ReportView:
-    return ReportView(head.name, head.evaluation, head.file, head.version, time_text(head.at))
+    return view_of(ReportView, head, created_at=time_text(head.at))
 
 
-def request_view(request: TracedRequest) -> TracedRequestView:
-    return TracedRequestView(
-        receipt_id=request.receipt_id,
-        user_id=request.user_id,
-        created_at=time_text(request.at),
-        status=request.status,
-        reason=request.reason,
-        memories=request.memories,
-        tokens=request.tokens,
-        verdicts=dict(request.verdicts),
-        timings_ms=dict(request.timings_ms),
+def request_view(receipt: Receipt) -> TracedRequestView:
+    """A receipt without its texts."""
+    return view_of(
+        TracedRequestView,
+        receipt,
+        receipt_id=receipt.id,
+        created_at=time_text(receipt.at),
+        memories=sum(len(note.memory_ids) for note in receipt.notes),
+        tokens=sum(note.tokens for note in receipt.notes),
+        verdicts=Counter(candidate.verdict for candidate in receipt.candidates),
     )

@@ -9,7 +9,8 @@ from litestar.params import FromQuery, JSONBody
 from memory.api.memory_views import EvidenceView, evidence_view
 from memory.api.operations import READS_PROJECTS, WRITES_PROJECTS, TheCaller, TheLibrary, operation
 from memory.api.project_bounds import bounded_project
-from memory.api.times import TimeText, time_text
+from memory.api.times import TimeText
+from memory.api.views import view_of
 from memory.service.profile_layout import pinned_text
 from memory.service.profiles import ShownProfile
 
@@ -72,12 +73,10 @@ class ProfilesController(Controller):
 
 def profile_view(shown: ShownProfile) -> ProfileView:
     profile = shown.profile
-    return ProfileView(
-        user_id=profile.user_id,
-        project_id=profile.project_id,
+    return view_of(
+        ProfileView,
+        profile,
         enabled=profile.is_enabled,
-        version=profile.version,
-        updated_at=time_text(profile.updated_at),
         pinned=[pinned_text(line) for line in profile.pinned],
         lines=[
             ProfileLineView(

@@ -109,7 +109,7 @@ class ProjectsController(Controller):
     @operation(delete, "/{id:str}", "deleteProject", allowed=WRITES_PROJECTS, errors=(404, 409), status_code=200)
     async def remove(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> Removed:
         """Deletes a shared project with all memories in it, whoever wrote them. For its owner."""
-        await library.project_erasures.delete_shared(caller.user_id, bounded_project(caller, path_id))
+        await library.erasures.shared_project(caller.user_id, bounded_project(caller, path_id))
         return Removed(1)
 
     @operation(get, "/{id:str}/memories", "listProjectMemories", allowed=READS_PROJECTS, errors=(404,))

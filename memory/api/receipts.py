@@ -10,6 +10,7 @@ from litestar.params import FromQuery, QueryParameter
 
 from memory.api.operations import READS, PathId, TheCaller, TheLibrary, operation
 from memory.api.times import TimeText, time_text
+from memory.api.views import view_of
 from memory.model import CandidateVerdict, RecallStatus, Receipt
 from memory.service.requests import ExplainedReceipt
 
@@ -104,12 +105,10 @@ class ReceiptsController(Controller):
 
 
 def receipt_summary(receipt: Receipt) -> ReceiptSummary:
-    return ReceiptSummary(
-        id=receipt.id,
+    return view_of(
+        ReceiptSummary,
+        receipt,
         created_at=time_text(receipt.at),
-        status=receipt.status,
-        reason=receipt.reason,
-        query=receipt.query,
         injected=[memory_id for note in receipt.notes for memory_id in note.memory_ids],
         tokens=sum(note.tokens for note in receipt.notes),
     )
@@ -117,13 +116,10 @@ def receipt_summary(receipt: Receipt) -> ReceiptSummary:
 
 def receipt_view(explained: ExplainedReceipt) -> ReceiptView:
     receipt, contents = explained.receipt, explained.contents
-    return ReceiptView(
-        id=receipt.id,
+    return view_of(
+        ReceiptView,
+        receipt,
         created_at=time_text(receipt.at),
-        status=receipt.status,
-        reason=receipt.reason,
-        signals=dict(receipt.signals),
-        query=receipt.query,
         candidates=[
             CandidateView(one.memory_id, contents.get(one.memory_id), one.score, dict(one.parts), one.verdict)
             for one in receipt.candidates
@@ -137,6 +133,4 @@ def receipt_view(explained: ExplainedReceipt) -> ReceiptView:
         ],
         injected=[memory_id for note in receipt.notes for memory_id in note.memory_ids],
         tokens=sum(note.tokens for note in receipt.notes),
-        timings_ms=dict(receipt.timings_ms),
-        outcome=dict(receipt.outcome),
     )

@@ -16,6 +16,7 @@ from memory.api.browsers import WrongType
 from memory.api.identity import Caller
 from memory.api.operations import READS_PROJECTS, Allowed, TheCaller, TheLibrary, operation
 from memory.api.project_bounds import bounded_project
+from memory.api.views import view_of
 from memory.errors import BadInput
 from memory.model import Scope
 from memory.service.transfers import LINE_BYTES_MAX
@@ -104,7 +105,7 @@ class TransfersController(Controller):
         found = await library.transfers.load(
             caller.user_id, _lines(request.stream(), first_line), first_line=first_line
         )
-        return msgspec.convert(found, ImportedView, from_attributes=True)
+        return view_of(ImportedView, found)
 
 
 async def _lines(chunks: AsyncIterator[bytes], first_line: int) -> AsyncIterator[bytes]:

@@ -68,11 +68,18 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
     raise NotFound(message) if response.status_code == 404 else BadInput(message, code=code)
 
 
-def pages_of(client: httpx.Client, path: str, name: str, parameters: dict[str, str]) -> Iterator[dict[str, Any]]:
+def pages_of(
+    client: httpx.Client,
+    path: str,
+    name: str,
+    parameters: dict[str, str],
+    *,
+    headers: Any = None,  # noqa: ANN401 - httpx's own type is private
+) -> Iterator[dict[str, Any]]:
     """All pages of the list `name`; at least one."""
     cursor: str | None = ""
     while cursor is not None:
-        page = answer_of(client.get(path, params={**parameters, "cursor": cursor}))
+        page = answer_of(client.get(path, params={**parameters, "cursor": cursor}, headers=headers))
         assert name in page, "the API answers with this list"
         yield page
         cursor = page["next_cursor"]

@@ -9,38 +9,19 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, BadParameter, Option, echo
 
-from memory.cli.options import ConfigOption, JsonOption, MemoryTypeName
-from memory.cli.output import print_json, print_table, progress_bar
+from memory.cli.customer_columns import ColumnOptions
+from memory.cli.options import ConfigOption, JsonOption
+from memory.cli.output import print_json, print_result, print_table, progress_bar
 from memory.errors import BadInput
 
 if TYPE_CHECKING:
     from memory.cli.memory_rows import MemoryRow
 
 SHOWN_OF_DRY_RUN = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnOptions:
-    """Which columns make a memory."""
-
-    content_template: Annotated[
-        str, Option(help='What to remember, with columns in braces: "{name} works at {company}".')
-    ]
-    user_column: Annotated[str, Option(help="The column with the user's id; or give --user.")] = ""
-    user: Annotated[str, Option(help="Whose memories, where all rows are about one user.")] = ""
-    created_at_column: Annotated[str, Option(help="The column with the time: ISO 8601 or Unix seconds.")] = ""
-    project_column: Annotated[str, Option(help="The column with the id of a project.")] = ""
-    id_column: Annotated[str, Option(help="The column that identifies a row. [default: its words]")] = ""
-    metadata_columns: Annotated[
-        list[str] | None, Option("--metadata-column", help="Kept in the metadata under its name; repeatable.")
-    ] = None
-    memory_type: Annotated[MemoryTypeName, Option(help="The type of all memories.")] = MemoryTypeName.SEMANTIC
-    category: Annotated[str, Option(help="The category of all memories, such as fact or preference.")] = "fact"
-    importance: Annotated[float, Option(min=0.0, max=1.0, help="The importance of all memories.")] = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,30 +50,18 @@ def bootstrap(
 
     All rows are checked first; if one is wrong, nothing is stored. Running it again stores only what is new.
     """
-    from memory.cli.customer_rows import ColumnMap, csv_rows, json_rows, memory_rows
+    from memory.cli.customer_rows import csv_rows, json_rows, memory_rows
     from memory.cli.memory_rows import RowProblems, checked
     from memory.processes.composition import SYSTEM_CLOCK
 
     if bool(columns.user) == bool(columns.user_column):
         raise BadParameter("say whose memories they are: --user-column, or --user")
-    chosen = ColumnMap(
-        content=columns.content_template,
-        user_column=columns.user_column,
-        user_id=columns.user,
-        created_at_column=columns.created_at_column,
-        project_column=columns.project_column,
-        id_column=columns.id_column,
-        metadata_columns=tuple(columns.metadata_columns or ()),
-        memory_type=columns.memory_type.value,
-        category=columns.category,
-        importance=columns.importance,
-    )
     problems = RowProblems()
     read = csv_rows if (file_format or _format_of(file)) == "csv" else json_rows
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
-            rows = read(lines, chosen.needed(), problems)
-            made = memory_rows(rows, chosen, problems, leaves_out_incomplete=skip_incomplete)
+            rows = read(lines, columns.needed(), problems)
+            made = memory_rows(rows, columns, problems, leaves_out_incomplete=skip_incomplete)
             found = list(checked(made, problems, now=SYSTEM_CLOCK()))
     except UnicodeDecodeError as error:
         raise BadInput(f"{file} is not UTF-8: {error}") from None
@@ -116,14 +85,11 @@ def store(rows: Sequence[MemoryRow], options: StoringOptions, *, incomplete: int
         ):
             stored = store_rows(client, rows, advance)
     counts = {**asdict(stored), "incomplete": incomplete}
-    _print_counts(counts, as_json=options.as_json)
+    print_result(counts, _sentence(counts), as_json=options.as_json)
 
 
-def _print_counts(counts: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print_json(counts)
-    else:
-        echo(", ".join(f"{name}: {count}" for name, count in counts.items()))
+def _sentence(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name}: {count}" for name, count in counts.items())
 
 
 def _show(rows: Sequence[MemoryRow], incomplete: int, *, as_json: bool) -> None:
@@ -137,7 +103,7 @@ def _show(rows: Sequence[MemoryRow], incomplete: int, *, as_json: bool) -> None:
         ["user", "where", "content"],
         [(row.user_id, row.where, row.memory.content) for row in rows[:SHOWN_OF_DRY_RUN]],
     )
-    _print_counts(counts, as_json=False)
+    echo(_sentence(counts))
 
 
 def _format_of(file: Path) -> str:

@@ -1,64 +1,20 @@
-"""Rows of a CRM-like file, CSV or JSON Lines, as memories. Pure: it gets lines and a column map."""
+"""Rows of a CRM-like file, CSV or JSON Lines, as memories. Pure: it gets lines, and which columns count."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
-import string
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
 from memory.api.times import time_of
+from memory.cli.customer_columns import ColumnOptions
 from memory.cli.memory_rows import MemoryRow, RowProblems
 from memory.errors import BadInput
 from memory.service.requests import NewMemory
 
 ROWS_MAX = 200_000  # all are checked before any is stored; a larger file can be split
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnMap:
-    """Which columns make a memory. `content`: a text with column names in braces. `user_id`: where no column names it.
-
-    `id_column`: what identifies a row; "": its words.
-    """
-
-    content: str
-    user_column: str = ""
-    user_id: str = ""
-    created_at_column: str = ""
-    project_column: str = ""
-    id_column: str = ""
-    metadata_columns: tuple[str, ...] = ()
-    memory_type: str = "semantic"
-    category: str = "fact"
-    importance: float = 0.5
-
-    def pieces(self) -> list[tuple[str, str]]:
-        """Literal text and the column after it. Raises `BadInput` for anything but plain names in braces."""
-        try:
-            parsed = [
-                (text, name, spec, conversion)
-                for text, name, spec, conversion in string.Formatter().parse(self.content)
-            ]
-        except ValueError as error:
-            raise BadInput(f"--content-template {self.content!r:.80}: {error}") from None
-        for _, name, spec, conversion in parsed:
-            if name == "" or spec or conversion:
-                raise BadInput(
-                    f"--content-template {self.content!r:.80}: give a column's name in braces, as in {{name}}"
-                )
-        if not any(name for _, name, *_ in parsed):
-            raise BadInput(f"--content-template {self.content!r:.80} names no column: every row would say the same")
-        return [(text, name or "") for text, name, *_ in parsed]
-
-    def needed(self) -> list[str]:
-        """The columns that every row must have."""
-        named = [name for _, name in self.pieces()]
-        named += [self.user_column, self.created_at_column, self.project_column, self.id_column, *self.metadata_columns]
-        return list(dict.fromkeys(name for name in named if name))
 
 
 Row = tuple[int, Mapping[str, str]]
@@ -103,7 +59,7 @@ def json_rows(lines: Iterable[str], needed: Iterable[str], problems: RowProblems
 
 
 def memory_rows(
-    rows: Iterable[Row], columns: ColumnMap, problems: RowProblems, *, leaves_out_incomplete: bool = False
+    rows: Iterable[Row], columns: ColumnOptions, problems: RowProblems, *, leaves_out_incomplete: bool = False
 ) -> Iterator[MemoryRow]:
     """A memory of each row whose values are all there. Raises `BadInput` beyond `ROWS_MAX`."""
     pieces = columns.pieces()
@@ -124,19 +80,21 @@ def memory_rows(
             problems.found.append(f"line {number}: {error}")
 
 
-def _memory_row(where: str, row: Mapping[str, str], columns: ColumnMap, pieces: Iterable[tuple[str, str]]) -> MemoryRow:
+def _memory_row(
+    where: str, row: Mapping[str, str], columns: ColumnOptions, pieces: Iterable[tuple[str, str]]
+) -> MemoryRow:
     content = "".join(text + (row[name].strip() if name else "") for text, name in pieces)
     at = row[columns.created_at_column].strip() if columns.created_at_column else ""
     memory = NewMemory(
         content=content,
-        memory_type=columns.memory_type,
+        memory_type=columns.memory_type.value,
         category=columns.category,
         project_id=row[columns.project_column].strip() if columns.project_column else "",
         created_at=time_of(at, columns.created_at_column) if at else None,
         importance=columns.importance,
-        metadata={name: row[name] for name in columns.metadata_columns},
+        metadata={name: row[name] for name in columns.metadata_columns or ()},
     )
-    user_id = row[columns.user_column].strip() if columns.user_column else columns.user_id
+    user_id = row[columns.user_column].strip() if columns.user_column else columns.user
     identity = (
         [columns.id_column, row[columns.id_column].strip()] if columns.id_column else [content, at, memory.project_id]
     )

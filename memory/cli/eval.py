@@ -93,34 +93,21 @@ class LearningOptions:
         Literal["model", "trained"] | None, Option(help="Who reads; the model where --llm names one.")
     ] = None
 
-    @property
-    def choice(self) -> ModelChoice:
-        return ModelChoice(self.llm or "", self.model, self.reader or "")
-
-
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
-    """The model chosen on the command line: its URL, its name on the server, and the kind of reader."""
-
-    url: str = ""
-    model: str = ""
-    reader: str = ""
-
     async def applied(self, settings: Settings) -> Settings:
         """The settings with that reader and model. Raises `Unavailable` if none is named and the server lists none."""
-        reader = self.reader or ("model" if self.url else "trained")
+        reader = self.reader or ("model" if self.llm else "trained")
         learn = msgspec.structs.replace(settings.memory.learn, reader=reader)
         settings = msgspec.structs.replace(settings, memory=msgspec.structs.replace(settings.memory, learn=learn))
-        if not self.url:
+        if not self.llm:
             return settings
         from memory.adapters.models.openai_chat import first_model
 
-        parts = urlsplit(self.url)
+        parts = urlsplit(self.llm)
         endpoint = ModelEndpoint(address=f"{parts.scheme}://{parts.hostname}", port=parts.port or _PORTS[parts.scheme])
         model = ExternalModel(
             model_role="memory_extraction",
             llm_endpoint=endpoint,
-            llm_model_name=self.model or await first_model(self.url, seconds=LISTING_SECONDS),
+            llm_model_name=self.model or await first_model(self.llm, seconds=LISTING_SECONDS),
             llm_provider="openai",
             llm_timeout_seconds=ANSWER_SECONDS,
             max_tokens=ANSWER_TOKENS,
@@ -234,7 +221,7 @@ def _learnt(
     options: EvaluationOptions,
     learning: LearningOptions,
 ) -> None:
-    result = _evaluated(name, partial(evaluation, learning.choice), file, options)
+    result = _evaluated(name, partial(evaluation, learning), file, options)
     if learning.picture_path is not None:
         from memory.evaluation.pictures import shares_by_language
 
@@ -242,7 +229,12 @@ def _learnt(
 
 
 async def _learning(
-    read: _Read, evaluate: _LearningEvaluation, asked: ModelChoice, settings: Settings, file: Path, advance: _Advance
+    read: _Read,
+    evaluate: _LearningEvaluation,
+    asked: LearningOptions,
+    settings: Settings,
+    file: Path,
+    advance: _Advance,
 ) -> Result:
     """The figures of learning, and the cost of its model calls, if any."""
     from prometheus_client import CollectorRegistry

@@ -305,7 +305,7 @@ def dlq_list(*, config: ConfigOption = None, as_json: JsonOption = False) -> Non
     from memory.api.times import time_text
 
     async def collect(library: Library) -> list[DeadLetter]:
-        return await library.dead_letters(limit=DEAD_LETTERS_MAX)
+        return await library.operator.dead_letters(limit=DEAD_LETTERS_MAX)
 
     found = _with_library(config, collect)
     if as_json:
@@ -330,7 +330,7 @@ def dlq_replay(
     _refuse_unless_named(window_ids, is_all=is_all)
 
     async def replay(library: Library) -> int:
-        return await library.replay(window_ids or [])
+        return await library.operator.replay(window_ids or [])
 
     count = _with_library(config, replay)
     echo(json.dumps({"replayed": count}) if as_json else f"due again: {count}")
@@ -352,7 +352,7 @@ def dlq_drop(
         confirm(f"Give up {what} for good?", abort=True, err=True)
 
     async def drop(library: Library) -> int:
-        return await (library.drop(window_ids) if window_ids else _drop_all(library))
+        return await (library.operator.drop(window_ids) if window_ids else _drop_all(library))
 
     count = _with_library(config, drop)
     echo(json.dumps({"dropped": count}) if as_json else f"dropped: {count}")
@@ -362,8 +362,8 @@ def dlq_drop(
 
 async def _drop_all(library: Library) -> int:
     dropped = 0
-    while letters := await library.dead_letters(limit=DEAD_LETTERS_MAX):
-        count = await library.drop([letter.window_id for letter in letters])
+    while letters := await library.operator.dead_letters(limit=DEAD_LETTERS_MAX):
+        count = await library.operator.drop([letter.window_id for letter in letters])
         dropped += count
         if not count:  # somebody else dropped or replayed them meanwhile
             break

@@ -6,14 +6,14 @@ Pure: reading files and calling the API is up to the commands.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from memory.errors import BadInput
-from memory.model import Memory, Scope
-from memory.service.requests import NewMemory, known_category, plain_metadata, plain_text, time_said
+from memory.model import Scope
+from memory.service.requests import NewMemory, given_memory
 
 KEY = "import_key"  # of the metadata of a memory that was imported: what it was where it comes from
 BATCH_ROWS_MAX = 200  # of one call
@@ -67,22 +67,9 @@ def checked(rows: Iterable[MemoryRow], problems: RowProblems, *, now: float) -> 
 
 def refuse_unless_storable(row: MemoryRow, *, now: float) -> None:
     """Raises `BadInput` for what `POST /v1/memory` would refuse."""
-    given = row.memory
-    Scope(row.user_id, given.project_id, given.session_id, given.agent_id)
-    at = time_said(given.created_at, now, "created_at")
-    Memory(
-        id=row.key,
-        user_id=row.user_id,
-        content=plain_text(given.content, "content"),
-        memory_type=given.memory_type,
-        category=known_category(given.category),
-        importance=given.importance,
-        metadata=plain_metadata(row.body()["metadata"]),
-        created_at=at,
-        updated_at=at,
-        said_at=at,
-    )
-    if len(msgspec.json.encode(row.body())) > BATCH_BYTES_MAX:
+    body = row.body()
+    given_memory(Scope(row.user_id), replace(row.memory, metadata=body["metadata"]), now=now, memory_id=row.key)
+    if len(msgspec.json.encode(body)) > BATCH_BYTES_MAX:
         raise BadInput(f"a memory may have {BATCH_BYTES_MAX} bytes as JSON")
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from typer import echo
-
 from memory.cli.options import ApiOptions
-from memory.cli.output import print_json
+from memory.cli.output import print_result
 
 PATH = "/v1/memory/opt-out"
 
@@ -26,8 +22,6 @@ def _changed(method: str, options: ApiOptions) -> None:
     from memory.cli.api_client import answer_of
 
     with options.client() as client:
-        state: dict[str, Any] = answer_of(client.request(method, PATH))
-    if options.as_json:
-        print_json(state)
-    else:
-        echo(f"opted out since {state['opted_out_since']}" if state["opted_out"] else "memory is on")
+        state = answer_of(client.request(method, PATH))
+    sentence = f"opted out since {state['opted_out_since']}" if state["opted_out"] else "memory is on"
+    print_result(state, sentence, as_json=options.as_json)

@@ -19,6 +19,14 @@ def print_json(content: object) -> None:
     echo(msgspec.json.format(msgspec.json.encode(content)).decode())
 
 
+def print_result(content: object, sentence: str, *, as_json: bool) -> None:
+    """The JSON, or else the sentence that says the same."""
+    if as_json:
+        print_json(content)
+    else:
+        echo(sentence)
+
+
 @contextmanager
 def progress_bar(meaning: str, *, total: int | None = None) -> Iterator[Callable[[int, int | None], None]]:
     """A bar on standard error while long work lasts: `advance(done, total)`, both in the unit that `meaning` names."""

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from typer import Argument, BadParameter, Option, confirm, echo
 
 from memory.cli.options import PAGE_MEMORIES, ApiOptions, YesOption, command, group
-from memory.cli.output import print_json, print_memories, print_table
+from memory.cli.output import print_json, print_memories, print_result, print_table
 
 PATH = "/v1/memory/projects"
 INVITATIONS = "/v1/memory/invitations"
 
+RoleName: TypeAlias = Literal["viewer", "editor", "admin"]  # that can be given; a project has one owner besides
 ProjectArgument: TypeAlias = Annotated[str, Argument(help="Its id, as `list` shows it.")]
 InvitationArgument: TypeAlias = Annotated[str, Argument(help="Its id, as `invitations` shows it.")]
 MemberArgument: TypeAlias = Annotated[str, Argument(help="Their user id.")]
-
-
-class RoleName(StrEnum):
-    """The roles that can be given; a project has one owner besides."""
-
-    VIEWER = "viewer"
-    EDITOR = "editor"
-    ADMIN = "admin"
 
 
 projects = group("Shared projects: list them, show one with its members and memories, invite members.")
@@ -84,12 +76,12 @@ def add(
     member: MemberArgument,
     options: ApiOptions,
     *,
-    role: Annotated[RoleName, Option(help="What they may do.")] = RoleName.VIEWER,
+    role: Annotated[RoleName, Option(help="What they may do.")] = "viewer",
 ) -> None:
     """Invite somebody, or change a member's role. For owner and admins; only the owner makes admins."""
-    made = _asked(options, "PUT", _path(project, "members", member), {"role": role.value})
+    made = _asked(options, "PUT", _path(project, "members", member), {"role": role})
     state = "" if made["joined_at"] else "invited as "
-    print_json(made) if options.as_json else echo(f"{made['user_id']}: {state}{made['role']}")
+    print_result(made, f"{made['user_id']}: {state}{made['role']}", as_json=options.as_json)
 
 
 @command(projects)
@@ -157,4 +149,4 @@ def _show_projects(found: list[dict[str, Any]], options: ApiOptions) -> None:
 
 
 def _show_count(answer: dict[str, Any], options: ApiOptions) -> None:
-    print_json(answer) if options.as_json else echo(f"deleted: {answer['deleted']}")
+    print_result(answer, f"deleted: {answer['deleted']}", as_json=options.as_json)

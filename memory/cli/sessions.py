@@ -10,7 +10,7 @@ import msgspec
 from typer import Argument, FileBinaryWrite, Option, confirm, echo
 
 from memory.cli.options import ApiOptions, YesOption, command, group
-from memory.cli.output import print_json, print_table, progress_bar
+from memory.cli.output import print_json, print_result, print_table, progress_bar
 
 PAGE_SESSIONS = 100
 PAGE_MESSAGES = 500
@@ -102,10 +102,8 @@ def delete(
             path = f"/v1/memory/sessions/{quoted(session_id)}"
             deleted = answer_of(client.delete(path, params=parameters))["deleted"]
             totals = {name: count + deleted[name] for name, count in totals.items()}
-    if options.as_json:
-        print_json({"deleted": totals})
-    else:
-        echo("deleted: " + ", ".join(f"{count} {name}" for name, count in totals.items()))
+    sentence = "deleted: " + ", ".join(f"{count} {name}" for name, count in totals.items())
+    print_result({"deleted": totals}, sentence, as_json=options.as_json)
 
 
 @command(sessions)

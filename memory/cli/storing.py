@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from memory.cli.api_client import answer_of, stopped_by
+from memory.cli.api_client import answer_of, pages_of, stopped_by
 from memory.cli.memory_rows import KEY, MemoryRow, batches, by_user
 from memory.cli.options import PAGE_MEMORIES
 from memory.errors import BadInput, MemproxyError
@@ -53,9 +53,6 @@ def store_rows(client: httpx.Client, rows: Sequence[MemoryRow], advance: Callabl
 
 def _keys(client: httpx.Client, headers: Any) -> Iterator[str]:  # noqa: ANN401 - httpx's own type is private
     """The keys of all rows that this user has in any status."""
-    cursor: str | None = ""
-    while cursor is not None:
-        asked = {"status": "all", "limit": str(PAGE_MEMORIES), "cursor": cursor}
-        page = answer_of(client.get("/v1/memory", params=asked, headers=headers))
+    asked = {"status": "all", "limit": str(PAGE_MEMORIES)}
+    for page in pages_of(client, "/v1/memory", "memories", asked, headers=headers):
         yield from (str(memory["metadata"][KEY]) for memory in page["memories"] if KEY in memory["metadata"])
-        cursor = page["next_cursor"]

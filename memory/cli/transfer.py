@@ -19,7 +19,7 @@ from typer import Argument, BadParameter, Option, echo
 
 from memory.cli.bootstrap import StoringOptions, store
 from memory.cli.options import ApiOptions
-from memory.cli.output import print_json, progress_bar
+from memory.cli.output import print_json, print_result, progress_bar
 from memory.errors import BadInput, MemproxyError, Unavailable
 from memory.settings.loader import from_process
 
@@ -146,7 +146,7 @@ def _import_own(path: Path, user: str, storing: StoringOptions) -> None:
     header, size = header_of(path), path.stat().st_size
     count = sum(len(line) > 1 for batch in line_batches(path) for line in batch.lines)  # refuses before it sends
     if storing.is_dry:
-        _print(storing, {"is_dry_run": True, "valid": count}, f"valid: {count}")
+        print_result({"is_dry_run": True, "valid": count}, f"valid: {count}", as_json=storing.as_json)
         return
     totals, unread, done = Counter[str](dict.fromkeys(COUNTED, 0)), Counter[str](), 0
     with api_client(storing.config, storing.api, user) as client, progress_bar("bytes", total=size) as advance:
@@ -164,15 +164,9 @@ def _import_own(path: Path, user: str, storing: StoringOptions) -> None:
             done += len(body) - len(header)
             advance(done, size)
     sentence = ", ".join(f"{name}: {count}" for name, count in totals.items())
-    kinds = ", ".join(f"{count} of {kind!r}" for kind, count in unread.items())
-    _print(storing, {**totals, "unread": unread}, f"{sentence}; lines that were not read: {kinds or 'none'}")
-
-
-def _print(storing: StoringOptions, counts: Mapping[str, object], sentence: str) -> None:
-    if storing.as_json:
-        print_json(counts)
-    else:
-        echo(sentence)
+    kinds = ", ".join(f"{count} of {kind!r}" for kind, count in unread.items()) or "none"
+    said = f"{sentence}; lines that were not read: {kinds}"
+    print_result({**totals, "unread": unread}, said, as_json=storing.as_json)
 
 
 def _import_foreign(path: Path | None, user: str, router: tuple[str, str], storing: StoringOptions) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log
 from typing import TypeAlias
 
 from memory.learn.embedded import Vectors
 from memory.ports import PairRelation, PairVerdict, StatementPair
 
+SHARE_LEAST = 1e-4
 ASKED_MAX = 16  # statements that the reader is asked about, of each request: the nearest
 
 Relate: TypeAlias = Callable[[Sequence[StatementPair]], Awaitable[list[PairVerdict]]]
@@ -16,8 +18,8 @@ Relate: TypeAlias = Callable[[Sequence[StatementPair]], Awaitable[list[PairVerdi
 
 @dataclass(frozen=True, slots=True)
 class Closeness:
-    """`vectors`: by text. `over`: how sure the reader is that a statement is over with a request, by the texts of both;
-    what is missing was not asked, or is not.
+    """`vectors`: by text. `over`: log odds that a statement is over with a request, by the texts of both; what is
+    missing was not asked.
     """
 
     vectors: Vectors = field(default_factory=dict)
@@ -33,12 +35,14 @@ async def closeness_of(
     """`requests` and `statements`: their texts, which `vectors` has. Raises `Unavailable`."""
     pairs = [StatementPair(one, request) for request in requests for one in _nearest(request, statements, vectors)]
     verdicts = await relate(pairs) if pairs else []
-    over = {
-        (pair.older, pair.newer): verdict.confidence
-        for pair, verdict in zip(pairs, verdicts, strict=True)
-        if verdict.relation is PairRelation.REPLACES
-    }
-    return Closeness(vectors, over)
+    return Closeness(vectors, {(pair.older, pair.newer): _over(one) for pair, one in zip(pairs, verdicts, strict=True)})
+
+
+def _over(verdict: PairVerdict) -> float:
+    if verdict.over is not None:
+        return verdict.over
+    share = verdict.confidence if verdict.relation is PairRelation.REPLACES else 1.0 - verdict.confidence
+    return log(max(share, SHARE_LEAST)) - log(max(1.0 - share, SHARE_LEAST))
 
 
 def _nearest(request: str, statements: Collection[str], vectors: Vectors) -> list[str]:

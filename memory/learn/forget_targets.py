@@ -1,7 +1,7 @@
 """Finds what a request to forget means among statements: by meaning, not by its words.
 
-Evidence is what the reader says of the two, the encoder's cosine, how far a statement stands out from the others, and
-whether the reader sees the same attribute, person and values in both. Pure.
+Evidence is what the reader says of the two and of the others, the encoder's cosine, how far a statement stands out
+from the others, and whether all of a person is meant. Pure.
 """
 
 from __future__ import annotations
@@ -15,27 +15,23 @@ import numpy as np
 from memory.language import asked_words, content_words, names_everything
 from memory.language.restating import says_all
 from memory.learn.closeness import Closeness
-from memory.model import NO_ATTRIBUTE, Claim, Memory, MemoryStatus, Relation
+from memory.model import Claim, Memory, MemoryStatus, Relation
 
-MEANT_MIN, SIMILAR_MIN = -0.5, -2.0  # log odds at which a statement is meant, or close to what is meant
+MEANT_MIN, SIMILAR_MIN = 0.0, -2.0  # log odds at which a statement is meant, or close to what is meant
 UNRELATED_LIKENESS = 0.35  # cosine that the nearest of some ten statements has which is not meant
 GAP_MAX = 0.3  # cosine; a statement that stands out more is not more likely
+NOT_ASKED = -6.0  # log odds of a statement that is not among the nearest
 WEIGHTS: Mapping[str, float] = MappingProxyType(  # of the evidence, in log odds: `python bench/fit_targets.py`
     {
-        "base": -2.9,
-        "over": 3.8,
-        "likeness": 3.1,
-        "gap": 5.3,
-        "same_attribute": 0.8,
-        "same_person": 0.4,
-        "all_of_person": 2.7,
-        "says_values": 0.7,
-        "lacks_values": -0.4,
+        "base": 0.7,
+        "over": 0.1,
+        "behind": 0.7,
+        "likeness": 2.0,
+        "gap": 2.4,
+        "all_of_person": 1.1,
     }
 )
-VALUE_CHARACTERS_MIN = 3  # shorter ones occur anywhere; of a script without spaces one less
 UNKNOWN_LIKENESS = 0.4  # cosine of the nearest statement that is not meant, where the others are not known
-FIRST_UNSPACED = "\u2e80"
 
 Known: TypeAlias = Claim | Memory
 
@@ -51,47 +47,38 @@ def odds_of(
     which nobody read: whether it has all of the request's words. `nearest`: the cosine that unrelated ones may have.
     """
     return [
-        _by_words(request, row)
-        if likeness is None or _is_raw(row)
-        else sum(WEIGHTS[name] * share for name, share in evidence(request, row, close, likeness, gap).items())
-        for row, (likeness, gap) in zip(known, likeness_and_gap(request, known, close, nearest=nearest), strict=True)
+        _by_words(request, row) if found is None else sum(WEIGHTS[name] * share for name, share in found.items())
+        for row, found in zip(known, evidence(request, known, close, nearest=nearest), strict=True)
     ]
 
 
-def likeness_and_gap(
+def evidence(
     request: Claim, known: Sequence[Known], close: Closeness, *, nearest: float = UNRELATED_LIKENESS
-) -> list[tuple[float | None, float]]:
-    """Of each statement its cosine to the request, None without a vector, and how far it stands out from the others."""
+) -> list[Mapping[str, float] | None]:
+    """What speaks for and against each of these being meant, by the names of `WEIGHTS`; None of one without a vector,
+    and of raw words. `over`: log odds that it is over with the request, `behind`: beside those of the surest.
+    """
     asked = close.vectors.get(request.text)
-    found = [close.vectors.get(text_of(one)) for one in known]
-    likeness = [None if asked is None or one is None else float(one @ asked) for one in found]
-    active = [one or 0.0 for one, row in zip(likeness, known, strict=True) if _is_active(row)]
-    best = sorted([nearest, nearest, *active], reverse=True)[:2]
+    vectors = [None if _is_raw(one) else close.vectors.get(text_of(one)) for one in known]
+    likeness = [None if asked is None or one is None else float(one @ asked) for one in vectors]
+    active = [like or 0.0 for like, row in zip(likeness, known, strict=True) if _is_active(row)]
+    best, second = sorted([nearest, nearest, *active], reverse=True)[:2]
+    over = [close.over.get((text_of(one), request.text), NOT_ASKED) for one in known]
+    surest = max(over, default=0.0)
+    is_all = names_everything(request.text) and request.relation is not Relation.USER
     return [
-        (like, (like or 0.0) - (best[1] if _is_active(row) and (like or 0.0) >= best[0] else best[0]))
-        for row, like in zip(known, likeness, strict=True)
+        None
+        if like is None
+        else {
+            "base": 1.0,
+            "over": odds,
+            "behind": odds - max(surest, 0.0),
+            "likeness": like,
+            "gap": float(np.clip(like - (second if _is_active(row) and like >= best else best), -GAP_MAX, GAP_MAX)),
+            "all_of_person": is_all and request.relation.value == _subject(row),
+        }
+        for row, like, odds in zip(known, likeness, over, strict=True)
     ]
-
-
-def evidence(request: Claim, known: Known, close: Closeness, likeness: float, gap: float) -> dict[str, float]:
-    """What speaks for and against `known` being meant, by the names of `WEIGHTS`. `gap`: how far it stands out."""
-    subject = known.subject if isinstance(known, Memory) else known.relation.value
-    is_of_other = request.relation.value == subject and request.relation is not Relation.USER
-    is_all = names_everything(request.text)
-    content = content_words(text_of(known))
-    values = [words for one in (request.name, *request.values) if _is_telling(one) and (words := content_words(one))]
-    said = [says_all(words, content) for words in values]
-    return {
-        "base": 1.0,
-        "over": close.over.get((text_of(known), request.text), 0.0),
-        "likeness": likeness,
-        "gap": float(np.clip(gap, -GAP_MAX, GAP_MAX)),
-        "same_attribute": request.attribute == known.attribute != NO_ATTRIBUTE,
-        "same_person": is_of_other and not is_all,
-        "all_of_person": is_of_other and is_all,
-        "says_values": bool(said) and all(said),
-        "lacks_values": bool(said) and not any(said),
-    }
 
 
 def _by_words(request: Claim, known: Known) -> float:
@@ -99,8 +86,8 @@ def _by_words(request: Claim, known: Known) -> float:
     return np.inf if words and says_all(words, content_words(text_of(known))) else -np.inf
 
 
-def _is_telling(value: str) -> bool:
-    return len(value) + (max(value, default="") >= FIRST_UNSPACED) >= VALUE_CHARACTERS_MIN
+def _subject(known: Known) -> str:
+    return known.subject if isinstance(known, Memory) else known.relation.value
 
 
 def _is_raw(known: Known) -> bool:
@@ -111,14 +98,4 @@ def _is_active(known: Known) -> bool:
     return not isinstance(known, Memory) or known.status is MemoryStatus.ACTIVE
 
 
-__all__ = [
-    "MEANT_MIN",
-    "SIMILAR_MIN",
-    "UNKNOWN_LIKENESS",
-    "WEIGHTS",
-    "Known",
-    "evidence",
-    "likeness_and_gap",
-    "odds_of",
-    "text_of",
-]
+__all__ = ["MEANT_MIN", "SIMILAR_MIN", "UNKNOWN_LIKENESS", "WEIGHTS", "Known", "evidence", "odds_of", "text_of"]

@@ -60,7 +60,3 @@ class BranchShift:
 
     abandoned: tuple[BranchTurn, ...] = ()
     resumed: tuple[BranchTurn, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.abandoned or self.resumed)

@@ -7,7 +7,6 @@ otherwise the model. Messages that the proxy does not see are added by the appli
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -92,9 +91,10 @@ class RecordedMessage:
     def position(self) -> Position:
         return (self.at, self.seq, self.ordinal)
 
-    def concerns(self, agent_id: str) -> bool:
-        """Whether that agent said or received it."""
-        return Party(PartyType.AGENT, agent_id) in (self.source, self.target)
+    def is_seen_by(self, agent_id: str, *, with_shared: bool = False) -> bool:
+        """Whether that agent said or received it, or, `with_shared`, may read what others said."""
+        is_own = Party(PartyType.AGENT, agent_id) in (self.source, self.target)
+        return is_own or (with_shared and self.visibility is Visibility.USER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +115,6 @@ class MessageFilter:
 
     def __post_init__(self) -> None:
         Scope(self.user_id, session_id=self.conversation_id, agent_id=self.agent_id)  # refuses invalid ids
-
-
-def agent_view(
-    messages: Sequence[RecordedMessage], agent_id: str, *, with_shared: bool = False
-) -> list[RecordedMessage]:
-    """One agent's own view of the global record: what it said or received, and with `with_shared` also what others
-    said with a visibility that allows it.
-    """
-    return [m for m in messages if m.concerns(agent_id) or (with_shared and m.visibility is Visibility.USER)]
 
 
 def messages_of_turn(turn: Turn, *, seq: int) -> list[RecordedMessage]:

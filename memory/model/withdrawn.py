@@ -54,6 +54,11 @@ def withdrawn_evidence(memory: Memory) -> tuple[Evidence, ...]:
     return withdrawn_of(memory).evidence
 
 
+def all_evidence(memory: Memory) -> tuple[Evidence, ...]:
+    """What it rests on, and what it rested on before a branch was abandoned."""
+    return (*memory.evidence, *withdrawn_evidence(memory))
+
+
 def with_withdrawn(memory: Memory, withdrawn: Withdrawn) -> Memory:
     """The memory with this in its metadata, or without it if there is nothing to keep."""
     metadata = {key: value for key, value in memory.metadata.items() if key != WITHDRAWN}

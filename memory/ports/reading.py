@@ -41,10 +41,11 @@ class StatementPair:
 
 @dataclass(frozen=True, slots=True)
 class PairVerdict:
-    """`confidence`: 0..1."""
+    """`confidence`: 0..1. `over`: log odds that the older statement is over with the newer one, of a `ReadyReader`."""
 
     relation: PairRelation
     confidence: float
+    over: float | None = None
 
 
 class FrameKind(StrEnum):

@@ -19,8 +19,8 @@ from memory.ports.removed_words import RemovedWords
 from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
 
 
-class TurnRecording(Protocol):
-    """Records turns as they happen, or imported ones. Raises `Unavailable` (also when the disk is full)."""
+class PartsOfTurns(Protocol):
+    """What belongs to recorded turns, as ports of its own."""
 
     @property
     def chains(self) -> ResponseChains:
@@ -29,13 +29,17 @@ class TurnRecording(Protocol):
 
     @property
     def messages(self) -> RecordedMessages:
-        """The messages of the record; tool traffic of turns is added there."""
+        """The record as messages: read, search, delete, trim, compress. Tool traffic of turns is added there."""
         ...
 
     @property
     def trees(self) -> ConversationTrees:
         """The positions of these turns in their conversations."""
         ...
+
+
+class TurnRecording(PartsOfTurns, Protocol):
+    """Records turns as they happen, or imported ones. Raises `Unavailable` (also when the disk is full)."""
 
     @property
     def times(self) -> RecordingTimes:
@@ -170,27 +174,12 @@ class TurnTriage(Protocol):
         ...
 
 
-class ConversationRecord(Protocol):
+class ConversationRecord(PartsOfTurns, Protocol):
     """Reads the recorded conversations, and withdraws turns from learning. Raises `Unavailable`."""
-
-    @property
-    def chains(self) -> ResponseChains:
-        """The links by which later requests continue recorded exchanges."""
-        ...
-
-    @property
-    def messages(self) -> RecordedMessages:
-        """The record as messages: read, search, delete, trim, compress."""
-        ...
 
     @property
     def copies(self) -> RecordCopies:
         """The record as it goes to another system, and comes from one."""
-        ...
-
-    @property
-    def trees(self) -> ConversationTrees:
-        """The positions of recorded turns in their conversations."""
         ...
 
     @property

@@ -94,15 +94,7 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
     withdrawn = WithdrawnSummaries(summaries=parts.state.summaries, notes=parts.stores.notes, clock=SYSTEM_CLOCK)
     yield started_again(partial(withdrawn.run, until), name="withdrawn summaries", pause=DERIVATION_PAUSE_SECONDS)
     if settings.has_summaries:
-        summarizer = summarizer_of(
-            parts.settings,
-            readers,
-            parts.telemetry,
-            model=parts.writing_model,
-            stores=parts.stores,
-            summaries=parts.state.summaries,
-            embedding=(parts.embedder, parts.tokens),
-        )
+        summarizer = summarizer_of(parts, readers, embedding=(parts.embedder, parts.tokens))
         yield started_again(partial(summarizer.run, until), name="summaries", pause=DERIVATION_PAUSE_SECONDS)
 
 

@@ -12,10 +12,10 @@ from memory.adapters.sql.exams import SqlExamResults
 from memory.adapters.sql.holdout_record import SqlHoldoutRecord
 from memory.adapters.sql.locked_owners import living
 from memory.adapters.sql.opt_outs import SqlOptOuts
+from memory.adapters.sql.recording_times import newest_turn_at
 from memory.adapters.sql.snapshots import SqlSnapshots
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
-from memory.adapters.sql.turn_times import newest_turn_at
 from memory.errors import BadSetting
 from memory.ports import Clock
 from memory.ports.holdouts import HoldoutRecord

@@ -13,6 +13,12 @@ from memory.runtime.metrics import Metrics
 _ROLES = ("memory_extraction", "memory_rewrite")
 _ARMS = ("noted", "held_out")
 
+
+def _alone(*values: str) -> tuple[tuple[str, ...], ...]:
+    """Of a metric with one label."""
+    return tuple((value,) for value in values)
+
+
 ANNOUNCED: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "requests": (
         ("used", "found"),
@@ -24,66 +30,37 @@ ANNOUNCED: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("unavailable", "milvus"),
         ("unavailable", "embedder"),
     ),
-    "bodies_passed": (
-        ("too_large",),
-        ("content_encoding",),
-        ("no_conversation",),
-        ("no_memory_api",),
-        ("slow_upload",),
-        ("busy",),
-        ("busy_unlearnt",),
+    "bodies_passed": _alone(
+        "too_large", "content_encoding", "no_conversation", "no_memory_api", "slow_upload", "busy", "busy_unlearnt"
     ),
-    "identity_refused": (
-        ("several_headers",),
-        ("invalid_header",),
-        ("invalid_user",),
-        ("disagreement",),
-        ("unproven_user",),
-        ("foreign_project",),
+    "identity_refused": _alone(
+        "several_headers", "invalid_header", "invalid_user", "disagreement", "unproven_user", "foreign_project"
     ),
-    "compactions": (("made",), ("known",), ("not_due",), ("refused",), ("failed",)),
-    "compaction_writings": (("written",), ("refused",), ("failed",)),
-    "summaries": (("quoted",), ("written",), ("no_substance",), ("overtaken",), ("failed",)),
+    "compactions": _alone("made", "known", "not_due", "refused", "failed"),
+    "compaction_writings": _alone("written", "refused", "failed"),
+    "summaries": _alone("quoted", "written", "no_substance", "overtaken", "failed"),
     "placement_switched": tuple((place, source) for place in ("system", "off") for source in ("asked", "refused")),
-    "turns": (("closed",), ("failed",), ("aborted",)),
-    "turns_lost": (("backlog",), ("failed",), ("unavailable",)),
-    "windows": (("learnt",), ("retried",), ("sat_out",), ("buried",), ("lost",)),
-    "facts": (("created",), ("updated",), ("superseded",), ("forgotten",), ("withdrawn",), ("restored",)),
-    "facts_dropped": (
-        ("no_evidence",),
-        ("too_short",),
-        ("too_long",),
-        ("unsure",),
-        ("echo",),
-        ("secret",),
-        ("planted",),
-        ("framed",),
-        ("rate",),
-        ("withheld",),
+    "turns": _alone("closed", "failed", "aborted"),
+    "turns_lost": _alone("backlog", "failed", "unavailable"),
+    "windows": _alone("learnt", "retried", "sat_out", "buried", "lost"),
+    "facts": _alone("created", "updated", "superseded", "forgotten", "withdrawn", "restored"),
+    "facts_dropped": _alone(
+        "no_evidence", "too_short", "too_long", "unsure", "echo", "secret", "planted", "framed", "rate", "withheld"
     ),
-    "upkeep_changes": (
-        ("duplicate",),
-        ("united",),
-        ("quota",),
-        ("unused",),
-        ("stale",),
-        ("dated",),
-        ("reflected",),
-        ("erased",),
-    ),
-    "upkeep_rounds": (("done",), ("broken_off",)),
+    "upkeep_changes": _alone("duplicate", "united", "quota", "unused", "stale", "dated", "reflected", "erased"),
+    "upkeep_rounds": _alone("done", "broken_off"),
     "model_calls": tuple(
         (role, outcome) for role in _ROLES for outcome in ("answered", "unusable", "late", "failed", "spared")
     ),
-    "model_shortfalls": (("window",), ("pair",), ("rest",), ("repair",), ("claim",), ("verdict",)),
+    "model_shortfalls": _alone("window", "pair", "rest", "repair", "claim", "verdict"),
     "model_tokens": tuple((role, kind) for role in _ROLES for kind in ("prompt", "cached", "answer")),
-    "store_errors": (("search",), ("get",), ("apply",), ("page",), ("delete",)),
-    "snapshots": (("read",), ("missing",), ("written",), ("read_failed",), ("write_failed",), ("erase_failed",)),
-    "profiles": (("built",), ("overtaken",)),
-    "holdout_questions": tuple((arm,) for arm in _ARMS),
-    "holdout_turns": tuple((arm,) for arm in _ARMS),
+    "store_errors": _alone("search", "get", "apply", "page", "delete"),
+    "snapshots": _alone("read", "missing", "written", "read_failed", "write_failed", "erase_failed"),
+    "profiles": _alone("built", "overtaken"),
+    "holdout_questions": _alone(*_ARMS),
+    "holdout_turns": _alone(*_ARMS),
     "holdout_signs": tuple((arm, sign) for arm in _ARMS for sign in ("follow_up", "correction", "repeated_fact")),
-    "holdout_answer_tokens": tuple((arm,) for arm in _ARMS),
+    "holdout_answer_tokens": _alone(*_ARMS),
 }
 """By attribute of `Metrics`, in the order of the metric's labels."""
 

@@ -6,6 +6,8 @@ docs/reference_pages makes a page of them.
 
 from __future__ import annotations
 
+from functools import partial
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 # What happens within a request: 1 to 15 ms where all is well, a deadline of 120 ms by default and of 400 at most.
@@ -26,241 +28,196 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
-        self._in_the_request(registry)
-        self._of_summaries(registry)
-        self._of_answers(registry)
-        self._after_the_reply(registry)
-        self._of_arms(registry)
-        self._of_models(registry)
-        self._of_the_parts(registry)
+        self._counter = partial(Counter, registry=registry)
+        self._gauge = partial(Gauge, registry=registry)
+        self._histogram = partial(Histogram, registry=registry)
+        self._in_the_request()
+        self._of_summaries()
+        self._after_the_reply()
+        self._of_arms()
+        self._of_models()
+        self._of_the_parts()
 
-    def _in_the_request(self, registry: CollectorRegistry) -> None:
-        self.requests = Counter(
-            "memproxy_requests", "Chat requests by what memory did for them.", ["status", "reason"], registry=registry
+    def _in_the_request(self) -> None:
+        self.requests = self._counter(
+            "memproxy_requests", "Chat requests by what memory did for them.", ["status", "reason"]
         )
-        self.bodies_passed = Counter(
-            "memproxy_bodies_passed", "Bodies passed on untouched, by why.", ["reason"], registry=registry
+        self.bodies_passed = self._counter("memproxy_bodies_passed", "Bodies passed on untouched, by why.", ["reason"])
+        self.identity_refused = self._counter(
+            "memproxy_identity_refused", "Requests whose identity was refused, by why.", ["reason"]
         )
-        self.identity_refused = Counter(
-            "memproxy_identity_refused", "Requests whose identity was refused, by why.", ["reason"], registry=registry
+        self.recall_seconds = self._histogram(
+            "memproxy_recall_seconds", "Time in recall, by stage.", ["stage"], buckets=FAST_SECONDS
         )
-        self.recall_seconds = Histogram(
-            "memproxy_recall_seconds", "Time in recall, by stage.", ["stage"], registry=registry, buckets=FAST_SECONDS
+        self.recall_in_flight = self._gauge(
+            "memproxy_recall_in_flight", "Recalls under way.", multiprocess_mode="livesum"
         )
-        self.recall_in_flight = Gauge(
-            "memproxy_recall_in_flight", "Recalls under way.", registry=registry, multiprocess_mode="livesum"
+        self.recall_shed = self._counter(
+            "memproxy_recall_shed", "Requests passed on without memory: too many in flight."
         )
-        self.recall_shed = Counter(
-            "memproxy_recall_shed",
-            "Requests passed on without memory: too many in flight.",
-            registry=registry,
-        )
-        self.recall_late = Counter("memproxy_recall_late", "Recalls cut off by the deadline.", registry=registry)
-        self.memories_injected = Histogram(
-            "memproxy_memories_injected", "Memories in a note.", registry=registry, buckets=COUNTS
-        )
-        self.note_tokens = Histogram("memproxy_note_tokens", "Tokens of a note.", registry=registry, buckets=TOKENS)
+        self.recall_late = self._counter("memproxy_recall_late", "Recalls cut off by the deadline.")
+        self.memories_injected = self._histogram("memproxy_memories_injected", "Memories in a note.", buckets=COUNTS)
+        self.note_tokens = self._histogram("memproxy_note_tokens", "Tokens of a note.", buckets=TOKENS)
 
-        self.compactions = Counter(
+        self.compactions = self._counter(
             "memproxy_compactions",
             "States of long conversations by what became of their preparation (made, known, not_due, refused, failed).",
             ["outcome"],
-            registry=registry,
         )
-        self.compaction_writings = Counter(
+        self.compaction_writings = self._counter(
             "memproxy_compaction_writings",
             "Stretches of long conversations put to a model, by outcome (written, refused, failed).",
             ["outcome"],
-            registry=registry,
         )
-        self.compacted_tokens_saved = Counter(
+        self.compacted_tokens_saved = self._counter(
             "memproxy_compacted_tokens_saved",
             "Estimated tokens that requests had less because a state replaced their history.",
-            registry=registry,
         )
 
-        self.holdout_questions = Counter(
+        self.holdout_questions = self._counter(
             "memproxy_holdout_questions",
             "Questions for which a new note was found while conversations are held out, by arm (noted, held_out).",
             ["arm"],
-            registry=registry,
         )
-        self.placement_switched = Counter(
+        self.placement_switched = self._counter(
             "memproxy_placement_switched",
             "Models whose notes stand elsewhere from now on, by where and by why (asked, refused).",
             ["placement", "source"],
-            registry=registry,
         )
 
-    def _of_summaries(self, registry: CollectorRegistry) -> None:
-        self.summaries = Counter(
+    def _of_summaries(self) -> None:
+        self.summaries = self._counter(
             "memproxy_summaries",
             "Sessions that were over, by what became of their summary (quoted, written, no_substance, overtaken, "
             "failed).",
             ["outcome"],
-            registry=registry,
         )
-        self.summaries_recalled = Counter(
-            "memproxy_summaries_recalled", "Summaries of sessions that were put into a new note.", registry=registry
+        self.summaries_recalled = self._counter(
+            "memproxy_summaries_recalled", "Summaries of sessions that were put into a new note."
         )
-        self.answers_recalled = Counter(
-            "memproxy_answers_recalled",
-            "Earlier answers of the assistant of which passages were put into a new note.",
-            registry=registry,
+        self.answers_recalled = self._counter(
+            "memproxy_answers_recalled", "Earlier answers of the assistant of which passages were put into a new note."
         )
-        self.erasures_waiting_seconds = Gauge(
+        self.erasures_waiting_seconds = self._gauge(
             "memproxy_erasures_waiting_seconds",
             "Age of the oldest erasure of a user whose files are not rewritten yet.",
-            registry=registry,
             multiprocess_mode="livemax",
         )
-
-    def _of_answers(self, registry: CollectorRegistry) -> None:
-        self.answers_without_turn = Counter(
-            "memproxy_answers_without_turn", "Final answers of tool loops whose turn is unknown.", registry=registry
+        self.answers_without_turn = self._counter(
+            "memproxy_answers_without_turn", "Final answers of tool loops whose turn is unknown."
         )
 
-    def _after_the_reply(self, registry: CollectorRegistry) -> None:
-        self.turns = Counter("memproxy_turns", "Turns observed, by how the reply ended.", ["status"], registry=registry)
-        self.turns_lost = Counter(
-            "memproxy_turns_lost", "Turns that could not be written to the turn log.", ["reason"], registry=registry
+    def _after_the_reply(self) -> None:
+        self.turns = self._counter("memproxy_turns", "Turns observed, by how the reply ended.", ["status"])
+        self.turns_lost = self._counter(
+            "memproxy_turns_lost", "Turns that could not be written to the turn log.", ["reason"]
         )
-        self.replies_over_cap = Counter(
-            "memproxy_replies_over_cap", "Replies too large to keep: forwarded, answer not recorded.", registry=registry
+        self.replies_over_cap = self._counter(
+            "memproxy_replies_over_cap", "Replies too large to keep: forwarded, answer not recorded."
         )
-        self.queue_turns = Gauge(
-            "memproxy_queue_turns",
-            "Turns in the log by state.",
-            ["state"],
-            registry=registry,
-            multiprocess_mode="livemax",
+        self.queue_turns = self._gauge(
+            "memproxy_queue_turns", "Turns in the log by state.", ["state"], multiprocess_mode="livemax"
         )
-        self.queue_oldest_seconds = Gauge(
+        self.queue_oldest_seconds = self._gauge(
             "memproxy_queue_oldest_seconds",
             "Age of the oldest finished turn that is not learnt.",
-            registry=registry,
             multiprocess_mode="livemax",
         )
-        self.windows = Counter(
-            "memproxy_windows", "Windows of turns that a worker handled, by outcome.", ["outcome"], registry=registry
+        self.windows = self._counter(
+            "memproxy_windows", "Windows of turns that a worker handled, by outcome.", ["outcome"]
         )
-        self.learn_seconds = Histogram(
-            "memproxy_learn_seconds", "Time to learn one window.", registry=registry, buckets=SLOW_SECONDS
+        self.learn_seconds = self._histogram(
+            "memproxy_learn_seconds", "Time to learn one window.", buckets=SLOW_SECONDS
         )
-        self.learn_lag_seconds = Histogram(
+        self.learn_lag_seconds = self._histogram(
             "memproxy_learn_lag_seconds",
             "From the end of a window's first turn until the window was learnt.",
-            registry=registry,
             buckets=LAG_SECONDS,
         )
-        self.turns_shed = Counter(
-            "memproxy_turns_shed",
-            "Turns given up unlearnt because too many were waiting, the least valuable first.",
-            registry=registry,
+        self.turns_shed = self._counter(
+            "memproxy_turns_shed", "Turns given up unlearnt because too many were waiting, the least valuable first."
         )
-        self.facts = Counter("memproxy_facts", "Facts by what became of them.", ["outcome"], registry=registry)
-        self.facts_dropped = Counter(
-            "memproxy_facts_dropped", "Facts that the gate refused, by reason.", ["reason"], registry=registry
+        self.facts = self._counter("memproxy_facts", "Facts by what became of them.", ["outcome"])
+        self.facts_dropped = self._counter(
+            "memproxy_facts_dropped", "Facts that the gate refused, by reason.", ["reason"]
         )
 
-        self.upkeep_changes = Counter(
-            "memproxy_upkeep_changes", "Memories that upkeep changed, by why.", ["why"], registry=registry
+        self.upkeep_changes = self._counter("memproxy_upkeep_changes", "Memories that upkeep changed, by why.", ["why"])
+        self.upkeep_rounds = self._counter(
+            "memproxy_upkeep_rounds", "Scheduled rounds over one user's memories, by outcome.", ["outcome"]
         )
-        self.upkeep_rounds = Counter(
-            "memproxy_upkeep_rounds",
-            "Scheduled rounds over one user's memories, by outcome.",
-            ["outcome"],
-            registry=registry,
-        )
-        self.upkeep_seconds = Histogram(
-            "memproxy_upkeep_seconds",
-            "Time of one round over one user's memories.",
-            registry=registry,
-            buckets=SLOW_SECONDS,
+        self.upkeep_seconds = self._histogram(
+            "memproxy_upkeep_seconds", "Time of one round over one user's memories.", buckets=SLOW_SECONDS
         )
 
-    def _of_arms(self, registry: CollectorRegistry) -> None:
+    def _of_arms(self) -> None:
         """Counted by the worker, of turns at or after the first question of a conversation with an arm."""
-        self.holdout_turns = Counter(
-            "memproxy_holdout_turns", "Turns of conversations with an arm.", ["arm"], registry=registry
-        )
-        self.holdout_signs = Counter(
+        self.holdout_turns = self._counter("memproxy_holdout_turns", "Turns of conversations with an arm.", ["arm"])
+        self.holdout_signs = self._counter(
             "memproxy_holdout_signs",
             "What users said in such conversations after their first question with an arm, by sign (follow_up, "
             "correction, repeated_fact).",
             ["arm", "sign"],
-            registry=registry,
         )
-        self.holdout_answer_tokens = Histogram(
+        self.holdout_answer_tokens = self._histogram(
             "memproxy_holdout_answer_tokens",
             "Estimated tokens of an answer in such a conversation.",
             ["arm"],
-            registry=registry,
             buckets=ANSWER_TOKENS,
         )
 
-    def _of_models(self, registry: CollectorRegistry) -> None:
-        self.embed_seconds = Histogram(
-            "memproxy_embed_seconds", "One text through the model.", ["lane"], registry=registry, buckets=FAST_SECONDS
+    def _of_models(self) -> None:
+        self.embed_seconds = self._histogram(
+            "memproxy_embed_seconds", "One text through the model.", ["lane"], buckets=FAST_SECONDS
         )
-        self.embed_shed = Counter("memproxy_embed_shed", "Texts refused because the queue was full.", registry=registry)
-        self.model_calls = Counter(
+        self.embed_shed = self._counter("memproxy_embed_shed", "Texts refused because the queue was full.")
+        self.model_calls = self._counter(
             "memproxy_model_calls",
             "Calls to chat models that memory asks, by role and outcome (answered, unusable, late, failed, spared).",
             ["role", "outcome"],
-            registry=registry,
         )
-        self.model_shortfalls = Counter(
+        self.model_shortfalls = self._counter(
             "memproxy_model_shortfalls",
             "What an extraction model did not answer as it was asked to, by what was done instead.",
             ["of"],
-            registry=registry,
         )
-        self.model_tokens = Counter(
+        self.model_tokens = self._counter(
             "memproxy_model_tokens",
             "Tokens of those calls as the server counts them (prompt, cached among the prompt's, answer), by role.",
             ["role", "kind"],
-            registry=registry,
         )
 
-    def _of_the_parts(self, registry: CollectorRegistry) -> None:
-        self.store_seconds = Histogram(
-            "memproxy_store_seconds", "Calls to Milvus.", ["call"], registry=registry, buckets=FAST_SECONDS
+    def _of_the_parts(self) -> None:
+        self.store_seconds = self._histogram(
+            "memproxy_store_seconds", "Calls to Milvus.", ["call"], buckets=FAST_SECONDS
         )
-        self.store_errors = Counter("memproxy_store_errors", "Failed calls to Milvus.", ["call"], registry=registry)
-        self.snapshots = Counter(
+        self.store_errors = self._counter("memproxy_store_errors", "Failed calls to Milvus.", ["call"])
+        self.snapshots = self._counter(
             "memproxy_snapshots",
             "Snapshots of working sets by what was done or met (read, missing, torn, foreign, outdated, read_failed, "
             "written, write_failed, erased, erase_failed).",
             ["outcome"],
-            registry=registry,
         )
-        self.unknown_timezones = Counter(
-            "memproxy_unknown_timezones", "Chats that named a time zone which nobody knows.", registry=registry
+        self.unknown_timezones = self._counter(
+            "memproxy_unknown_timezones", "Chats that named a time zone which nobody knows."
         )
-        self.profiles = Counter(
-            "memproxy_profiles", "Profiles of users built, by outcome.", ["outcome"], registry=registry
-        )
-        self.reader_exam_score = Gauge(
+        self.profiles = self._counter("memproxy_profiles", "Profiles of users built, by outcome.", ["outcome"])
+        self.reader_exam_score = self._gauge(
             "memproxy_reader_exam_score",
             "What the chat model that may read messages reached in its exam, 0..1; 0 while it has not sat it.",
-            registry=registry,
             multiprocess_mode="livemax",
         )
-        self.part_up = Gauge(
-            "memproxy_part_up", "1 while a part works.", ["part"], registry=registry, multiprocess_mode="livemin"
-        )
-        self.part_start_seconds = Gauge(
+        self.part_up = self._gauge("memproxy_part_up", "1 while a part works.", ["part"], multiprocess_mode="livemin")
+        self.part_start_seconds = self._gauge(
             "memproxy_part_start_seconds",
             "Time from the start of `memproxy up` until the part worked for the first time.",
             ["part"],
-            registry=registry,
             multiprocess_mode="livemin",
         )
-        self.part_restarts = Counter("memproxy_part_restarts", "Restarts.", ["part"], registry=registry)
-        self.service_token_calls = Counter(
-            "memproxy_service_token_calls", "Calls with service tokens.", ["token", "outcome"], registry=registry
+        self.part_restarts = self._counter("memproxy_part_restarts", "Restarts.", ["part"])
+        self.service_token_calls = self._counter(
+            "memproxy_service_token_calls", "Calls with service tokens.", ["token", "outcome"]
         )
-        self.api_seconds = Histogram(
-            "memproxy_api_seconds", "REST calls.", ["route", "code"], registry=registry, buckets=CALL_SECONDS
+        self.api_seconds = self._histogram(
+            "memproxy_api_seconds", "REST calls.", ["route", "code"], buckets=CALL_SECONDS
         )

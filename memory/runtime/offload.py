@@ -101,14 +101,3 @@ def _pieces(texts: Sequence[str]) -> list[list[str]]:
         pieces[-1].append(text)
         room -= len(text)
     return pieces
-
-
-__all__ = [
-    "HEAVY_CHARACTERS",
-    "LONG_CHARACTERS",
-    "pause",
-    "run_by_weight",
-    "run_each_offloaded",
-    "run_offloaded",
-    "switch_often",
-]

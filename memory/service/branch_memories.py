@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from memory.model import Change, ChangeKind, Memory
-from memory.model.raw_words import raw_row_ids
+from memory.model import Memory
 from memory.model.withdrawn import is_of_abandoned_branch
 from memory.ports import ConversationTrees, LedgerWrite, MemoryBank, MemoryFilter, RequestStores
 from memory.runtime.telemetry import Telemetry
 from memory.service.branch_evidence import shifted
-from memory.service.locked_writes import write_rows
+from memory.service.locked_writes import delete_raw_words, rewrite_rows
 from memory.service.memory_scan import scanned
 from memory.service.user_back_off import UserBackOff
 
@@ -39,13 +36,8 @@ class BranchMemories:
         self._back_off = UserBackOff(telemetry.clock)
 
     async def run(self) -> None:
-        """Settle the shifts of all users. Raises the error of the first user for whom that fails; the next runs leave
-        that user out for a while.
-        """
-        while user_id := await self._trees.next_shift(without=self._back_off.waiting()):
-            self._back_off.begin(user_id)
-            await self._settle(user_id)
-            self._back_off.succeed(user_id)
+        """Settle the shifts of all users. Raises as `UserBackOff.work_off`."""
+        await self._back_off.work_off(self._trees.next_shift, self._settle)
 
     async def _settle(self, user_id: str) -> None:
         async with self._ledger.write(user_id) as held:
@@ -59,8 +51,12 @@ class BranchMemories:
                 row.id for row in changed if not is_of_abandoned_branch(row) and is_of_abandoned_branch(stored[row.id])
             ]
             await self._drop_notes(user_id, withdrawn)
-            await self._write(user_id, held, changed)
-            await self._delete_raw_words(user_id, [turn.turn_id for turn in shift.abandoned])
+            records = await self._store.get(user_id, [row.id for row in changed]) if changed else []
+            await rewrite_rows(self._store, held, user_id, changed, records)  # at once: they depend on each other
+            # they do not come back with the branch: what the user chose to say is what was said instead
+            await delete_raw_words(
+                self._store, self._notes, user_id, [turn.turn_id for turn in shift.abandoned], now=self._clock()
+            )
         await self._drop_notes(user_id, withdrawn)  # a request in progress may have stored a note of them meanwhile
         await self._trees.settle(user_id, shift)
         self._metrics.facts.labels("withdrawn").inc(len(withdrawn))
@@ -70,23 +66,6 @@ class BranchMemories:
         """All rows of the user by id, of any status, without raw words."""
         batches = scanned(self._store, MemoryFilter(user_id, status=None), held=held)
         return {memory.id: memory async for memories in batches for memory in memories}
-
-    async def _write(self, user_id: str, held: LedgerWrite, rows: Sequence[Memory]) -> None:
-        """In one write, since the rows depend on each other."""
-        if not rows:
-            return
-        vectors = {one.memory.id: one.vector for one in await self._store.get(user_id, [row.id for row in rows])}
-        kept = [row for row in rows if row.id in vectors]
-        if kept:
-            changes = [Change(ChangeKind.UPDATE, row) for row in kept]
-            await write_rows(self._store, held, user_id, changes, np.stack([vectors[row.id] for row in kept]))
-
-    async def _delete_raw_words(self, user_id: str, turn_ids: Sequence[str]) -> None:
-        """They do not come back with the branch: what the user chose to say is what was said instead."""
-        if turn_ids:
-            row_ids = [one for turn_id in turn_ids for one in raw_row_ids(user_id, turn_id)]
-            await self._store.delete(user_id, row_ids)
-            await self._notes.drop(user_id, row_ids, now=self._clock())
 
     async def _drop_notes(self, user_id: str, memory_ids: Sequence[str]) -> None:
         if memory_ids:

@@ -6,10 +6,10 @@ forgets what is based on it, unless the caller asks to keep the memories.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from memory.errors import BadInput, NotFound, Unavailable
+from memory.errors import BadInput, NotFound
 from memory.model import (
     MessageDirection,
     MessageFilter,
@@ -27,8 +27,8 @@ from memory.ports import MemoryStore, MessagePage, RecordedMessages, RequestStor
 from memory.ports.paging import all_pages
 from memory.runtime.offload import run_offloaded
 from memory.service.erasure import Erasure
+from memory.service.noted_contents import noted_contents
 from memory.service.requests import Intake, time_said
-from memory.service.summary_contents import summary_contents
 from memory.service.user_writes import UserWrites
 
 MESSAGES_PER_ADD_MAX = 200  # one transaction
@@ -208,7 +208,9 @@ class Conversations:
             new = [one for note in receipt.notes if note.is_new for one in note.memory_ids] if receipt else []
             if new:
                 given.append((turn_id, receipt_id, tuple(dict.fromkeys(new))))
-        contents = await self._contents(user_id, {one for *_, memory_ids in given for one in memory_ids})
+        contents = await noted_contents(
+            self._store, self._summaries, user_id, {one for *_, memory_ids in given for one in memory_ids}
+        )
         return [
             GivenNote(turn_id, receipt_id, memory_ids, {one: contents[one] for one in memory_ids if one in contents})
             for turn_id, receipt_id, memory_ids in given
@@ -220,15 +222,6 @@ class Conversations:
         if not found:
             raise NotFound("no recorded turn has this receipt")
         return found
-
-    async def _contents(self, user_id: str, memory_ids: Collection[str]) -> dict[str, str]:
-        """Of memories and summaries, without forgotten ones; no memories while the store is down."""
-        summaries = await summary_contents(self._summaries, user_id, memory_ids)
-        try:
-            records = await self._store.get(user_id, sorted(memory_ids)) if memory_ids else []
-        except Unavailable:  # the messages of a session can be shown all the same
-            return summaries
-        return summaries | {record.memory.id: record.memory.content for record in records}
 
     async def delete_session(
         self, user_id: str, conversation_id: str, *, keep_memories: bool = False

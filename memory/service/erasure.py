@@ -9,33 +9,19 @@ deletes the record of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
 from memory.errors import NotFound
-from memory.model import (
-    Change,
-    ChangeKind,
-    Evidence,
-    Memory,
-    MemoryStatus,
-    Record,
-    Role,
-    Scope,
-    is_valid_id,
-    statement_key,
-)
+from memory.model import Evidence, Memory, MemoryStatus, Role, Scope, statement_key
 from memory.model.derived import hanging_on
 from memory.model.memories import CONFIDENCE_STEP
-from memory.model.versions import refuse_changed
-from memory.model.withdrawn import with_withdrawn, withdrawn_evidence, withdrawn_of, without_withdrawn
+from memory.model.withdrawn import all_evidence, with_withdrawn, withdrawn_evidence, withdrawn_of, without_withdrawn
 from memory.model.wordings import as_worded, without_wordings
 from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestStores
-from memory.service.locked_writes import write_rows
-from memory.service.memory_scan import scanned
+from memory.service.locked_writes import rewrite_rows
+from memory.service.memory_scan import batched, own_record, scanned
 from memory.service.raw_word_search import RawWordSearch
 from memory.service.shared_rows import SharedRows
 from memory.service.summary_exclusions import SummaryExclusions
@@ -109,23 +95,22 @@ class Erasure:
         ids: list[str] = []
         async for memories in scanned(self._store, MemoryFilter(user_id, status=None), held=held):
             ids += [one.id for one in memories if one.id not in spare and shared & shared_evidence([one])]
-        for batch in _batches(ids):
+        for batch in batched(ids, DELETE_BATCH):
             records = await self._store.get(user_id, batch)
             rows = [narrowed(record.memory, shared, now=self._clock()) for record in records]
-            changes = [Change(ChangeKind.UPDATE, row) for row in rows]
-            await write_rows(self._store, held, user_id, changes, _vectors(records, rows))
+            await rewrite_rows(self._store, held, user_id, rows, records)
 
     async def _erase_held(
         self, user_id: str, held: LedgerWrite, memory_ids: Sequence[str], raw_ids: Sequence[str] = ()
     ) -> None:
         """`raw_ids`: of rows with raw words, which are in no working set or profile, and are not counted."""
-        for batch in _batches(memory_ids):
+        for batch in batched(memory_ids, DELETE_BATCH):
             await held.forget(batch)  # first: if we die in between, no stored plan restores them
             await self.drop_notes(user_id, batch)
             await self._usage_counts.drop(user_id, batch)
             await held.renew()  # the steps before may have taken long
             await self._store.delete(user_id, batch)
-        for batch in _batches(raw_ids):
+        for batch in batched(raw_ids, DELETE_BATCH):
             await held.forget((), raw_ids=batch)
             await self._notes.drop(user_id, batch, now=self._clock())
             await self._store.delete(user_id, batch)
@@ -173,10 +158,7 @@ class Erasure:
     async def memory(self, user_id: str, memory_id: str, *, expected: Collection[str] | None = None) -> None:
         """`expected`: raises `VersionChanged` unless the memory has one of these versions."""
         async with self._ledger.write(user_id) as held:
-            found = await self._store.get(user_id, [memory_id]) if is_valid_id(memory_id) else []
-            if not found:
-                raise NotFound("there is no such memory")
-            refuse_changed(found[0].memory, expected)
+            await own_record(self._store, user_id, memory_id, expected=expected)
             gone = await self.forget_held(user_id, held, [memory_id])
         await self.drop_notes(user_id, gone)
 
@@ -198,11 +180,11 @@ class Erasure:
                 ids = await self._store.ids(where)
                 raw_ids = await self._store.ids(replace(where, status=MemoryStatus.RAW))
             is_left = bool(ids or raw_ids)
-            for batch in _batches(ids):  # dependent memories are of the same scope
+            for batch in batched(ids, DELETE_BATCH):  # dependent memories are of the same scope
                 async with self._ledger.write(user_id) as held:
                     await self._erase_held(user_id, held, batch)
                 await self.drop_notes(user_id, batch)
-            for batch in _batches(raw_ids):
+            for batch in batched(raw_ids, DELETE_BATCH):
                 async with self._ledger.write(user_id) as held:
                     await self._erase_held(user_id, held, (), batch)
             memories += len(ids)
@@ -266,11 +248,11 @@ class Erasure:
         kept: list[str] = []
         async for memories in scanned(self._store, MemoryFilter(user_id, status=None)):
             ids = [memory.id for memory in memories if _stands_on(memory, sources)]
-            for batch in _batches(ids):
+            for batch in batched(ids, DELETE_BATCH):
                 gone, left = await self._take_out(user_id, batch, sources)
                 forgotten += gone
                 kept += left
-        for batch in _batches(sorted(sources), TURNS_AT_ONCE):
+        for batch in batched(sorted(sources), TURNS_AT_ONCE):
             async with self._ledger.write(user_id) as held:
                 raw_ids = await self._raw_words.of_turns(user_id, batch, held)
                 await self._erase_held(user_id, held, (), raw_ids)
@@ -288,9 +270,7 @@ class Erasure:
             rows = {record.memory.id: without_sources(record.memory, sources, now=now) for record in records}
             lost = [record.memory for record in records if rows[record.memory.id] is None]
             left = [row for row in rows.values() if row is not None]
-            if left:
-                changes = [Change(ChangeKind.UPDATE, row) for row in left]
-                await write_rows(self._store, held, user_id, changes, _vectors(records, left))
+            await rewrite_rows(self._store, held, user_id, left, records)
             gone = await self.forget_held(user_id, held, [one.id for one in lost], known=lost) if lost else []
         await self.drop_notes(user_id, gone)
         return gone, [row.id for row in left]
@@ -298,7 +278,7 @@ class Erasure:
 
 def shared_evidence(memories: Iterable[Memory]) -> frozenset[tuple[str, str]]:
     """Turn and quote of the sentences of which these memories say a part."""
-    quoted = (one for memory in memories for one in (*memory.evidence, *withdrawn_evidence(memory)))
+    quoted = (one for memory in memories for one in all_evidence(memory))
     return frozenset((one.turn_id, one.quote) for one in quoted if one.is_part)
 
 
@@ -317,8 +297,7 @@ def narrowed(memory: Memory, shared: frozenset[tuple[str, str]], *, now: float) 
 def without_sources(memory: Memory, turn_ids: Collection[str], *, now: float) -> Memory | None:
     """The memory without the evidence of these turns; None if no other statement of the user supports it."""
     left: Memory | None = memory
-    quoted = (*memory.evidence, *withdrawn_evidence(memory))
-    for turn_id in sorted({one.turn_id for one in quoted} & set(turn_ids)):
+    for turn_id in sorted({one.turn_id for one in all_evidence(memory)} & set(turn_ids)):
         left = left and without_source(left, turn_id, now=now)
     return left
 
@@ -349,7 +328,7 @@ def supported(confidence: float, *, by: int) -> float:
 
 
 def _stands_on(memory: Memory, turn_ids: Collection[str]) -> bool:
-    return any(quoted.turn_id in turn_ids for quoted in (*memory.evidence, *withdrawn_evidence(memory)))
+    return any(quoted.turn_id in turn_ids for quoted in all_evidence(memory))
 
 
 def _holds_up(quoted: Evidence, memory: Memory) -> bool:
@@ -359,19 +338,6 @@ def _holds_up(quoted: Evidence, memory: Memory) -> bool:
     """
     if quoted.role == Role.TOOL:
         return False
-    says_it = statement_key(quoted.words) == statement_key(memory.content) or quoted.words in memory.content
-    return says_it or quoted == memory.evidence[0] or _is_repetition(quoted, memory)
-
-
-def _is_repetition(quoted: Evidence, memory: Memory) -> bool:
-    """Whether it repeats the text that the memory was made from."""
-    return statement_key(quoted.words) == statement_key(memory.evidence[0].words)
-
-
-def _vectors(records: Sequence[Record], rows: Sequence[Memory]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-    by_id = {record.memory.id: record.vector for record in records}
-    return np.stack([by_id[row.id] for row in rows])
-
-
-def _batches(ids: Sequence[str], size: int = DELETE_BATCH) -> Iterator[Sequence[str]]:
-    return (ids[start : start + size] for start in range(0, len(ids), size))
+    first = memory.evidence[0]
+    repeats = statement_key(quoted.words) in (statement_key(memory.content), statement_key(first.words))
+    return repeats or quoted.words in memory.content or quoted == first

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from memory.model import Change, ChangeKind, Memory, Record
+from memory.model import Memory, Record
 from memory.model.wordings import EarlierWording, without_wordings
 from memory.ports import LedgerWrite, MemoryStore
-from memory.service.locked_writes import write_rows
+from memory.service.locked_writes import rewrite_rows
 
 Means = Callable[[Memory], bool]
 """Whether a memory that says this is to be forgotten."""
@@ -26,10 +24,8 @@ async def forget_wordings(
 ) -> list[Record]:
     """The same, written at once: to repeat it is harmless."""
     cleaned = without_meant(records, means)
-    changed = [now for before, now in zip(records, cleaned, strict=True) if now is not before]
-    changes = [Change(ChangeKind.UPDATE, record.memory) for record in changed]
-    if changes:
-        await write_rows(store, held, user_id, changes, np.stack([record.vector for record in changed]))
+    changed = [now.memory for before, now in zip(records, cleaned, strict=True) if now is not before]
+    await rewrite_rows(store, held, user_id, changed, records)
     return cleaned
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from memory.chat.exchanges import exchanges_of
-from memory.errors import BadInput, NotFound, Unavailable
+from memory.errors import BadInput, NotFound
 from memory.model import (
     MEMORY_TYPES,
     Candidate,
@@ -31,7 +31,6 @@ from memory.model.memories import MemoryVisibility
 from memory.ports import (
     Backlog,
     ConversationRecord,
-    DeadLetter,
     MemoryBank,
     MemoryFilter,
     Page,
@@ -47,14 +46,13 @@ from memory.service.idempotency import NewId, RepeatableCalls
 from memory.service.imported_turns import imported_turns
 from memory.service.locked_writes import same_or_new, write_rows
 from memory.service.memory_edits import MemoryEdits
-from memory.service.memory_scan import page_as_of
+from memory.service.memory_scan import own_record, page_as_of
+from memory.service.noted_contents import noted_contents
 from memory.service.operator import OperatorService, OperatorSources
 from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
-from memory.service.project_erasures import ProjectErasures
 from memory.service.redacted_memories import redacted_edit, redacted_items
 from memory.service.requests import (
-    Deleted,
     ExplainedReceipt,
     Intake,
     ListedContent,
@@ -66,7 +64,6 @@ from memory.service.requests import (
     time_said,
 )
 from memory.service.shared_projects import SharedProjects
-from memory.service.summary_contents import summary_contents
 from memory.service.transfers import MemoryTransfers
 from memory.service.user_erasures import UserErasures
 from memory.service.user_writes import UserWrites
@@ -118,18 +115,11 @@ class Library:
         self._receipts = stores.receipts
         self._summaries = stores.summaries
         self._erasure = Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=intake.clock)
-        self.erasures = UserErasures(self._erasure, stores.erasures, clock=intake.clock, new_id=intake.new_id)
         self._edits = MemoryEdits(memories, erasure=self._erasure, clock=intake.clock)
         self.opt_outs = OptOutService(opt_outs=stores.opt_outs, ledger=memories.ledger, clock=intake.clock)
         self._writes = UserWrites(memories.ledger, self.opt_outs)
         self.projects = SharedProjects(memories, stores, erasure=self._erasure, writes=self._writes, intake=intake)
-        self.project_erasures = ProjectErasures(
-            stores.erasures,
-            of_users=self.erasures,
-            erasure=self._erasure,
-            shared=self.projects,
-            intake=intake,
-        )
+        self.erasures = UserErasures(self._erasure, stores.erasures, shared=self.projects, intake=intake)
         self.conversations = Conversations(
             turn_log.messages,
             stores,
@@ -226,7 +216,7 @@ class Library:
 
     async def get(self, user_id: str, memory_id: str) -> Memory:
         shared = await self.projects.memories.get(user_id, memory_id)
-        return (await self._edits.record(user_id, memory_id)).memory if shared is None else shared
+        return (await own_record(self._store, user_id, memory_id)).memory if shared is None else shared
 
     async def history(self, user_id: str, memory_id: str) -> list[Memory]:
         """The memory and those that it superseded, directly or through others, latest first."""
@@ -249,23 +239,12 @@ class Library:
         if not await self.projects.memories.delete(user_id, memory_id, expected=expected):
             await self._erasure.memory(user_id, memory_id, expected=expected)
 
-    async def delete_scope(self, user_id: str, project_id: str = "") -> Deleted:
-        """Delete all memories of the user, or of exactly that project, and withdraw turns not learnt before this
-        call.
-        """
-        if project_id:
-            erased = await self.project_erasures.everything(user_id, project_id)
-        else:
-            erased = await self.erase_everything(user_id)
-        deleted = erased.request.deleted
-        return Deleted(deleted["memories"], deleted["turns_withdrawn"])
+    async def erase(self, user_id: str, project_id: str = "") -> ErasureRecord:
+        """Delete all of the user, or of exactly that project, and withdraw turns not learnt before this call.
 
-    async def erase_everything(self, user_id: str) -> ErasureRecord:
-        """Delete all of the user, with what they shared in projects; `erasures` shows whether files are rewritten."""
-        shared = await self.projects.forget_user(user_id, "")
-        erased = await self.erasures.everything(user_id, shared=shared)
-        await self.projects.forget_user(user_id, "")  # what was founded or shared since the first time
-        return erased
+        `erasures` shows whether files are rewritten.
+        """
+        return await (self.erasures.project(user_id, project_id) if project_id else self.erasures.everything(user_id))
 
     async def forget_source(self, user_id: str, turn_id: str) -> SourceForgotten:
         """Forget what is based on that turn alone, and delete its text from the record and from all other evidence."""
@@ -276,13 +255,8 @@ class Library:
         found = await self._receipts.get(user_id, receipt_id) if is_valid_id(receipt_id) else None
         if found is None:
             raise NotFound("there is no such receipt")
-        memory_ids = found.memory_ids()
-        try:
-            records = await self._store.get(user_id, memory_ids) if memory_ids else []
-        except Unavailable:  # the receipt may be about this very outage
-            records = []
-        contents = await summary_contents(self._summaries, user_id, memory_ids)
-        return ExplainedReceipt(found, contents | {record.memory.id: record.memory.content for record in records})
+        contents = await noted_contents(self._store, self._summaries, user_id, found.memory_ids())
+        return ExplainedReceipt(found, contents)
 
     async def receipts(self, user_id: str, *, memory_id: str = "", limit: int, cursor: str = "") -> ReceiptPage:
         """The user's receipts, latest first. `memory_id`: only requests whose notes held that memory."""
@@ -375,18 +349,6 @@ class Library:
     def turns(self, user_id: str, session_id: str = "") -> AsyncIterator[Turn]:
         """The conversation record, oldest first."""
         return self._turn_log.turns(user_id, session_id=session_id)
-
-    async def dead_letters(self, *, limit: int) -> list[DeadLetter]:
-        """Dead letters of all users, for operators."""
-        return await self._turn_log.dead_letters(limit=limit)
-
-    async def replay(self, window_ids: Collection[str]) -> int:
-        """Learn dead letters again; returns how many. Empty means all."""
-        return await self._turn_log.replay(window_ids)
-
-    async def drop(self, window_ids: Collection[str]) -> int:
-        """Delete these dead letters without learning them; returns how many. Empty means none."""
-        return await self._turn_log.drop(window_ids)
 
     async def is_ready(self) -> bool:
         """Whether memories can be read now."""

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory.model import Change, Memory, MemoryStatus, Vector, statement_key
-from memory.ports import LedgerWrite, MemoryFilter, MemoryStore
+import numpy as np
+
+from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector, statement_key
+from memory.model.raw_words import raw_row_ids
+from memory.ports import LedgerWrite, MemoryFilter, MemoryStore, NoteBook
 
 
 async def write_rows(
@@ -26,6 +29,26 @@ async def write_rows(
         held.touch(touched)
     await held.renew()
     await store.apply(user_id, changes, vectors, before_each=held.check_term)
+
+
+async def rewrite_rows(
+    store: MemoryStore, held: LedgerWrite, user_id: str, rows: Sequence[Memory], records: Sequence[Record]
+) -> None:
+    """Write these rows at once with the vectors that they have; what is not among the records is gone, and stays so."""
+    vectors = {record.memory.id: record.vector for record in records}
+    changes = [Change(ChangeKind.UPDATE, row) for row in rows if row.id in vectors]
+    if changes:
+        await write_rows(store, held, user_id, changes, np.stack([vectors[one.memory.id] for one in changes]))
+
+
+async def delete_raw_words(
+    store: MemoryStore, notes: NoteBook, user_id: str, turn_ids: Sequence[str], *, now: float
+) -> None:
+    """Delete the rows with what was said in these turns, and the notes that hold one of them."""
+    if turn_ids:
+        row_ids = [one for turn_id in turn_ids for one in raw_row_ids(user_id, turn_id)]
+        await store.delete(user_id, row_ids)
+        await notes.drop(user_id, row_ids, now=now)
 
 
 async def same_or_new(store: MemoryStore, memory: Memory) -> Memory:

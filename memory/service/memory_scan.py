@@ -6,12 +6,17 @@ deleted meanwhile is left out.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from memory.model import Memory, MemoryStatus
+from memory.errors import NotFound
+from memory.model import Memory, Record, is_valid_id
 from memory.model.claim_filters import ClaimFilter
+from memory.model.versions import refuse_changed
 from memory.ports import LedgerWrite, MemoryFilter, MemoryStore, Page
+
+Item = TypeVar("Item")
 
 BATCH = 1_000  # about 1 MB
 PAGES_PER_LOOK_MAX = 50  # store pages read for one page: limits the cost of a rare match
@@ -21,12 +26,26 @@ async def scanned(
     store: MemoryStore, where: MemoryFilter, *, held: LedgerWrite | None = None
 ) -> AsyncIterator[list[Memory]]:
     """Newest first. `held`: the user's lock, renewed after each batch, since there may be many."""
-    ids = await store.ids(where)
-    for start in range(0, len(ids), BATCH):
-        batch = await store.memories(where.user_id, ids[start : start + BATCH])
+    for ids in batched(await store.ids(where), BATCH):
+        batch = await store.memories(where.user_id, ids)
         if held is not None:
             await held.renew()
         yield batch
+
+
+def batched(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+async def own_record(
+    store: MemoryStore, user_id: str, memory_id: str, *, expected: Collection[str] | None = None
+) -> Record:
+    """A memory of the user. Raises `NotFound`, and `VersionChanged` unless it has one of the expected versions."""
+    found = await store.get(user_id, [memory_id]) if is_valid_id(memory_id) else []
+    if not found:
+        raise NotFound("there is no such memory")
+    refuse_changed(found[0].memory, expected)
+    return found[0]
 
 
 async def page_as_of(
@@ -36,13 +55,8 @@ async def page_as_of(
     found: list[Memory] = []
     for _ in range(PAGES_PER_LOOK_MAX):
         page = await store.page(replace(where, status=None), limit=limit - len(found), cursor=cursor, claim=claim)
-        found += [memory for memory in page.memories if _stood(memory, where.status, as_of)]
+        found += [one for one in page.memories if (was := one.status_at(as_of)) and where.status in (None, was)]
         cursor = page.next_cursor
         if not cursor or len(found) >= limit:
             break
     return Page(tuple(found), cursor)
-
-
-def _stood(memory: Memory, status: MemoryStatus | None, as_of: float) -> bool:
-    was = memory.status_at(as_of)
-    return was is not None and (status is None or was == status)

@@ -7,7 +7,6 @@ logs content.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 
 import structlog
 
@@ -20,7 +19,6 @@ from memory.service.profiles import ProfileBuilder
 POLL_SECONDS = 0.25
 REST_SECONDS = 2.0  # between two builds of one user
 STALE_USERS_MAX = 50  # looked at per poll
-RESTING_MAX = 10_000  # users
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +30,7 @@ class ProfileRefresher:
         self._builder = ProfileBuilder(memories=memories, profiles=profiles, clock=telemetry.clock, tokens=tokens)
         self._profiles = profiles
         self._metrics = telemetry.metrics
-        self._built_at: OrderedDict[str, float] = OrderedDict()  # by the event loop's clock
+        self._resting: dict[str, float] = {}  # users, and when they were built by the event loop's clock
         self._is_broken = False
 
     async def run(self, until: asyncio.Event) -> None:
@@ -42,11 +40,13 @@ class ProfileRefresher:
 
     async def refresh(self) -> int:
         """Build the profiles that are due; returns for how many users."""
-        built = 0
+        built, now = 0, asyncio.get_running_loop().time()
+        self._resting = {user_id: at for user_id, at in self._resting.items() if now - at < REST_SECONDS}
         try:
             for user_id in await self._profiles.stale(limit=STALE_USERS_MAX):
-                if self._is_resting(user_id):
+                if user_id in self._resting:
                     continue
+                self._resting[user_id] = now
                 outcome = "built" if await self._builder.build(user_id) else "overtaken"
                 self._metrics.profiles.labels(outcome).inc()
                 built += outcome == "built"
@@ -57,13 +57,3 @@ class ProfileRefresher:
             return built
         self._is_broken = False
         return built
-
-    def _is_resting(self, user_id: str) -> bool:
-        now = asyncio.get_running_loop().time()
-        if now - self._built_at.get(user_id, -REST_SECONDS) < REST_SECONDS:
-            return True
-        self._built_at[user_id] = now
-        self._built_at.move_to_end(user_id)
-        if len(self._built_at) > RESTING_MAX:
-            self._built_at.popitem(last=False)
-        return False

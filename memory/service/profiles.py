@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from memory.errors import BadInput, NotFound
 from memory.model import Evidence, Memory, Profile, ProfileLine, Scope
 from memory.ports import Clock, MemoryBank, MemoryFilter, NoteBook, Profiles, RequestStores, Revision, Tokens
@@ -92,13 +94,15 @@ class ShownProfile:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class OwnProfile:
-    """What a user decided about a profile: their own lines, and whether it is used. `project_id` "": the user's own."""
+class OwnProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="profile"):
+    """What a user decided about a profile: their own lines, and whether it is used. `project_id` "": the user's own.
+
+    As JSON it is a line of an export.
+    """
 
     project_id: str = ""
     pinned: tuple[str, ...] = ()
-    is_enabled: bool = True
+    is_enabled: bool = msgspec.field(name="enabled", default=True)
 
     @property
     def is_decided(self) -> bool:

@@ -9,7 +9,6 @@ it before, or not at all. A project looks to others as if it did not exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from memory.errors import BadInput, NotFound
@@ -20,12 +19,13 @@ from memory.model.projects import (
     ProjectMember,
     ProjectRole,
     SharedProject,
-    Tenancy,
     project_key,
     successor_of,
 )
-from memory.ports import Clock, UserLedger
+from memory.ports import MemoryBank
 from memory.ports.projects import Projects
+from memory.service.erasure import Erasure
+from memory.service.requests import Intake
 from memory.service.shared_rows import SharedRows
 from memory.service.user_writes import UserWrites
 
@@ -50,14 +50,14 @@ class ProjectTaken(BadInput):
 
 @dataclass(frozen=True, slots=True)
 class ProjectParts:
-    """What both services of shared projects need."""
+    """What the services of shared projects need."""
 
+    memories: MemoryBank
     projects: Projects
-    ledger: UserLedger
     rows: SharedRows
-    tenancy: Tenancy
-    clock: Clock
-    new_id: Callable[[], str]
+    erasure: Erasure
+    writes: UserWrites
+    intake: Intake
 
     async def access(self, user_id: str, project_id: str) -> ProjectAccess:
         """Of a member. Raises `NotFound` for everybody else, whether there is such a project or not."""
@@ -70,22 +70,23 @@ class ProjectParts:
 class ProjectMembership:
     """Methods raise `BadInput` (`NotFound`, `RightMissing`, `ProjectTaken`), `Unavailable` or `Conflict`."""
 
-    def __init__(self, parts: ProjectParts, writes: UserWrites) -> None:
+    def __init__(self, parts: ProjectParts) -> None:
         self._parts = parts
-        self._writes = writes
+        self._writes = parts.writes
+        self._ledger = parts.memories.ledger
         self._projects = parts.projects
-        self._clock = parts.clock
+        self._clock = parts.intake.clock
 
     async def create(self, user_id: str, project_id: str) -> ProjectAccess:
         """The caller becomes the owner. Memories that users have under this project id stay private to each."""
         if not project_id:
             raise BadInput("project_id must not be empty")
         Scope(user_id, project_id)  # refuses invalid ids
-        tenant = self._parts.tenancy.tenant_of(user_id)
+        tenant = self._parts.intake.tenancy.tenant_of(user_id)
         if tenant is None:
             raise RightMissing("users without a tenant share no projects")
         epoch = await self._writes.begin(user_id)
-        project = SharedProject(project_key(self._parts.new_id()), tenant, project_id, self._clock())
+        project = SharedProject(project_key(self._parts.intake.new_id()), tenant, project_id, self._clock())
         async with self._writes.lock(epoch):
             await self._refuse_to_join_another(user_id, project_id)
             if not await self._projects.create(project, user_id):
@@ -118,7 +119,7 @@ class ProjectMembership:
         if role is ProjectRole.OWNER:
             raise BadInput("a project has one owner: transfer it with POST …/owner")
         project = (await self._parts.access(user_id, project_id)).project
-        async with self._parts.ledger.write(project.owner_id):
+        async with self._ledger.write(project.owner_id):
             access = await self._parts.access(user_id, project_id)
             before = await self._member(project, member_id) or await self._invitation(project.key, member_id)
             if not access.may_set(before.role if before else None, role):
@@ -148,7 +149,7 @@ class ProjectMembership:
         """The user becomes a member of the project with that key, if they are invited to it."""
         epoch = await self._writes.begin(user_id)
         project = (await self.invitation(user_id, key)).project
-        async with self._writes.lock(epoch), self._parts.ledger.write(project.owner_id):
+        async with self._writes.lock(epoch), self._ledger.write(project.owner_id):
             invitation = await self.invitation(user_id, key)
             await self._refuse_to_join_another(user_id, project.project_id)
             await self._projects.accept(invitation, at=self._clock())
@@ -156,14 +157,14 @@ class ProjectMembership:
 
     async def decline(self, user_id: str, key: str) -> None:
         project = (await self.invitation(user_id, key)).project
-        async with self._parts.ledger.write(project.owner_id):
+        async with self._ledger.write(project.owner_id):
             await self.invitation(user_id, key)
             await self._projects.drop_invitation(key, user_id)
 
     async def remove(self, user_id: str, project_id: str, member_id: str) -> None:
         """Removes a member, who may be the caller, or withdraws an invitation. What they shared stays."""
         project = (await self._parts.access(user_id, project_id)).project
-        async with self._parts.ledger.write(project.owner_id):
+        async with self._ledger.write(project.owner_id):
             access = await self._parts.access(user_id, project_id)
             if member_id == user_id and access.role is ProjectRole.OWNER:
                 raise BadInput("the owner cannot leave: transfer the project, or delete it")
@@ -180,7 +181,7 @@ class ProjectMembership:
     async def transfer(self, user_id: str, project_id: str, member_id: str) -> None:
         """Another member becomes the owner, and the owner an admin."""
         project = (await self._parts.access(user_id, project_id)).project
-        async with self._parts.ledger.write(project.owner_id):
+        async with self._ledger.write(project.owner_id):
             await self.owned(user_id, project_id)
             if await self._member(project, member_id) is None:
                 raise NotFound("there is no such member: invite them first")
@@ -196,7 +197,7 @@ class ProjectMembership:
         """For a user that is erased. What they own goes to the most powerful other member, or away."""
         for joined in await self._projects.joined(user_id):
             project, is_empty = joined.project, False
-            async with self._parts.ledger.write(project.owner_id):
+            async with self._ledger.write(project.owner_id):
                 roles: dict[str, ProjectRole | None] = {user_id: None}
                 access = await self._projects.access_by_key(project.key, user_id)
                 if access is not None and access.role is ProjectRole.OWNER:

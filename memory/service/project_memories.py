@@ -24,14 +24,13 @@ from memory.model.projects import (
 )
 from memory.model.versions import refuse_changed
 from memory.model.wordings import Corrector
-from memory.ports import MemoryBank, MemoryFilter, Page
+from memory.ports import MemoryFilter, Page
 from memory.ports.paging import all_pages
-from memory.service.erasure import Erasure
 from memory.service.idempotency import NewId
 from memory.service.project_members import ProjectParts, RightMissing
 from memory.service.requests import MemoryEdit, NewMemory, memory_to_store
-from memory.service.shared_rows import ROWS_AT_ONCE, SharedRows
-from memory.service.user_writes import EraseEpoch, UserWrites
+from memory.service.shared_rows import ROWS_AT_ONCE
+from memory.service.user_writes import EraseEpoch
 
 PAGES_PER_LOOK_MAX = 50  # store pages read for one page: limits the cost of rows that the caller may not see
 NOT_YOURS = "your role in this project does not allow to change this memory"
@@ -53,15 +52,16 @@ class FoundShared:
 class ProjectMemories:
     """Methods raise `BadInput` (`NotFound`, `RightMissing`), `Unavailable` or `Conflict`."""
 
-    def __init__(self, memories: MemoryBank, parts: ProjectParts, erasure: Erasure, writes: UserWrites) -> None:
-        self._store = memories.store
-        self._ledger = memories.ledger
-        self._embedder = memories.embedder
+    def __init__(self, parts: ProjectParts) -> None:
+        self._store = parts.memories.store
+        self._ledger = parts.memories.ledger
+        self._embedder = parts.memories.embedder
         self._projects = parts.projects
-        self._rows: SharedRows = parts.rows
+        self._rows = parts.rows
         self._parts = parts
-        self._erasure = erasure
-        self._writes = writes
+        self._erasure = parts.erasure
+        self._writes = parts.writes
+        self._clock = parts.intake.clock
 
     async def add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId, *, epoch: EraseEpoch) -> list[str]:
         """Store memories of one project and visibility as given, one id per item, in order.
@@ -72,7 +72,7 @@ class ProjectMemories:
         project_id = items[0].project_id or scope.project_id
         if any((item.project_id or scope.project_id, item.visibility) != (project_id, visibility) for item in items):
             raise BadInput("memories that are shared come in a call of their own, all of one project and visibility")
-        access, now = await self._writable(scope.user_id, project_id), self._parts.clock()
+        access, now = await self._writable(scope.user_id, project_id), self._clock()
         key = access.project.key
         memories = [
             memory_to_store(scope, item, index, now=now, memory_id=shared_id(key, new_id()))
@@ -126,9 +126,6 @@ class ProjectMemories:
         found = await self.found(user_id, memory_id)
         return None if found is None else found.seen_by(user_id)
 
-    async def entry(self, memory_id: str) -> SharedMemory | None:
-        return (await self._projects.entries([memory_id])).get(memory_id) if project_key_of(memory_id) else None
-
     async def edit(
         self, user_id: str, memory_id: str, edit: MemoryEdit, *, expected: Collection[str] | None = None
     ) -> Memory | None:
@@ -137,12 +134,12 @@ class ProjectMemories:
         if found is None:
             return None
         by = Corrector.USER if found.entry.author_id == user_id else Corrector.MEMBER
-        edit.applied_to(found.record.memory, now=self._parts.clock())  # refuses invalid edits before embedding
+        edit.applied_to(found.record.memory, now=self._clock())  # refuses invalid edits before embedding
         vectors = await self._embedder.embed([edit.content], is_urgent=False) if edit.content is not None else None
         async with self._ledger.write(found.access.project.owner_id) as held:
             found = await self.still(user_id, memory_id, expected)
             project = found.access.project
-            row = edit.applied_to(found.record.memory, now=self._parts.clock(), by=by)
+            row = edit.applied_to(found.record.memory, now=self._clock(), by=by)
             vectors = found.record.vector[np.newaxis] if vectors is None else vectors
             await self._rows.write(project, held, [found.entry], [row], vectors)
             await self._rows.show([found.entry])
@@ -188,11 +185,12 @@ class ProjectMemories:
 
     async def found(self, user_id: str, memory_id: str) -> FoundShared | None:
         """None if this id is not of a shared memory. Raises `NotFound` for one that the user may not read."""
-        entry = await self.entry(memory_id)
+        entries = await self._projects.entries([memory_id]) if project_key_of(memory_id) else {}
+        entry = entries.get(memory_id)
         if entry is None:
             return None
         access = await self._projects.access_by_key(entry.project_key, user_id)
-        if access is None or access.project.tenant != self._parts.tenancy.tenant_of(user_id):
+        if access is None or access.project.tenant != self._parts.intake.tenancy.tenant_of(user_id):
             raise NotFound(NO_SUCH_MEMORY)
         if not entry.may_be_read(user_id, access.role):
             raise NotFound(NO_SUCH_MEMORY)

@@ -13,19 +13,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from memory.errors import BadInput, NotFound
-from memory.model import Change, ChangeKind, Memory, Record
+from memory.errors import BadInput
+from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record
 from memory.model.memories import MemoryVisibility
 from memory.model.projects import SharedMemory, as_authored, as_seen_by, row_of, shared_id
-from memory.model.versions import refuse_changed
-from memory.ports import MemoryBank
-from memory.service.erasure import Erasure
 from memory.service.locked_writes import write_rows
+from memory.service.memory_scan import own_record
 from memory.service.project_members import ProjectParts, RightMissing
 from memory.service.project_memories import FoundShared, ProjectMemories
 from memory.service.requests import MemoryEdit
-from memory.service.shared_rows import is_active
-from memory.service.user_writes import UserWrites
 
 _IDS = uuid.UUID("8a1f6a5e-6b0b-4a0c-9a63-7d0e1f3c2b35")
 
@@ -33,22 +29,14 @@ _IDS = uuid.UUID("8a1f6a5e-6b0b-4a0c-9a63-7d0e1f3c2b35")
 class ProjectSharing:
     """Methods raise `BadInput` (`NotFound`, `RightMissing`, `VersionChanged`), `Unavailable` or `Conflict`."""
 
-    def __init__(
-        self,
-        memories: MemoryBank,
-        parts: ProjectParts,
-        shared: ProjectMemories,
-        erasure: Erasure,
-        writes: UserWrites,
-    ) -> None:
-        self._store = memories.store
-        self._ledger = memories.ledger
+    def __init__(self, parts: ProjectParts, shared: ProjectMemories) -> None:
+        self._store = parts.memories.store
+        self._ledger = parts.memories.ledger
         self._parts = parts
-        self._projects = parts.projects
         self._rows = parts.rows
         self._shared = shared
-        self._erasure = erasure
-        self._writes = writes
+        self._erasure = parts.erasure
+        self._writes = parts.writes
 
     async def change(
         self, user_id: str, memory_id: str, edit: MemoryEdit, *, expected: Collection[str] | None = None
@@ -78,7 +66,9 @@ class ProjectSharing:
             raise BadInput("this memory belongs to no project: name the one to share it in as project_id")
         project = (await self._parts.access(user_id, project_id)).project
         number = uuid.uuid5(_IDS, repr((user_id, memory_id)))  # the same if the call is repeated
-        entry = SharedMemory(shared_id(project.key, str(number)), project.key, user_id, wanted, self._parts.clock())
+        entry = SharedMemory(
+            shared_id(project.key, str(number)), project.key, user_id, wanted, self._parts.intake.clock()
+        )
         async with self._writes.lock(epoch) as held:
             record = await self._own(user_id, memory_id, expected)
             async with self._ledger.write(project.owner_id) as held_project:
@@ -116,7 +106,7 @@ class ProjectSharing:
             found = await self._shared.still(user_id, memory_id, expected)
             if found.entry.visibility is MemoryVisibility.PUBLIC:  # narrower first
                 await self._set(found, wanted)
-            entry = SharedMemory(memory_id, project.key, found.entry.author_id, wanted, found.entry.changed_at)
+            entry = replace(found.entry, visibility=wanted)
             row = row_of(found.record.memory, entry, project)
             await self._rows.write(project, held, [entry], [row], found.record.vector[np.newaxis])
             await self._rows.show([entry])
@@ -124,18 +114,14 @@ class ProjectSharing:
 
     async def _set(self, found: FoundShared, visibility: MemoryVisibility) -> None:
         """To be narrower: whoever may not read it any more keeps no note with it."""
-        entry = found.entry
-        await self._rows.show([SharedMemory(entry.memory_id, entry.project_key, entry.author_id, visibility, 0.0)])
-        await self._rows.drop_notes(found.access.project, [entry.memory_id])
+        await self._rows.show([replace(found.entry, visibility=visibility)])
+        await self._rows.drop_notes(found.access.project, [found.entry.memory_id])
 
     async def _own(self, user_id: str, memory_id: str, expected: Collection[str] | None) -> Record:
-        found = await self._store.get(user_id, [memory_id])
-        if not found:
-            raise NotFound("there is no such memory")
-        refuse_changed(found[0].memory, expected)
-        if not is_active(found[0].memory):
+        found = await own_record(self._store, user_id, memory_id, expected=expected)
+        if found.memory.status is not MemoryStatus.ACTIVE:
             raise BadInput("only active memories can be shared")
-        return found[0]
+        return found
 
 
 def _own_again(found: FoundShared) -> Memory:

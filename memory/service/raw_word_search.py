@@ -15,11 +15,12 @@ from typing import TypeAlias
 
 from memory.language.restating import says_any, wording_of
 from memory.language.word_boundaries import whole_word_positions
-from memory.model import Evidence, Memory, MemoryStatus, Role, Turn
+from memory.model import Memory, MemoryStatus, Role, Turn
 from memory.model.exchanges import folded, is_distinctive
 from memory.model.raw_words import ANSWERED, answer_rows_of, passages_of, raw_row_ids, rows_of
-from memory.model.withdrawn import withdrawn_evidence
+from memory.model.withdrawn import all_evidence
 from memory.ports import ConversationRecord, LedgerWrite, MemoryFilter, MemoryStore
+from memory.service.memory_scan import batched
 
 # Characters at a statement's beginning by which it is looked up, the longest that it has: few begin alike.
 BEGINNINGS = (16, 3)
@@ -74,7 +75,7 @@ class RawWordSearch:
 
     async def of_memories(self, user_id: str, forgotten: Sequence[Memory], held: LedgerWrite) -> FoundWords:
         """Of the turns that these memories rest on, and of those that say the same."""
-        turns = {quoted.turn_id for quoted in quotes(forgotten) if quoted.turn_id}
+        turns = {quoted.turn_id for one in forgotten for quoted in all_evidence(one) if quoted.turn_id}
         said, answering = Statements(_said(forgotten)), set[str]()
         wordings = [wording_of(statement) for statement in sorted(_said(forgotten))]
         if said:
@@ -104,8 +105,8 @@ class RawWordSearch:
             stored = set(await self._store.ids(MemoryFilter(user_id, status=MemoryStatus.RAW)))
             return [row_id for row_id in ids if row_id in stored]
         found: list[str] = []
-        for start in range(0, len(ids), ROWS_AT_ONCE):
-            found += [row.id for row in await self._store.memories(user_id, ids[start : start + ROWS_AT_ONCE])]
+        for batch in batched(ids, ROWS_AT_ONCE):
+            found += [row.id for row in await self._store.memories(user_id, batch)]
             await held.renew()
         return found
 
@@ -135,15 +136,10 @@ def _is_answer(row: Memory) -> bool:
     return row.source == ANSWERED
 
 
-def quotes(memories: Iterable[Memory]) -> list[Evidence]:
-    """What they rest on, and what they rested on before a branch was abandoned."""
-    return [quoted for one in memories for quoted in (*one.evidence, *withdrawn_evidence(one))]
-
-
 def _said(forgotten: Sequence[Memory]) -> set[str]:
     contents = {one.content for one in forgotten if one.status is not MemoryStatus.RAW}
     own = [one for one in forgotten if not _is_answer(one)]  # an answer quotes the question that it replies to
-    of_user = {quoted.words for quoted in quotes(own) if quoted.role == Role.USER}
+    of_user = {quoted.words for one in own for quoted in all_evidence(one) if quoted.role == Role.USER}
     return contents | {quote for quote in of_user if is_distinctive(quote)}
 
 

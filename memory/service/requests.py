@@ -135,14 +135,6 @@ class MemoryEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
-    """Counts of a deletion by scope: memories of any status, and turns that were not learnt yet."""
-
-    memories: int
-    turns: int
-
-
-@dataclass(frozen=True, slots=True)
 class Stats:
     """Counts for one user. `by_type`: active memories; turns as in `Backlog`. `opted_out_since`: None if not."""
 
@@ -168,33 +160,38 @@ def memory_to_store(
 ) -> Memory:
     """The memory that an application gives. `index`: of the item in its call, for the message of `BadInput`."""
     try:
-        at = time_said(item.created_at, now, "created_at")
-        where = Scope(
-            scope.user_id,
-            item.project_id or scope.project_id,
-            item.session_id or scope.session_id,
-            item.agent_id or scope.agent_id,
-        )
-        return Memory(
-            id=memory_id,
-            user_id=where.user_id,
-            project_id=where.project_id,
-            session_id=where.session_id,
-            agent_id=where.agent_id,
-            content=plain_text(item.content, "content"),
-            memory_type=item.memory_type,
-            category=known_category(item.category),
-            importance=item.importance,
-            source=API_SOURCE,
-            trust=Trust.BOOTSTRAPPED,
-            metadata=plain_metadata(item.metadata or {}),
-            created_at=at,
-            updated_at=at,
-            said_at=at,
-            utc_offset=zones.offset(at),
-        )
+        return given_memory(scope, item, now=now, memory_id=memory_id, zones=zones)
     except BadInput as error:
         raise BadInput(f"memories[{index}]: {error}", code=error.code) from error
+
+
+def given_memory(scope: Scope, item: NewMemory, *, now: float, memory_id: str, zones: Zones = UTC_ZONES) -> Memory:
+    """The same for a single item."""
+    at = time_said(item.created_at, now, "created_at")
+    where = Scope(
+        scope.user_id,
+        item.project_id or scope.project_id,
+        item.session_id or scope.session_id,
+        item.agent_id or scope.agent_id,
+    )
+    return Memory(
+        id=memory_id,
+        user_id=where.user_id,
+        project_id=where.project_id,
+        session_id=where.session_id,
+        agent_id=where.agent_id,
+        content=plain_text(item.content, "content"),
+        memory_type=item.memory_type,
+        category=known_category(item.category),
+        importance=item.importance,
+        source=API_SOURCE,
+        trust=Trust.BOOTSTRAPPED,
+        metadata=plain_metadata(item.metadata or {}),
+        created_at=at,
+        updated_at=at,
+        said_at=at,
+        utc_offset=zones.offset(at),
+    )
 
 
 def plain_text(text: str, name: str) -> str:

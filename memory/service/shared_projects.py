@@ -21,14 +21,12 @@ class SharedProjects:
     def __init__(
         self, memories: MemoryBank, stores: RequestStores, *, erasure: Erasure, writes: UserWrites, intake: Intake
     ) -> None:
-        projects = stores.projects
-        rows = SharedRows(memories, projects, notes=stores.notes, clock=intake.clock)
-        parts = ProjectParts(projects, memories.ledger, rows, intake.tenancy, intake.clock, intake.new_id)
-        self.rows = rows
+        self.rows = SharedRows(memories, stores.projects, notes=stores.notes, clock=intake.clock)
+        parts = ProjectParts(memories, stores.projects, self.rows, erasure, writes, intake)
         self.tenancy = intake.tenancy
-        self.membership = ProjectMembership(parts, writes)
-        self.memories = ProjectMemories(memories, parts, erasure, writes)
-        self._sharing = ProjectSharing(memories, parts, self.memories, erasure, writes)
+        self.membership = ProjectMembership(parts)
+        self.memories = ProjectMemories(parts)
+        self._sharing = ProjectSharing(parts, self.memories)
 
     async def edit(
         self, user_id: str, memory_id: str, edit: MemoryEdit, *, expected: Collection[str] | None

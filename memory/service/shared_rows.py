@@ -7,17 +7,18 @@ much. A row that is left behind is found by its author, with whom it is erased.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from memory.model import Change, ChangeKind, Memory, MemoryStatus, Vector
+from memory.model import Change, ChangeKind, Memory, Vector
 from memory.model.memories import MemoryVisibility
 from memory.model.projects import SharedMemory, SharedProject, as_authored, row_of
 from memory.ports import Clock, LedgerWrite, MemoryBank, MemoryFilter, NoteBook
 from memory.ports.projects import Projects
 from memory.service.locked_writes import write_rows
+from memory.service.memory_scan import batched
 
 ROWS_AT_ONCE = 200  # deleted in one step, before which the lock is renewed
 
@@ -65,12 +66,12 @@ class SharedRows:
     async def drop_notes_of(self, project: SharedProject, user_id: str) -> None:
         """All notes of somebody who leaves the project that hold memories of it."""
         ids = await self._store.ids(MemoryFilter(project.owner_id, status=None))
-        for batch in _batches(ids):
+        for batch in batched(ids, ROWS_AT_ONCE):
             await self.drop_notes(project, batch, of=[user_id])
 
     async def remove(self, project: SharedProject, held: LedgerWrite, entries: Collection[SharedMemory]) -> None:
         """Delete rows and entries; nothing restores them."""
-        for batch in _batches(list(entries)):
+        for batch in batched(list(entries), ROWS_AT_ONCE):
             await self.show([replace(entry, visibility=MemoryVisibility.OWNER_ONLY) for entry in batch])
             ids = [entry.memory_id for entry in batch]
             await self._delete(project.owner_id, held, ids)
@@ -85,7 +86,7 @@ class SharedRows:
             async with self._ledger.write(project.owner_id) as held:
                 ids = await self._store.ids(where)
                 is_left = bool(ids)
-                for batch in _batches(ids):
+                for batch in batched(ids, ROWS_AT_ONCE):
                     entries = await self._projects.entries(batch)
                     await self.remove(project, held, entries.values())
                     await self._delete(project.owner_id, held, [one for one in batch if one not in entries])
@@ -131,7 +132,7 @@ class SharedRows:
         found = []
         for project, entries in await self._by_project(await self._projects.authored(user_id)):
             by_id = {entry.memory_id: entry for entry in entries}
-            for ids in _batches(list(by_id)):
+            for ids in batched(list(by_id), ROWS_AT_ONCE):
                 rows = await self._store.memories(project.owner_id, ids)
                 found += [as_authored(row, by_id[row.id], project.project_id) for row in rows]
         return found
@@ -152,11 +153,3 @@ class SharedRows:
             await held.forget(memory_ids)
             await held.renew()
             await self._store.delete(owner_id, memory_ids)
-
-
-def is_active(memory: Memory) -> bool:
-    return memory.status is MemoryStatus.ACTIVE
-
-
-def _batches(items: Sequence, size: int = ROWS_AT_ONCE) -> Iterator[Sequence]:  # type: ignore[type-arg]
-    return (items[start : start + size] for start in range(0, len(items), size))

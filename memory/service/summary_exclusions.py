@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import inf
 
 from memory.language.restating import says_any, wording_of
-from memory.model import Claim, Evidence, Memory, MemoryStatus, SaidTurn
-from memory.model.withdrawn import withdrawn_evidence
+from memory.model import Claim, Memory, MemoryStatus, SaidTurn
+from memory.model.withdrawn import all_evidence
 from memory.ports import SessionSummaries
 
 TURNS_AT_ONCE = 500  # examined in some milliseconds
@@ -45,9 +45,11 @@ class SummaryExclusions:
 
     async def forget(self, user_id: str, memories: Sequence[Memory], *, between: Callable[[], Awaitable[None]]) -> None:
         """These memories are forgotten: the turns that they quote, or quoted, and all that say the same."""
-        await self.leave_out(user_id, {quoted.turn_id for quoted in _quotes(memories) if quoted.turn_id})
+        await self.leave_out(
+            user_id, {quoted.turn_id for one in memories for quoted in all_evidence(one) if quoted.turn_id}
+        )
         read = [one for one in memories if one.status is not MemoryStatus.RAW]  # of raw words nobody knows what counts
-        statements = {*(one.content for one in read), *(quoted.words for quoted in _quotes(read))}
+        statements = {*(one.content for one in read), *(quoted.words for one in read for quoted in all_evidence(one))}
         wordings = [wording_of(statement) for statement in sorted(statements)]
         if wordings:
             await self.leave_out_saying(user_id, lambda text: says_any(text, wordings), Reach(), between=between)
@@ -74,11 +76,6 @@ class SummaryExclusions:
 def turns_quoted(known: Iterable[Claim | Memory]) -> frozenset[str]:
     quotes = (one.evidence if isinstance(one, Memory) else (one.evidence,) for one in known)
     return frozenset(quoted.turn_id for of_one in quotes for quoted in of_one)
-
-
-def _quotes(memories: Iterable[Memory]) -> list[Evidence]:
-    """Also those that were withdrawn with a branch."""
-    return [quoted for one in memories for quoted in (*one.evidence, *withdrawn_evidence(one))]
 
 
 def _saying(turns: Iterable[SaidTurn], says: Callable[[str], bool]) -> list[str]:

@@ -10,7 +10,7 @@ of shared memories, are counted and not read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
@@ -64,32 +64,24 @@ class ExportedShared(msgspec.Struct, frozen=True, tag_field="kind", tag="shared_
     memory: Memory
 
 
-class ExportedProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="profile"):
-    """`project_id` "": the user's own profile."""
-
-    project_id: str = ""
-    pinned: tuple[str, ...] = ()
-    enabled: bool = True
-
-
 class _AnyLine(msgspec.Struct, frozen=True):
     kind: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 
-_SingleLine: TypeAlias = ExportedProfile | ExportedTurn | ExportedMessage | _AnyLine
+_SingleLine: TypeAlias = OwnProfile | ExportedTurn | ExportedMessage | _AnyLine
 _RecordLine: TypeAlias = ExportedTurn | ExportedMessage | ExportedRawWords
 _SINGLE: Mapping[str, type[_SingleLine]] = {
-    "profile": ExportedProfile,
+    "profile": OwnProfile,
     "turn": ExportedTurn,
     "message": ExportedMessage,
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Imported:
-    """Counts of memories: stored; `present` were there already and stayed as they are; `forgotten` were deleted here
-    before. `profiles` were set, of those that the user had not set here; `turns`, `messages` and rows of `raw_words`
-    were stored. `unread`: lines of kinds that are not read.
+    """Counts, which grow while lines are stored: memories that were stored; `present` were there already and stayed as
+    they are; `forgotten` were deleted here before. `profiles` were set, of those that the user had not set here;
+    `turns`, `messages` and rows of `raw_words` were stored. `unread`: lines of kinds that are not read.
     """
 
     stored: int = 0
@@ -99,19 +91,7 @@ class Imported:
     turns: int = 0
     messages: int = 0
     raw_words: int = 0
-    unread: Mapping[str, int] = field(default_factory=dict)
-
-    def __add__(self, other: Imported) -> Imported:
-        return Imported(
-            self.stored + other.stored,
-            self.present + other.present,
-            self.forgotten + other.forgotten,
-            self.profiles + other.profiles,
-            self.turns + other.turns,
-            self.messages + other.messages,
-            self.raw_words + other.raw_words,
-            dict(Counter(self.unread) + Counter(other.unread)),
-        )
+    unread: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
         return f"{self.stored} were stored, {self.present} were there already and {self.forgotten} stay forgotten"
@@ -148,7 +128,7 @@ class MemoryTransfers:
         yield msgspec.json.encode(ExportHeader(user_id)) + b"\n"
         for own in await self._profiles.own(user_id):
             if project_id in ("", own.project_id):
-                yield msgspec.json.encode(ExportedProfile(own.project_id, own.pinned, own.is_enabled)) + b"\n"
+                yield msgspec.json.encode(own) + b"\n"
         for shared in await self._shared.authored(user_id):
             if project_id in ("", shared.project_id):
                 yield msgspec.json.encode(ExportedShared(shared)) + b"\n"
@@ -184,41 +164,42 @@ class MemoryTransfers:
         `first_line`: the number of the line after the header, of a file that is sent in several calls.
         """
         epoch = await self._writes.begin(user_id)
-        batches = _Batches(first_line)
+        batches, counts = _Batches(first_line), Imported()
         try:
             async for part in batches.of(lines, user_id):
                 match part:
                     case _AnyLine(kind):
-                        batches.count_unread(kind)
+                        counts.unread[kind] += 1
+                        _refuse_other_files(counts.unread)
                     case list():
-                        batches.counts += await self._store_all(epoch, part)
+                        await self._store_all(epoch, part, counts)
                     case _:
                         async with self._writes.lock(epoch):
-                            batches.counts += await self._store_one(user_id, part)
+                            await self._store_one(user_id, part, counts)
         except OptedOut:
             raise
         except BadInput as error:
             number = batches.number_of(error)
             where = "" if number is None else f"line {number}: "
-            raise BadInput(f"{where}{error}. Of this call's lines before, {batches.counts}", code=error.code) from None
-        return batches.counts
+            raise BadInput(f"{where}{error}. Of this call's lines before, {counts}", code=error.code) from None
+        return counts
 
-    async def _store_one(self, user_id: str, part: ExportedProfile | ExportedTurn | ExportedMessage) -> Imported:
+    async def _store_one(
+        self, user_id: str, part: OwnProfile | ExportedTurn | ExportedMessage, counts: Imported
+    ) -> None:
         match part:
-            case ExportedProfile(project_id, pinned, enabled):
-                is_set = await self._profiles.take_over(user_id, OwnProfile(project_id, pinned, enabled))
-                return Imported(profiles=int(is_set))
+            case OwnProfile():
+                counts.profiles += await self._profiles.take_over(user_id, part)
             case ExportedTurn(copy):
-                return Imported(turns=await self._record.add_turns(user_id, [checked_turn(copy)]))
+                counts.turns += await self._record.add_turns(user_id, [checked_turn(copy)])
             case ExportedMessage(message):
-                own = checked_message(message, user_id)
-                return Imported(messages=await self._record.add_messages(user_id, [own]))
+                counts.messages += await self._record.add_messages(user_id, [checked_message(message, user_id)])
 
-    async def _store_all(self, epoch: EraseEpoch, given: Sequence[Memory]) -> Imported:
+    async def _store_all(self, epoch: EraseEpoch, given: Sequence[Memory], counts: Imported) -> None:
         user_id = epoch.user_id
         memories = list({memory.id: memory for memory in given}.values())
         if not memories:
-            return Imported()
+            return
         vectors = await self._embedder.embed(list(map(embedded_text, memories)), is_urgent=False)
         async with self._writes.lock(epoch) as held:
             here = await self._with_turns(user_id, held, memories)
@@ -237,7 +218,10 @@ class MemoryTransfers:
         written = {rows[index].id for index in kept}
         present = {row.id for row in rows} & stored
         gone = {row.id for row in rows} - written - present
-        return Imported(len(written - raw), len(present - raw), len(gone - raw), raw_words=len(written & raw))
+        counts.stored += len(written - raw)
+        counts.present += len(present - raw)
+        counts.forgotten += len(gone - raw)
+        counts.raw_words += len(written & raw)
 
     async def _with_turns(self, user_id: str, held: LedgerWrite, memories: Sequence[Memory]) -> list[Memory]:
         """The memories with their turns as this record calls them, also those that were deleted in it."""
@@ -247,10 +231,9 @@ class MemoryTransfers:
 
 
 class _Batches:
-    """What a file holds: memories in batches, and other lines one by one. `counts`: of what is stored so far."""
+    """What a file holds: memories in batches, and other lines one by one."""
 
     def __init__(self, first_line: int) -> None:
-        self.counts = Imported()
         self._first_line = first_line
         self._numbers: dict[str, int] = {}  # lines of the memories of this batch, by id
         self._other: int | None = None  # the line that is handled by itself
@@ -291,14 +274,14 @@ class _Batches:
             raise BadInput("the file is empty: it must begin with the line that an export begins with")
         yield waiting
 
-    def count_unread(self, kind: str) -> None:
-        self.counts += Imported(unread={kind: 1})
-        if len(self.counts.unread) > UNREAD_KINDS_MAX:
-            raise BadInput(f"more than {UNREAD_KINDS_MAX} kinds of lines are unknown: this is no export of ours")
-
     def number_of(self, error: BadInput) -> int | None:
         """The line that was refused when it was to be stored; None if the message names it."""
         return self._numbers.get(error.memory_id) if isinstance(error, MemoryRefused) else self._other
+
+
+def _refuse_other_files(unread: Collection[str]) -> None:
+    if len(unread) > UNREAD_KINDS_MAX:
+        raise BadInput(f"more than {UNREAD_KINDS_MAX} kinds of lines are unknown: this is no export of ours")
 
 
 def _read(line: bytes, kind: type[_Line], number: int) -> _Line:

@@ -5,6 +5,8 @@ Work for a user is begun before it is tried, so that any failure, also one that 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from memory.ports import Clock
 
 BACK_OFF_SECONDS = 0.2  # doubled at each failure
@@ -19,6 +21,18 @@ class UserBackOff:
         self._clock = clock
         self._seconds: dict[str, float] = {}
         self._until: dict[str, float] = {}
+
+    async def work_off(
+        self, next_user: Callable[..., Awaitable[str | None]], work: Callable[[str], Awaitable[None]]
+    ) -> None:
+        """Do the work of all users, whom `next_user` names one by one, `without` those that wait.
+
+        Raises the error of the first user for whom it fails; the next calls leave that user out for a while.
+        """
+        while user_id := await next_user(without=self.waiting()):
+            self.begin(user_id)
+            await work(user_id)
+            self.succeed(user_id)
 
     def begin(self, user_id: str) -> None:
         seconds = min(2 * self._seconds.get(user_id, BACK_OFF_SECONDS / 2), BACK_OFF_SECONDS_MAX)

@@ -1,8 +1,9 @@
-"""Erases everything of a user: the rows at once, the bytes in files soon after.
+"""Erases everything of a user, or of a project of theirs: the rows at once, the bytes in files soon after.
 
-`UserErasures` deletes the rows and records the erasure by a digest of the user's id. `FileRewriter`, which the worker
-runs, writes the files anew that still hold deleted bytes; erasures that happen close together share one rewriting, and
-one that was broken off is repeated. Only who names the user can look for the user's id: `memproxy erase --verify` does.
+`UserErasures` deletes the rows and records the erasure by a digest of user and project. `FileRewriter`, which the
+worker runs, writes the files anew that still hold deleted bytes; erasures that happen close together share one
+rewriting, and one that was broken off is repeated. Only who names the user can look for the user's id: `memproxy
+erase --verify` does.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from memory.ports.erasures import Erasures, FileRewriting
 from memory.runtime.metrics import Metrics
 from memory.runtime.task_groups import pause_before
 from memory.service.erasure import Erasure
-from memory.service.idempotency import NewId
+from memory.service.requests import Intake
+from memory.service.shared_projects import SharedProjects
 
 ATTEMPTS_MAX = 5  # a user who goes on chatting while being erased
 LOOK_SECONDS = 1.0  # between two looks for erasures whose files wait
@@ -36,47 +38,84 @@ log = structlog.get_logger(__name__)
 
 
 class UserErasures:
-    """Methods raise `BadInput` (`NotFound`), `Unavailable` or `Conflict`; each may be repeated."""
+    """Erases all of a user, or one project of theirs, and records it; `""` as a project means all of the user.
 
-    def __init__(self, erasure: Erasure, erasures: Erasures, *, clock: Clock, new_id: NewId) -> None:
+    Methods raise `BadInput` (`NotFound`), `Unavailable` or `Conflict`; each may be repeated.
+    """
+
+    def __init__(self, erasure: Erasure, erasures: Erasures, *, shared: SharedProjects, intake: Intake) -> None:
         self._erasure = erasure
         self._erasures = erasures
-        self._clock = clock
-        self._new_id = new_id
+        self._shared = shared
+        self._clock = intake.clock
+        self._new_id = intake.new_id
 
-    async def everything(self, user_id: str, *, shared: int = 0) -> ErasureRecord:
-        """On return nothing finds anything of the user, and nothing that was under way brings it back.
-
-        `shared`: memories that were deleted in projects before.
+    async def everything(self, user_id: str) -> ErasureRecord:
+        """On return nothing finds anything of the user, or of what they shared in projects, and nothing that was under
+        way brings it back.
         """
         Scope(user_id)  # refuses invalid ids
-        erasure_id, asked_at = self._new_id(), self._clock()
-        memories, turns = shared, 0
+        request = self._asked("memories", "turns_withdrawn")
+        memories, turns = await self._shared.forget_user(user_id, ""), 0
         for _ in range(ATTEMPTS_MAX):
             more_memories, more_turns = await self._erasure.scope(user_id, "")
             memories, turns = memories + more_memories, turns + more_turns
-            deleted = {"memories": memories, "turns_withdrawn": turns}
             # before, for files are rewritten also if this process dies now; and after, for what was deleted meanwhile
-            request = ErasureRequest(erasure_id, asked_at, self._clock(), deleted)
-            await self._erasures.begun(user_id, request)
+            request = await self._recorded(user_id, request, memories=memories, turns_withdrawn=turns)
             if await self._erasure.advance_erase_epoch(user_id):
                 break
         else:
             raise Conflict("the user's memories were written while they were erased: call again")
-        request = replace(request, deleted_at=self._clock())
-        await self._erasures.begun(user_id, request)
+        request = await self._recorded(user_id, request)
+        await self._shared.forget_user(user_id, "")  # what was founded or shared since the first time
         return ErasureRecord(request)
+
+    async def project(self, user_id: str, project_id: str) -> ErasureRecord:
+        """On return nothing finds anything of the user in exactly that project, or of what they shared in it. What
+        other members shared stays: it is not the user's.
+        """
+        Scope(user_id, project_id)
+        part, request = _part(project_id), self._asked("memories", "turns_withdrawn")
+        await self._erasures.begun(user_id, request, part=part)  # files are rewritten also if this process dies now
+        shared = await self._shared.forget_user(user_id, project_id)
+        memories, turns = await self._erasure.scope(user_id, project_id)
+        return ErasureRecord(
+            await self._recorded(user_id, request, part, memories=memories + shared, turns_withdrawn=turns)
+        )
+
+    async def shared_project(self, user_id: str, project_id: str) -> None:
+        """For the owner: a shared project with all memories in it, whoever wrote them."""
+        project = (await self._shared.membership.owned(user_id, project_id)).project
+        part, request = f"shared project {project.key}", self._asked("shared_projects")
+        await self._erasures.begun(user_id, request, part=part)  # likewise
+        await self._shared.membership.delete(user_id, project_id)
+        await self._recorded(user_id, request, part, shared_projects=1)
 
     async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
         """Those of all users, the latest first."""
         return await self._erasures.latest(limit=limit)
 
-    async def found(self, user_id: str, erasure_id: str, *, part: str = "") -> ErasureRecord:
-        """How far it is. `part`: by which it was recorded. Raises `NotFound`, also for another user's or part's."""
+    async def found(self, user_id: str, erasure_id: str, *, project_id: str = "") -> ErasureRecord:
+        """How far it is. Raises `NotFound`, also for another user's or project's."""
+        Scope(user_id, project_id)
+        part = _part(project_id)
         found = await self._erasures.get(user_id, erasure_id, part=part) if is_valid_id(erasure_id) else None
         if found is None:
             raise NotFound("this user has no such erasure")
         return found
+
+    def _asked(self, *kinds: str) -> ErasureRequest:
+        return ErasureRequest(self._new_id(), (now := self._clock()), now, dict.fromkeys(kinds, 0))
+
+    async def _recorded(self, user_id: str, request: ErasureRequest, part: str = "", **deleted: int) -> ErasureRequest:
+        request = replace(request, deleted_at=self._clock(), deleted=deleted or request.deleted)
+        await self._erasures.begun(user_id, request, part=part)
+        return request
+
+
+def _part(project_id: str) -> str:
+    """By what the erasure is recorded; only its digest is."""
+    return f"project {project_id}" if project_id else ""
 
 
 class FileRewriter:

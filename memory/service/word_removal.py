@@ -8,9 +8,9 @@ its lease. Interrupted anywhere, it is repeated. Logs no content.
 
 from __future__ import annotations
 
-from memory.model.raw_words import raw_row_ids
 from memory.ports import MemoryBank, NoteBook, RemovedWords
 from memory.runtime.telemetry import Telemetry
+from memory.service.locked_writes import delete_raw_words
 from memory.service.user_back_off import UserBackOff
 
 TURNS_AT_ONCE = 100  # under one hold of the user's lock: 25 possible rows each
@@ -28,19 +28,12 @@ class WordRemoval:
         self._back_off = UserBackOff(telemetry.clock)
 
     async def run(self) -> None:
-        """Delete all rows of removed turns. Raises the error of the first user for whom that fails, whom the next run
-        leaves out for a while.
-        """
-        while user_id := await self._removed.next_user(without=self._back_off.waiting()):
-            self._back_off.begin(user_id)
-            await self._delete(user_id)
-            self._back_off.succeed(user_id)
+        """Delete all rows of removed turns. Raises as `UserBackOff.work_off`."""
+        await self._back_off.work_off(self._removed.next_user, self._delete)
 
     async def _delete(self, user_id: str) -> None:
         async with self._ledger.write(user_id) as held:
             turn_ids = await self._removed.turn_ids(user_id, limit=TURNS_AT_ONCE)
             await held.renew()
-            row_ids = [one for turn_id in turn_ids for one in raw_row_ids(user_id, turn_id)]
-            await self._store.delete(user_id, row_ids)
-            await self._notes.drop(user_id, row_ids, now=self._clock())
+            await delete_raw_words(self._store, self._notes, user_id, turn_ids, now=self._clock())
         await self._removed.settle(user_id, turn_ids)

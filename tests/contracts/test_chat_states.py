@@ -6,7 +6,7 @@ import pytest
 from note_lookup import notes_of
 from turn_logs import START, Deployment, Process
 
-from memory.adapters.model_traits import LESSON_SECONDS_MAX
+from memory.adapters.sql.model_capabilities import LESSON_SECONDS_MAX
 from memory.errors import Unavailable
 from memory.model import ChainLink, PastNote, Placement, ProfileLine
 from memory.ports import ChatState, ChatStateQuery, Revision

@@ -10,8 +10,8 @@ from recorded import all_of
 from tellers import Teller, sent
 from turn_logs import START, Deployment, Process, a_turn, lease_at
 
-from memory.adapters import tree_rules
-from memory.model import Message, MessageFilter, SentConversation, SentExchange, TurnStatus
+from memory.adapters.sql import branch_positions, conversation_trees, known_exchanges
+from memory.model import BranchShift, Message, MessageFilter, SentConversation, SentExchange, TurnStatus
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ async def test_an_abandoned_turn_comes_back_if_the_client_continues_from_it(tell
     later, _ = await tell("abd")
     assert await tell.learn() == [root, old, later]
     assert new not in await tell.learn()
-    assert (await tell.process.log.trees.shift("ann")).is_empty  # nothing of it was learnt
+    assert await tell.process.log.trees.shift("ann") == BranchShift()  # nothing of it was learnt
 
 
 async def test_what_is_live_and_where_branches_were_left_is_told_apart(tell: Teller) -> None:
@@ -156,7 +156,7 @@ async def test_two_requests_at_the_same_time_do_not_abandon_each_other(tell: Tel
     for turn_id in (one, two):
         await tell.process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="x", answered_at=START + 50)
     assert await tell.learn() == [root, one, two]
-    assert (await tell.process.log.trees.shift("ann")).is_empty
+    assert await tell.process.log.trees.shift("ann") == BranchShift()
 
 
 @pytest.mark.parametrize("chosen", [0, 1])
@@ -260,8 +260,8 @@ async def test_erased_conversations_are_not_recognised(tell: Teller) -> None:
 
 
 async def test_the_oldest_positions_go_and_nobody_else_s(tell: Teller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree_rules, "POSITIONS_MAX", 3)
-    monkeypatch.setattr(tree_rules, "PRUNED_EVERY", 1)
+    monkeypatch.setattr(conversation_trees, "POSITIONS_MAX", 3)
+    monkeypatch.setattr(known_exchanges, "PRUNED_EVERY", 1)
     bob = Teller(tell.process, user="bob")
     _, of_bob = await bob("a")
     _, session = await tell("a")
@@ -297,7 +297,7 @@ async def test_history_that_was_imported_is_known_in_its_session(tell: Teller) -
 async def test_a_beginning_that_thousands_of_chats_share_costs_no_more(
     tell: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tree_rules, "CANDIDATES_MAX", 3)
+    monkeypatch.setattr(branch_positions, "CANDIDATES_MAX", 3)
     for _ in range(5):
         _, session = await tell("a", answer="same")
     assert (await tell("ab", answers="same"))[1] == session

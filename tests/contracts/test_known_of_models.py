@@ -13,7 +13,6 @@ import pytest
 from reading_parts import InMemoryExamResults
 from turn_logs import Deployment, ManualClock, Process, adapters, deployment_on
 
-from memory.adapters import model_traits
 from memory.adapters.sql import exams as sql_exams
 from memory.adapters.sql import model_capabilities as sql_capabilities
 from memory.model import Placement
@@ -78,8 +77,7 @@ async def test_any_name_that_a_client_may_send_is_taken(known: ModelCapabilities
 async def test_a_flood_of_names_pushes_out_the_oldest_only(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (model_traits, sql_capabilities):
-        monkeypatch.setattr(module, "MODELS_MAX", 5)
+    monkeypatch.setattr(sql_capabilities, "MODELS_MAX", 5)
     async with deployment.start() as process:
         for n in range(15):
             deployment.clock.now += 0.001

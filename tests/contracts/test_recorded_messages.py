@@ -21,7 +21,6 @@ from memory.model import (
     TurnStatus,
     Visibility,
 )
-from memory.model.recorded import agent_view
 from memory.ports import TurnLog
 from memory.ports.paging import all_pages
 
@@ -88,7 +87,7 @@ async def test_an_agents_view_is_derived_from_the_global_record(log: TurnLog) ->
     own = ["words of t1", "{}", "planned", "text of to critic"]
     everything = await all_of(log.messages, MessageFilter("ann"))
     assert await texts(log, MessageFilter("ann", agent_id="planner")) == own
-    assert [m.content for m in agent_view(everything, "planner")] == own
+    assert [m.content for m in everything if m.is_seen_by("planner")] == own
     assert await texts(log, MessageFilter("ann", agent_id="planner", with_shared=True)) == [
         m.content for m in everything if m.content != "text of private"
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from turn_logs import START, Deployment, Process
 
-from memory.adapters import usage_tally
+from memory.adapters.sql import usage_counts
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.ports import UsageCount
@@ -91,7 +91,7 @@ async def test_uses_are_written_behind_the_request_many_at_once_and_never_raise(
 async def test_what_is_gathered_between_two_writes_is_bounded(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(usage_tally, "GATHERED_MAX", 100)
+    monkeypatch.setattr(usage_counts, "GATHERED_MAX", 100)
     await counted(deployment, *(f"m{number}" for number in range(150)))
     async with deployment.start() as later:
         assert len(await later.usage_counts.unstored("ann", limit=999)) == 100

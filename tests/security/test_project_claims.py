@@ -203,6 +203,6 @@ async def test_who_is_erased_is_named_by_no_invitation(world: ProjectWorld) -> N
     await invite(world, "ed", "grace")
     await invite(world, "mallory", "heidi")
     for user in ("ed", "heidi"):
-        await world.library.erase_everything(user)
+        await world.library.erase(user)
     assert (await world.call("mallory", "GET", "/projects/garden/members")).json()["invited"] == []
     assert await invitations(world, "grace") == []

@@ -14,7 +14,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import NoReturn, Self, TypeAlias, TypeVar
 
 from memory.adapters.breaker import Breaker
@@ -28,6 +27,7 @@ from memory.runtime.metrics import Metrics
 
 PART = "milvus"
 CONNECT_SECONDS = 2.0
+PATIENT_SECONDS = 50.0  # of a call for which nobody waits: loading or flushing a large collection takes long
 CHANNEL_OPTIONS = {
     "grpc.initial_reconnect_backoff_ms": 100,
     "grpc.min_reconnect_backoff_ms": 500,
@@ -215,10 +215,12 @@ class OpensConnection:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._connection.close()
+
+    async def _patiently(self, name: str, work: Callable[[Link], Awaitable[Result]]) -> Result:
+        """For whom nobody waits."""
+        return await self._connection.call(name, work, seconds=PATIENT_SECONDS)
 
 
 async def _check_database(client: Client, database: str) -> None:

@@ -10,7 +10,7 @@ until its garbage collection, which nobody can ask for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from memory.adapters import row_codec
@@ -22,7 +22,6 @@ from memory.ports import MemoryFilter
 from memory.ports.erasures import WriteBarrier
 from memory.runtime.metrics import Metrics
 
-CALL_SECONDS = 50.0  # per call: nobody waits, and loading or flushing a large collection takes long
 ALONE_SECONDS = 3_600.0  # for all of it
 COMPACTION_SECONDS_MAX = 600.0
 COMPACTION_LOOK_SECONDS = 0.5
@@ -51,21 +50,21 @@ class MilvusDeletedRows(OpensConnection):
 
     async def rewrite(self) -> None:
         """Raises `Conflict` while another process is at it."""
-        if not await self._call("compact", _keeps_deleted_bytes):
+        if not await self._patiently("compact", _keeps_deleted_bytes):
             await self._compact()
             return
         async with self._barrier.alone(seconds=ALONE_SECONDS):
-            live = await self._call("live", lambda link: link.collections.live())
-            if not await self._call("live", lambda link: link.collections.exists(live)):
+            live = await self._patiently("live", lambda link: link.collections.live())
+            if not await self._patiently("live", lambda link: link.collections.exists(live)):
                 return
-            target = await self._call("begin", _successor)
+            target = await self._patiently("begin", _successor)
             await self._copy(live, target)
             async with self._barrier.closed(seconds=CLOSED_SECONDS):
                 await self._copy_written(live, target)
-                await self._call("switch", lambda link: _switch(link, live, target))
+                await self._patiently("switch", lambda link: _switch(link, live, target))
 
     async def _compact(self) -> None:
-        job = await self._call("compact", _begin_compaction)
+        job = await self._patiently("compact", _begin_compaction)
         if job is None:
             return
 
@@ -74,7 +73,7 @@ class MilvusDeletedRows(OpensConnection):
 
         try:
             async with asyncio.timeout(self._compaction_seconds):
-                while not await self._call("compact", has_ended):  # noqa: ASYNC110  # only the server knows
+                while not await self._patiently("compact", has_ended):  # noqa: ASYNC110  # only the server knows
                     await asyncio.sleep(COMPACTION_LOOK_SECONDS)
         except TimeoutError:
             reason = f"it did not end a compaction within {self._compaction_seconds:.0f} s"
@@ -87,19 +86,16 @@ class MilvusDeletedRows(OpensConnection):
             async def delete(link: Link, where: str = where) -> None:
                 await link.client.delete(target, filter=where, timeout=LIBRARY_SECONDS)
 
-            await self._call("delete", delete)
+            await self._patiently("delete", delete)
             await self._copy(live, target, where=where)
 
     async def _copy(self, live: str, target: str, *, where: str = "") -> None:
-        async for rows in ordered_rows.pages(self._call, lambda _: live, row_codec.RECORD_FIELDS, where=where):
+        async for rows in ordered_rows.pages(self._patiently, lambda _: live, row_codec.RECORD_FIELDS, where=where):
 
             async def write(link: Link, rows: Sequence[row_codec.Row] = rows) -> None:
                 await link.client.upsert(target, list(rows), timeout=LIBRARY_SECONDS)
 
-            await self._call("apply", write)
-
-    async def _call(self, name: str, work: Callable[[Link], Awaitable[Result]]) -> Result:
-        return await self._connection.call(name, work, seconds=CALL_SECONDS)
+            await self._patiently("apply", write)
 
 
 async def _live(collections: Collections) -> str:

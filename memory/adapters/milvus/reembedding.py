@@ -6,7 +6,7 @@ in the order of ids, over all users and statuses. The collection in use is never
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -23,7 +23,6 @@ from memory.runtime.metrics import Metrics
 
 ROWS_IN_A_BATCH = 100  # returned at a time: the most that is lost by a kill
 IDS_IN_ONE_CALL_MAX = 200
-CALL_SECONDS = 50.0  # per call: nobody waits, and loading or flushing a large collection takes long
 
 Result = TypeVar("Result")
 _Which: TypeAlias = Callable[[Link], str]
@@ -51,7 +50,7 @@ class MilvusReembedding(OpensConnection):
                     count = await ordered_rows.count(link, name)
             return count
 
-        return replace(status, embedded=min(await self._call("standing", copied), status.memories))
+        return replace(status, embedded=min(await self._patiently("standing", copied), status.memories))
 
     async def status_without_copies(self) -> ReembeddingStatus:
         """The same, of the collection in use alone: no copy of an earlier attempt is loaded, or counted."""
@@ -64,7 +63,7 @@ class MilvusReembedding(OpensConnection):
             memories = await ordered_rows.count(link, live)
             return ReembeddingStatus(origin, memories, outdated=await link.collections.outdated(live, rows=memories))
 
-        return await self._call("standing", look)
+        return await self._patiently("standing", look)
 
     async def begin(self) -> None:
         async def make(link: Link) -> str:
@@ -74,10 +73,10 @@ class MilvusReembedding(OpensConnection):
             rows = await ordered_rows.count(link, link.collection)
             return await link.collections.successor(link.collection, self._wanted, rows=rows)
 
-        self._target = await self._call("begin", make)
+        self._target = await self._patiently("begin", make)
 
     async def remaining(self) -> AsyncIterator[Sequence[StoredText]]:
-        async for page in ordered_rows.pages(self._call, _live, row_codec.MEMORY_FIELDS):
+        async for page in ordered_rows.pages(self._patiently, _live, row_codec.MEMORY_FIELDS):
             ids = [str(row["id"]) for row in page]
             known = await self._rows(self._begun, ids, row_codec.MEMORY_FIELDS) if self._target else {}
             missing = [row for row in page if known.get(row["id"]) != row]
@@ -96,7 +95,7 @@ class MilvusReembedding(OpensConnection):
             for partition, rows in _by_partition(link, written).items():
                 await link.client.upsert(self._target, rows, partition_name=partition, timeout=LIBRARY_SECONDS)
 
-        await self._call("apply", write)
+        await self._patiently("apply", write)
 
     async def copy(self, texts: Sequence[StoredText]) -> None:
         found = await self._rows(_live, [text.id for text in texts], row_codec.RECORD_FIELDS)
@@ -112,16 +111,16 @@ class MilvusReembedding(OpensConnection):
             await link.client.flush(target, timeout=LIBRARY_SECONDS)
             return await ordered_rows.count(link, link.collection), await ordered_rows.count(link, target)
 
-        stored, embedded = await self._call("count", counts)
+        stored, embedded = await self._patiently("count", counts)
         if stored == embedded:
             return True
-        async for page in ordered_rows.pages(self._call, self._begun, ("id",)):
+        async for page in ordered_rows.pages(self._patiently, self._begun, ("id",)):
             ids = [str(row["id"]) for row in page]
             known = await self._rows(_live, ids, ("id",))
             gone = [memory_id for memory_id in ids if memory_id not in known]
             for batch in _batches(gone, IDS_IN_ONE_CALL_MAX):
                 await self._delete(target, batch)
-        stored, embedded = await self._call("count", counts)
+        stored, embedded = await self._patiently("count", counts)
         return stored == embedded
 
     async def switch(self) -> None:
@@ -130,7 +129,7 @@ class MilvusReembedding(OpensConnection):
         async def point(link: Link) -> None:
             await link.collections.make_live(self._target)
 
-        await self._call("switch", point)
+        await self._patiently("switch", point)
 
     async def clear(self) -> None:
         async def drop(link: Link) -> None:
@@ -147,7 +146,7 @@ class MilvusReembedding(OpensConnection):
                     )
                 await collections.drop(name)
 
-        await self._call("clear", drop)
+        await self._patiently("clear", drop)
 
     async def _opened(self, collections: Collections) -> str:
         """The collection in use, loaded if it exists, and the one being filled."""
@@ -177,17 +176,14 @@ class MilvusReembedding(OpensConnection):
                 )
                 return [dict(row) for row in answer]
 
-            found |= {str(row["id"]): row for row in await self._call("get", ask)}
+            found |= {str(row["id"]): row for row in await self._patiently("get", ask)}
         return found
 
     async def _delete(self, collection: str, ids: Sequence[str]) -> None:
         async def write(link: Link) -> None:
             await link.client.delete(collection, filter=filters.one_of("id", ids), timeout=LIBRARY_SECONDS)
 
-        await self._call("delete", write)
-
-    async def _call(self, name: str, work: Callable[[Link], Awaitable[Result]]) -> Result:
-        return await self._connection.call(name, work, seconds=CALL_SECONDS)
+        await self._patiently("delete", write)
 
 
 def _live(link: Link) -> str:

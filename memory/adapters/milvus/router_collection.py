@@ -6,24 +6,21 @@ The only change to the server is that the collection is loaded, as the router do
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
-from memory.adapters.milvus import filters
-from memory.adapters.milvus.collections import LIBRARY_SECONDS, Collections
-from memory.adapters.milvus.connection import PART, Link, MilvusAccess, MilvusAddress, MilvusConnection
-from memory.errors import BadInput, Unavailable
+from memory.adapters.milvus import filters, ordered_rows
+from memory.adapters.milvus.collections import Collections
+from memory.adapters.milvus.connection import PATIENT_SECONDS, Link, MilvusAccess, MilvusAddress, MilvusConnection
+from memory.errors import BadInput
 from memory.runtime.metrics import Metrics
 
 FIELDS = (
     *("id", "user_id", "project_id", "memory_type", "content", "source", "metadata"),
     *("created_at", "updated_at", "access_count", "importance"),
 )
-ROWS_IN_A_PAGE = 1_000
-CALL_SECONDS = 50.0  # nobody waits, and loading a large collection takes long
-# Milvus has no order of its own; this requests a page in the order of keys.
-_IN_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
 
+Result = TypeVar("Result")
 RouterRow: TypeAlias = dict[str, Any]
 """By the names in `FIELDS`."""
 
@@ -49,41 +46,14 @@ async def router_rows(
     connection = MilvusConnection(
         MilvusAddress(uri, collection, dimension=0, access=access), metrics=metrics, opening=opened
     )
-    whose, last = f" and user_id == {filters.literal(user_id)}" if user_id else "", ""
+
+    async def call(name: str, work: Callable[[Link], Awaitable[Result]]) -> Result:
+        return await connection.call(name, work, seconds=PATIENT_SECONDS)
+
     try:
-        await connection.call("count", _catch_up, seconds=CALL_SECONDS)
-        while True:
-
-            async def ask(link: Link, after: str = last) -> list[RouterRow]:
-                found = await link.client.query(
-                    link.collection,
-                    filter=f"id > {filters.literal(after)}{whose}",
-                    output_fields=list(FIELDS),
-                    limit=ROWS_IN_A_PAGE,
-                    consistency_level="Strong",
-                    timeout=LIBRARY_SECONDS,
-                    **_IN_ORDER,
-                )
-                return [dict(row) for row in found]
-
-            page = await connection.call("page", ask, seconds=CALL_SECONDS)
-            if not page:
-                return
-            ids = [str(row["id"]).encode() for row in page]
-            if ids != sorted(ids) or ids[0] <= last.encode():  # otherwise some might be skipped
-                raise Unavailable(PART, "it does not return memories in the order of their ids")
+        await call("count", lambda link: ordered_rows.count(link, link.collection))
+        whose = f"user_id == {filters.literal(user_id)}" if user_id else ""
+        async for page in ordered_rows.pages(call, lambda link: link.collection, FIELDS, where=whose):
             yield page
-            last = str(page[-1]["id"])
     finally:
         await connection.close()
-
-
-async def _catch_up(link: Link) -> None:
-    """After this, pages have all rows written before: asked for the order of keys, a server does not wait for them."""
-    await link.client.query(
-        link.collection,
-        filter="",
-        output_fields=["count(*)"],
-        consistency_level="Strong",
-        timeout=LIBRARY_SECONDS,
-    )

@@ -9,7 +9,6 @@ is. The files of the Milvus Lite that `up` runs are read like all others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -28,7 +27,6 @@ FILES_OF_A_SERVER = (
     "files of the server: they hold deleted rows in segments that the compaction replaced, until its garbage "
     "collection (dataCoord.gc), and in its message log, until the retention of that ends; it tells neither"
 )
-CALL_SECONDS = 50.0
 WHOLE_NUMBER_MIN = 1 - (1 << 63)  # Milvus 2.3 cannot read the lowest one
 
 Result = TypeVar("Result")
@@ -59,14 +57,14 @@ class MilvusRowScan(OpensConnection):
     async def scan(self, wanted: WholeId) -> PlaceReport:
         """Raises `Unavailable` if the server does not answer; a collection that cannot be read is named."""
         rows, found, unread = 0, list[str](), [FILES_OF_A_SERVER]
-        for name in await self._call(_names):
+        for name in await self._patiently("page", _names):
             try:
-                collection = await self._call(partial(_readable, name=name))
+                collection = await self._patiently("page", partial(_readable, name=name))
                 if collection is None:
                     unread.append(f"collection {name}: not loaded")
                     continue
                 holds, last = False, None
-                while page := await self._call(partial(_page, collection=collection, last=last)):
+                while page := await self._patiently("page", partial(_page, collection=collection, last=last)):
                     rows, last = rows + len(page), page[-1][collection.key]
                     holds = holds or any(wanted.is_in([*row.values()]) for row in page)
                     await asyncio.sleep(0)
@@ -74,9 +72,6 @@ class MilvusRowScan(OpensConnection):
             except Unavailable as error:
                 unread.append(f"collection {name}: {error}")
         return PlaceReport(MILVUS, SEARCHED, rows, tuple(found), tuple(unread))
-
-    async def _call(self, work: Callable[[Link], Awaitable[Result]]) -> Result:
-        return await self._connection.call("page", work, seconds=CALL_SECONDS)
 
 
 async def _live(collections: Collections) -> str:

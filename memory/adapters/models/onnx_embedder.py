@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -112,9 +111,7 @@ class OnnxEmbedder:
         await asyncio.get_running_loop().run_in_executor(self._threads, self._model.vector, "The first one allocates.")
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for line in self._lines.values():
             for one in line:
                 if not one.vector.done():

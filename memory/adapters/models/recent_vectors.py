@@ -5,13 +5,13 @@ Questions are repeated (by retries and regenerated answers), and so are facts.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from memory.model import Vector
+from memory.runtime.recent import Recent
 
 CACHE_TEXTS = 2_048  # 1.5 KB each, 3 MB; retries and regenerated answers come soon, if at all
 
@@ -31,9 +31,8 @@ class RecentVectors:
     """The vectors of the `texts_max` most recently requested texts."""
 
     def __init__(self, *, texts_max: int, dimension: int) -> None:
-        self._texts_max = texts_max
         self._dimension = dimension
-        self._recent: OrderedDict[str, Vector] = OrderedDict()
+        self._recent: Recent[str, Vector] = Recent(texts_max)
 
     async def of(self, texts: Sequence[str], embed: Callable[[list[str]], Awaitable[Vector]]) -> Vector:
         """One row per text; unknown texts are embedded, each once, in order."""
@@ -45,7 +44,4 @@ class RecentVectors:
             found |= dict(zip(missing, await embed(missing), strict=True))
         for text, vector in found.items():
             self._recent[text] = vector
-            self._recent.move_to_end(text)
-        while len(self._recent) > self._texts_max:
-            self._recent.popitem(last=False)
         return np.stack([found[text] for text in texts])

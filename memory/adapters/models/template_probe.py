@@ -10,7 +10,6 @@ chat waits for it.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,6 +20,7 @@ import msgspec
 from memory.adapters.models.upstream_session import OK, UpstreamSession
 from memory.adapters.well_formed import well_formed
 from memory.model import Placement
+from memory.runtime.recent import Recent
 
 SECONDS_MAX = 2.0  # for all questions about one model; even a busy server tokenizes within milliseconds
 REMEMBERED_SECONDS = 60.0  # a refused chat asks again: the model behind a name may have been replaced
@@ -75,7 +75,7 @@ class TemplateProbe(UpstreamSession):
 
     def __init__(self, upstream: str) -> None:
         super().__init__(upstream)
-        self._asked: OrderedDict[str, _KnownPlacement] = OrderedDict()
+        self._asked: Recent[str, _KnownPlacement] = Recent(MODELS_MAX)
         self._turns = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._waiting = 0
 
@@ -83,7 +83,8 @@ class TemplateProbe(UpstreamSession):
         """Cached for a minute; concurrent calls share one answer."""
         if not self.base or not model or len(model) > MODEL_CHARACTERS_MAX:
             return None
-        asked = self._entry(well_formed(model))
+        name = well_formed(model)
+        asked = self._asked[name] = self._asked.get(name) or _KnownPlacement()
         loop = asyncio.get_running_loop()
         if loop.time() < asked.until:
             return asked.placement
@@ -93,7 +94,7 @@ class TemplateProbe(UpstreamSession):
         try:
             async with asked.lock, self._turns:
                 if loop.time() >= asked.until:
-                    asked.placement = await self._in_time(well_formed(model))
+                    asked.placement = await self._in_time(name)
                     asked.until = loop.time() + REMEMBERED_SECONDS
         finally:
             self._waiting -= 1
@@ -109,13 +110,6 @@ class TemplateProbe(UpstreamSession):
         except (TimeoutError, aiohttp.ClientError, OSError):
             return ()
         return [model.id for model in served.data if model.id][:MODELS_NAMED_MAX] if served is not None else ()
-
-    def _entry(self, model: str) -> _KnownPlacement:
-        asked = self._asked.setdefault(model, _KnownPlacement())
-        self._asked.move_to_end(model)
-        if len(self._asked) > MODELS_MAX:
-            self._asked.popitem(last=False)
-        return asked
 
     async def _in_time(self, model: str) -> Placement | None:
         try:

@@ -6,7 +6,6 @@ model. No text of users is sent.
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 import aiohttp
@@ -35,9 +34,7 @@ class UpstreamSession:
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._session is not None:
             await self._session.close()
 

@@ -11,18 +11,23 @@ said since.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 
 from memory.adapters.sql import known_exchanges, recording_times
-from memory.adapters.sql.branch_positions import BranchNode, insert_node, is_left_out
+from memory.adapters.sql.branch_positions import BranchNode, BranchPosition, insert_node, is_left_out
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_opening import insert_turn
 from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.sql.user_digests import user_hash
-from memory.adapters.tree_rules import RETURN_SECONDS_MAX, BranchPosition, filled_in, seconds_to_begin
-from memory.model import SentExchange, Turn
+from memory.model import SentExchange, Turn, TurnStatus
 
 SQL = statements("backfill")
+
+RETURN_SECONDS_MAX = 86_400.0  # after a gap: conversations that begin later with unknown exchanges did not begin in it
+GAP_SECONDS_MIN = 5.0  # a shorter one without a lost turn is a restart: hardly anybody begins a conversation in it
+EXCHANGE_SECONDS_MIN = 1.0  # between two exchanges of a conversation, whoever types and whatever answers
+STEP_SECONDS = 0.001  # keeps filled-in turns in order
 
 
 def erase(connection: Connection, user_id: str) -> None:
@@ -44,7 +49,7 @@ class Backfill:
     is_session_given: bool
     now: float
 
-    def run(self, connection: Connection, position: BranchPosition[BranchNode]) -> BranchNode | None:
+    def run(self, connection: Connection, position: BranchPosition) -> BranchNode | None:
         """The position after the filled-in turns: the last of them, else the known one."""
         last, user_id = position.parent, self.turn.scope.user_id
         sent = [one for one in position.missing if one.said]
@@ -59,7 +64,7 @@ class Backfill:
                 if said_from is None:
                     known_exchanges.leave_out(connection, user_id, exchange)
                     continue
-                turn = filled_in(
+                turn = _filled_in(
                     self.turn,
                     exchange,
                     tree_id=last.tree_id if last is not None and last.is_seen else "",
@@ -67,7 +72,7 @@ class Backfill:
                     count=len(unknown),
                     said_from=said_from,
                 )
-                insert_turn(connection, turn=turn, now=self.now, owner="")
+                insert_turn(connection, turn, now=self.now, owner="")
             if turn is not None:
                 last = self._placed(connection, turn, exchange, last, is_imported=is_imported)
         return last
@@ -112,3 +117,36 @@ class Backfill:
         at = insert_node(connection, turn, exchange.key, tree_id, above, is_seen=is_seen)
         parent_id = above.turn_id if above is not None else ""
         return BranchNode(at, turn.id, turn.scope.session_id, tree_id, parent_id, is_seen, False)
+
+
+def seconds_to_begin(exchanges: int, *, is_loss: bool) -> float:
+    """How long a gap has to be, so that a conversation may have begun in it with so many exchanges.
+
+    `is_loss`: a turn was lost when it began, which may have been the first of them.
+    """
+    if is_loss:
+        return (exchanges - 1) * EXCHANGE_SECONDS_MIN
+    return max(GAP_SECONDS_MIN, exchanges * EXCHANGE_SECONDS_MIN)
+
+
+def _filled_in(
+    before: Turn, exchange: SentExchange, *, tree_id: str, number: int, count: int, said_from: float
+) -> Turn:
+    """The turn of that exchange, the `number`th from 0 of `count` that are filled in before another one.
+
+    Its id derives from its position, so that two processes, or two tabs, fill it in once. `tree_id`: "" at the
+    beginning of a conversation.
+    """
+    seed = "\x1f".join((before.scope.user_id, exchange.key, tree_id))
+    at = min(said_from + (number + 1) * STEP_SECONDS, before.at - (count - number) * STEP_SECONDS)
+    return replace(
+        before,
+        id="f-" + hashlib.sha256(seed.encode()).hexdigest()[:32],
+        at=at,
+        messages=exchange.said,
+        status=TurnStatus.FILLED_IN,
+        answer=exchange.answer,
+        answered_at=at,
+        trace_id="",
+        receipt_id="",
+    )

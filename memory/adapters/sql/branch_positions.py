@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory.adapters import tree_rules
 from memory.adapters.sql.statements import Connection, statements
-from memory.adapters.tree_rules import BranchPosition, Continuation
 from memory.adapters.turn_texts import messages_of, to_text
 from memory.model import SentConversation, SentExchange, Turn
+from memory.model.exchanges import folded, is_distinctive, words_of
 
 SQL = statements("branch_positions")
+
+CANDIDATES_MAX = 50  # turns with the same prefix that are compared: some clients begin thousands of chats alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,19 @@ class BranchNode:
     is_abandoned: bool
 
 
-def position_of(connection: Connection, turn: Turn, sent: SentConversation) -> BranchPosition[BranchNode]:
+@dataclass(frozen=True, slots=True)
+class BranchPosition:
+    """Where a request continues. `missing`: exchanges after `parent`, or all earlier ones, that are not known.
+
+    `replaced`: the first turn of a conversation, whose messages the request repeats and adds to.
+    """
+
+    parent: BranchNode | None
+    missing: Sequence[SentExchange] = ()
+    replaced: BranchNode | None = None
+
+
+def position_of(connection: Connection, turn: Turn, sent: SentConversation) -> BranchPosition:
     session_id = _session_of(turn, sent)
     if sent.continues:
         return BranchPosition(_node(connection, turn, sent.continues, session_id))
@@ -49,7 +62,7 @@ def position_of(connection: Connection, turn: Turn, sent: SentConversation) -> B
 
 def _with_rewritten(
     connection: Connection, parent: BranchNode | None, missing: Sequence[SentExchange]
-) -> BranchPosition[BranchNode]:
+) -> BranchPosition:
     """The position after those of the missing exchanges that were recorded in other words, or with another answer."""
     for index, exchange in enumerate(missing):
         following = _recorded_after(connection, parent, exchange) if parent is not None and exchange.said else None
@@ -60,11 +73,16 @@ def _with_rewritten(
 
 
 def _recorded_after(connection: Connection, node: BranchNode, exchange: SentExchange) -> BranchNode | None:
+    """The newest turn after that one with the words and the answer of the exchange, or with one that is distinctive."""
     rows = SQL.turns_after(
-        connection, turn_id=node.turn_id, tree_id=node.tree_id, candidates_max=tree_rules.CANDIDATES_MAX
+        connection, turn_id=node.turn_id, tree_id=node.tree_id, candidates_max=CANDIDATES_MAX
     ).fetchall()
-    after = [Continuation(BranchNode(*row[2:]), messages_of(row[0]), to_text(row[1])) for row in rows]
-    return tree_rules.recorded_as(exchange, after)
+    words, answer = words_of(exchange.said), folded(exchange.answer)
+    said = [row for row in rows if words_of(messages_of(row[0])) == words]
+    answered = [row for row in rows if folded(to_text(row[1])) == answer]
+    both = [row for row in said if row in answered]
+    found = both or (is_distinctive(words) and said) or (is_distinctive(answer) and answered)
+    return BranchNode(*found[0][2:]) if found else None
 
 
 def unknown(connection: Connection, turn: Turn, sent: SentConversation) -> int:
@@ -88,7 +106,7 @@ def _session_of(turn: Turn, sent: SentConversation) -> str:
 
 def _nodes(connection: Connection, user_id: str, key: str, session_id: str) -> list[BranchNode]:
     rows = SQL.positions_of_key(
-        connection, user_id=user_id, key=key, session_id=session_id, candidates_max=tree_rules.CANDIDATES_MAX
+        connection, user_id=user_id, key=key, session_id=session_id, candidates_max=CANDIDATES_MAX
     ).fetchall()
     return [BranchNode(*row) for row in reversed(rows)]
 

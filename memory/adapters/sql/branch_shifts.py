@@ -6,18 +6,20 @@ withdrawn. Resuming is the reverse.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 
 from memory.adapters.sql import turn_effects
 from memory.adapters.sql.branch_positions import BranchNode
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.adapters.sql.turns_queue import make_ready
 from memory.adapters.sql.turns_upkeep import take_out
-from memory.adapters.tree_rules import OVERLAP_SECONDS_MIN, SHIFT_TURNS_MAX, stage_when_resumed
+from memory.adapters.turn_rules import TAUGHT
 from memory.model import BranchShift, BranchTurn, Turn, TurnStatus
 
 SQL = statements("branch_shifts")
+
+SHIFT_TURNS_MAX = 500  # of one kind, settled at a time
+OVERLAP_SECONDS_MIN = 0.05  # of two requests at the same time: a client may send the next before we see an answer's end
 
 
 def is_extension(connection: Connection, parent: BranchNode) -> bool:
@@ -38,7 +40,7 @@ def under_way(connection: Connection, turn: Turn, parent_id: str, keys: Sequence
         user_id=turn.scope.user_id,
         id=turn.id,
         at=turn.at + OVERLAP_SECONDS_MIN,
-        keys=json.dumps(list(keys)),
+        keys=listed(keys),
     ).fetchall()
     return [turn_id for (turn_id,) in rows]
 
@@ -59,16 +61,16 @@ def make_active(connection: Connection, turn: Turn, tree_id: str, *, now: float,
     turn_id, user_id = turn.id, turn.scope.user_id
     path = {row[0] for row in SQL.path_to(connection, turn_id=turn_id, user_id=user_id)}
     active = SQL.active_in_tree(connection, tree_id=tree_id, user_id=user_id).fetchall()
-    left = SQL.abandoned_among(connection, path=json.dumps(sorted(path))).fetchall()
+    left = SQL.abandoned_among(connection, path=listed(sorted(path))).fetchall()
     _abandon(connection, user_id, [one for (one,) in active if one not in path and one not in beside])
     _resume(connection, user_id, [one for (one,) in left], now=now)
     SQL.none_concurrent(connection, tree_id=tree_id)
     if beside:
-        SQL.mark_concurrent(connection, beside=json.dumps(sorted(beside)))
+        SQL.mark_concurrent(connection, beside=listed(sorted(beside)))
 
 
 def _abandon(connection: Connection, user_id: str, turn_ids: Sequence[str]) -> None:
-    rows = SQL.turns_by_id(connection, turn_ids=json.dumps(list(turn_ids)), user_id=user_id).fetchall()
+    rows = SQL.turns_by_id(connection, turn_ids=listed(turn_ids), user_id=user_id).fetchall()
     take_out(connection, user_id, [row[:5] for row in rows if row[2] in ("open", "ready", "window")], stage="abandoned")
     SQL.abandon_learnt.many(connection, [{"seq": row[0]} for row in rows if row[2] == "learnt"])
     turn_effects.sessions_changed(connection, user_id, {row[1] for row in rows if row[2] == "learnt"})
@@ -79,25 +81,34 @@ def _abandon(connection: Connection, user_id: str, turn_ids: Sequence[str]) -> N
 
 
 def _resume(connection: Connection, user_id: str, turn_ids: Sequence[str], *, now: float) -> None:
-    rows = SQL.abandoned_turns(connection, turn_ids=json.dumps(list(turn_ids)), user_id=user_id).fetchall()
+    rows = SQL.abandoned_turns(connection, turn_ids=listed(turn_ids), user_id=user_id).fetchall()
     _mark(connection, turn_ids, is_abandoned=False)
     turn_effects.sessions_changed(connection, user_id, {session_id for _, session_id, *_ in rows})
     for seq, _, status, reached, turn_id in rows:
-        stage = stage_when_resumed(TurnStatus(status), reached)
+        stage = _stage_when_resumed(TurnStatus(status), reached)
         SQL.set_stage(connection, stage=stage, seq=seq)
         if reached:
             SQL.unsettle(connection, turn_id=turn_id)
     for seq, session_id, status, reached, _ in rows:
-        if stage_when_resumed(TurnStatus(status), reached) == "ready":
+        if _stage_when_resumed(TurnStatus(status), reached) == "ready":
             make_ready(connection, seq, user_id, session_id, now)
 
 
+def _stage_when_resumed(status: TurnStatus, reached: str) -> str:
+    """Of a turn that was abandoned: where it was then, or where it would be by now."""
+    if reached == "learnt":
+        return "learnt"
+    if status is TurnStatus.OPENED:
+        return "open"
+    return "ready" if status in TAUGHT else "nothing"
+
+
 def _mark(connection: Connection, turn_ids: Collection[str], *, is_abandoned: bool) -> None:
-    SQL.mark_abandoned(connection, is_abandoned=is_abandoned, turn_ids=json.dumps(list(turn_ids)))
+    SQL.mark_abandoned(connection, is_abandoned=is_abandoned, turn_ids=listed(turn_ids))
 
 
-def next_shift(connection: Connection, *, without: Collection[str]) -> str | None:
-    row = SQL.unsettled_user(connection, without=json.dumps(sorted(without))).fetchone()
+def next_shift(connection: Connection, *, without: Collection[str] = ()) -> str | None:
+    row = SQL.unsettled_user(connection, without=listed(sorted(without))).fetchone()
     return None if row is None else str(row[0])
 
 
@@ -116,6 +127,6 @@ def settle(connection: Connection, user_id: str, shift: BranchShift) -> None:
             connection,
             user_id=user_id,
             is_abandoned=is_abandoned,
-            turn_ids=json.dumps([turn.turn_id for turn in turns]),
+            turn_ids=listed(turn.turn_id for turn in turns),
         )
     SQL.settle_deleted(connection, user_id=user_id)

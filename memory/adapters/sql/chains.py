@@ -6,7 +6,6 @@ continue within a millisecond of an answer: until its row is written, this proce
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from functools import partial
 
 import msgspec
@@ -14,9 +13,11 @@ import msgspec
 from memory.adapters.retention import LINK_SECONDS_MAX, LINKS_MAX, USER_LINKS_MAX
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
+from memory.adapters.sql.jobs import OnDatabase, reads, writes
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_rows import turn_of
 from memory.model import ChainLink, Scope, Turn, is_valid_id
+from memory.runtime.recent import Recent
 
 SQL = statements("chains")
 
@@ -25,12 +26,12 @@ PENDING_MAX = 1_000  # of this process; usually written within milliseconds
 _KEYS = msgspec.json.Decoder(tuple[str, ...])
 
 
-class SqlResponseChains:
+class SqlResponseChains(OnDatabase):
     """`memory.ports.ResponseChains` in an open `SqlDatabase`."""
 
     def __init__(self, database: SqlDatabase) -> None:
-        self._database = database
-        self._pending: OrderedDict[tuple[str, str], ChainLink] = OrderedDict()
+        super().__init__(database)
+        self._pending: Recent[tuple[str, str], ChainLink] = Recent(PENDING_MAX)
 
     async def find(self, user_id: str, name: str) -> ChainLink | None:
         if not is_valid_id(name):
@@ -50,11 +51,8 @@ class SqlResponseChains:
             return
         for name in names:
             self._pending[user_id, name] = link
-            self._pending.move_to_end((user_id, name))
-        while len(self._pending) > PENDING_MAX:
-            self._pending.popitem(last=False)
         try:
-            await self._database.write(partial(_keep, user_id=user_id, names=names, link=link, at=at))
+            await self._kept(user_id, names, link, at=at)
         finally:
             for name in names:
                 if self._pending.get((user_id, name)) is link:
@@ -64,52 +62,54 @@ class SqlResponseChains:
         link = await self.find(scope.user_id, name)
         if link is None:
             return []
-        return await self._database.read(partial(_said_before, scope=scope, link=link, limit=limit))
+        return await self._turns_before(scope, link, limit=limit)
 
     async def erase(self, user_id: str) -> None:
         for key in [key for key in self._pending if key[0] == user_id]:
             del self._pending[key]
-        await self._database.write(partial(_erase, user_id=user_id))
+        await self._erased(user_id)
+
+    @writes
+    def _kept(
+        self, connection: Connection, user_id: str, names: tuple[str, ...], link: ChainLink, *, at: float
+    ) -> None:
+        if was_erased_since(connection, user_id, at):
+            return
+        keys = msgspec.json.encode(link.note_keys)
+        for name in names:
+            SQL.delete_link(connection, user_id=user_id, name=name)
+            kept = SQL.put_link(
+                connection,
+                user_id=user_id,
+                name=name,
+                session_id=link.session_id,
+                turn_id=link.turn_id,
+                keys=keys,
+                at=at,
+            )
+            SQL.delete_up_to(connection, position=kept.fetchone()[0] - LINKS_MAX)
+        SQL.delete_older(connection, at=at - LINK_SECONDS_MAX)
+        SQL.delete_beyond_limit(connection, user_id=user_id, user_links_max=USER_LINKS_MAX)
+
+    @reads
+    def _turns_before(self, connection: Connection, scope: Scope, link: ChainLink, *, limit: int) -> list[Turn]:
+        """An exchange that is not recorded, or not yet, is the last one of its session."""
+        rows = SQL.turns_before(
+            connection,
+            user_id=scope.user_id,
+            session_id=link.session_id,
+            project_id=scope.project_id,
+            agent_id=scope.agent_id,
+            turn_id=link.turn_id,
+            limit=limit,
+        ).fetchall()
+        return [turn_of(row) for row in reversed(rows)]
+
+    @writes
+    def _erased(self, connection: Connection, user_id: str) -> None:
+        SQL.delete_links(connection, user_id=user_id)
 
 
-def link_of(connection: Connection, *, user_id: str, name: str) -> ChainLink | None:
+def link_of(connection: Connection, user_id: str, name: str) -> ChainLink | None:
     row = SQL.link_by_name(connection, user_id=user_id, name=name).fetchone()
     return None if row is None else ChainLink(row[0], row[1], _KEYS.decode(row[2]))
-
-
-def _said_before(connection: Connection, *, scope: Scope, link: ChainLink, limit: int) -> list[Turn]:
-    """An exchange that is not recorded, or not yet, is the last one of its session."""
-    rows = SQL.turns_before(
-        connection,
-        user_id=scope.user_id,
-        session_id=link.session_id,
-        project_id=scope.project_id,
-        agent_id=scope.agent_id,
-        turn_id=link.turn_id,
-        limit=limit,
-    ).fetchall()
-    return [turn_of(row) for row in reversed(rows)]
-
-
-def _erase(connection: Connection, *, user_id: str) -> None:
-    SQL.delete_links(connection, user_id=user_id)
-
-
-def _keep(connection: Connection, *, user_id: str, names: tuple[str, ...], link: ChainLink, at: float) -> None:
-    if was_erased_since(connection, user_id, at):
-        return
-    keys = msgspec.json.encode(link.note_keys)
-    for name in names:
-        SQL.delete_link(connection, user_id=user_id, name=name)
-        kept = SQL.put_link(
-            connection,
-            user_id=user_id,
-            name=name,
-            session_id=link.session_id,
-            turn_id=link.turn_id,
-            keys=keys,
-            at=at,
-        )
-        SQL.delete_up_to(connection, position=kept.fetchone()[0] - LINKS_MAX)
-    SQL.delete_older(connection, at=at - LINK_SECONDS_MAX)
-    SQL.delete_beyond_limit(connection, user_id=user_id, user_links_max=USER_LINKS_MAX)

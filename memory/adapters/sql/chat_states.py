@@ -9,15 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-import msgspec
-
-from memory.adapters.model_traits import LESSON_SECONDS_MAX, named
 from memory.adapters.retention import NOTE_KEYS_ASKED_MAX
 from memory.adapters.sql.chains import SqlResponseChains, link_of
 from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.model_capabilities import LESSON_SECONDS_MAX, named
 from memory.adapters.sql.notes import KEYS_AT_A_GLANCE, SqlNoteBook, note_of
 from memory.adapters.sql.profiles import profile_of, without_written
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.adapters.sql.user_digests import user_hash
 from memory.model import ChainLink, PastNote, Placement, Profile
 from memory.ports import ChatState, ChatStateQuery, Clock, Revision
@@ -44,7 +42,7 @@ class SqlChatStates:
         self, connection: Connection, *, query: ChatStateQuery, link: ChainLink | None, after: float
     ) -> ChatState:
         if query.link_name and link is None:
-            link = link_of(connection, user_id=query.user_id, name=query.link_name)
+            link = link_of(connection, query.user_id, query.link_name)
         keys = [*(link.note_keys if link is not None else ()), *query.note_keys][-NOTE_KEYS_ASKED_MAX:]
         rows = SQL.chat_state(
             connection,
@@ -52,8 +50,8 @@ class SqlChatStates:
             user_hash=user_hash(query.user_id),
             model=named(query.model),
             after=after,
-            note_keys=_json(keys),
-            project_ids=_json(list(query.project_ids)),
+            note_keys=listed(keys),
+            project_ids=listed(query.project_ids),
         )
         notes: dict[str, PastNote] = {}
         profiles: dict[str, Profile] = {}
@@ -82,7 +80,3 @@ class SqlChatStates:
 
 def _without(profiles: Mapping[str, Profile], written: set[str]) -> Mapping[str, Profile]:
     return {key: without_written(profile, written) for key, profile in profiles.items()} if written else profiles
-
-
-def _json(values: list[str]) -> str:
-    return msgspec.json.encode(values).decode()

@@ -19,9 +19,9 @@ from memory.adapters.retention import (
     STATES_MAX,
     USER_STATES_MAX,
 )
-from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.jobs import OnDatabase, writes
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.model import CompactedState
 
 SQL = statements("compacted_states")
@@ -31,11 +31,8 @@ KEYS_AT_A_GLANCE = 20  # looked up in 0.1 ms
 _STATE = msgspec.json.Decoder(CompactedState)
 
 
-class SqlCompactedStates:
+class SqlCompactedStates(OnDatabase):
     """`memory.ports.CompactedStates` in an open `SqlDatabase`."""
-
-    def __init__(self, database: SqlDatabase) -> None:
-        self._database = database
 
     async def find(self, user_id: str, keys: Sequence[str]) -> tuple[str, CompactedState] | None:
         newest, earlier = keys[-KEYS_AT_A_GLANCE:], keys[-STATE_KEYS_ASKED_MAX:-KEYS_AT_A_GLANCE]
@@ -44,39 +41,31 @@ class SqlCompactedStates:
             found = await self._database.read(partial(_found, user_id=user_id, keys=earlier))
         return found
 
-    async def keep(self, user_id: str, key: str, state: CompactedState, *, made_at: float) -> None:
+    @writes
+    def keep(self, connection: Connection, user_id: str, key: str, state: CompactedState, *, made_at: float) -> None:
         encoded = msgspec.json.encode(state)
-        if len(encoded) <= STATE_BYTES_MAX:
-            job = partial(_kept, user_id=user_id, key=key, state=encoded, made_at=made_at)
-            await self._database.write(job)
+        is_dropped = SQL.dropped_since(connection, user_id=user_id, made_at=made_at).fetchone()
+        if len(encoded) > STATE_BYTES_MAX or is_dropped or was_erased_since(connection, user_id, made_at):
+            return
+        kept = SQL.insert_state(connection, user_id=user_id, key=key, state=encoded, made_at=made_at).fetchone()
+        if kept is None:  # the key has a state
+            return
+        SQL.delete_up_to(connection, position=kept[0] - STATES_MAX)
+        SQL.delete_older(connection, made_at=made_at - STATE_SECONDS_MAX)
+        SQL.delete_beyond_limit(connection, user_id=user_id, user_states_max=USER_STATES_MAX)
 
-    async def drop(self, user_id: str, *, now: float) -> None:
-        await self._database.write(partial(_dropped, user_id=user_id, now=now))
+    @writes
+    def drop(self, connection: Connection, user_id: str, *, now: float) -> None:
+        SQL.forget_drops(connection, now=now - STATE_DROP_SECONDS)
+        SQL.note_drop(connection, user_id=user_id, now=now)
+        SQL.delete_states(connection, user_id=user_id)
 
 
 def _found(connection: Connection, *, user_id: str, keys: Sequence[str]) -> tuple[str, CompactedState] | None:
-    rows = SQL.keys_with_state(connection, user_id=user_id, keys=msgspec.json.encode(keys).decode())
+    rows = SQL.keys_with_state(connection, user_id=user_id, keys=listed(keys))
     stored = {key for (key,) in rows}
     newest = next((key for key in reversed(keys) if key in stored), None)
     if newest is None:
         return None
     (state,) = SQL.state_of_key(connection, user_id=user_id, key=newest).fetchone()
     return newest, _STATE.decode(state)
-
-
-def _kept(connection: Connection, *, user_id: str, key: str, state: bytes, made_at: float) -> None:
-    dropped = SQL.dropped_since(connection, user_id=user_id, made_at=made_at).fetchone()
-    if dropped is not None or was_erased_since(connection, user_id, made_at):
-        return
-    kept = SQL.insert_state(connection, user_id=user_id, key=key, state=state, made_at=made_at).fetchone()
-    if kept is None:  # the key has a state
-        return
-    SQL.delete_up_to(connection, position=kept[0] - STATES_MAX)
-    SQL.delete_older(connection, made_at=made_at - STATE_SECONDS_MAX)
-    SQL.delete_beyond_limit(connection, user_id=user_id, user_states_max=USER_STATES_MAX)
-
-
-def _dropped(connection: Connection, *, user_id: str, now: float) -> None:
-    SQL.forget_drops(connection, now=now - STATE_DROP_SECONDS)
-    SQL.note_drop(connection, user_id=user_id, now=now)
-    SQL.delete_states(connection, user_id=user_id)

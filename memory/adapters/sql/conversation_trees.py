@@ -2,48 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
-from memory.adapters import tree_rules
-from memory.adapters.sql import backfill, branch_shifts, known_exchanges
+from memory.adapters.sql import backfill, branch_positions, branch_shifts, known_exchanges
 from memory.adapters.sql.backfill import Backfill
-from memory.adapters.sql.branch_positions import (
-    BranchNode,
-    insert_node,
-    is_left_out,
-    position_of,
-    unknown,
-)
+from memory.adapters.sql.branch_positions import BranchNode, BranchPosition, insert_node, is_left_out, position_of
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
+from memory.adapters.sql.jobs import OnDatabase, reading, reads, writes, writing
 from memory.adapters.sql.opt_outs import opted_out_at
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_opening import insert_turn
-from memory.adapters.sql.user_digests import user_hash
-from memory.adapters.tree_rules import BranchPosition
 from memory.errors import BadInput
-from memory.model import BranchShift, SentConversation, SentExchange, Turn, TurnStatus
+from memory.model import SentConversation, SentExchange, Turn, TurnStatus
 from memory.ports import Clock
 
 SQL = statements("conversation_trees")
 
+POSITIONS_MAX = 50_000  # of one user; about 300 bytes each
 
-class SqlConversationTrees:
+
+class SqlConversationTrees(OnDatabase):
     """`memory.ports.ConversationTrees` in an open `SqlDatabase`."""
 
     def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
-        self._database = database
+        super().__init__(database)
         self._clock = clock
 
     async def unknown(self, turn: Turn, sent: SentConversation) -> int:
-        if not sent.earlier:
-            return 0
-        return await self._database.read(partial(unknown, turn=turn, sent=sent))
+        return await self._unknown(turn, sent) if sent.earlier else 0
 
-    async def known(self, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
-        return await self._database.read(partial(_known, user_id=user_id, exchanges=exchanges))
+    @reads
+    def known(self, connection: Connection, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
+        return [backfill.is_known(connection, user_id, exchange) for exchange in exchanges]
 
     async def open(self, turn: Turn, sent: SentConversation) -> str:
         session_id = await self._opened(turn, sent, fills_in=True)
@@ -59,20 +51,19 @@ class SqlConversationTrees:
         opening = _Opening(turn, sent, self._clock(), self._database.owners.name, fills_in)
         return await self._database.write(opening.run)
 
-    async def leave_out(self, user_id: str, exchange: SentExchange) -> None:
-        await self._database.write(partial(_leave_out, user_id=user_id, exchange=exchange))
+    @writes
+    def leave_out(self, connection: Connection, user_id: str, exchange: SentExchange) -> None:
+        _leave_out(connection, user_id, exchange)
 
-    async def next_shift(self, *, without: Collection[str] = ()) -> str | None:
-        return await self._database.read(partial(branch_shifts.next_shift, without=without))
+    @writes
+    def erase(self, connection: Connection, user_id: str) -> None:
+        SQL.delete_positions(connection, user_id=user_id)
+        backfill.erase(connection, user_id)
 
-    async def shift(self, user_id: str) -> BranchShift:
-        return await self._database.read(partial(branch_shifts.shift_of, user_id=user_id))
-
-    async def settle(self, user_id: str, shift: BranchShift) -> None:
-        await self._database.write(partial(branch_shifts.settle, user_id=user_id, shift=shift))
-
-    async def erase(self, user_id: str) -> None:
-        await self._database.write(partial(_erase, user_id=user_id))
+    next_shift = reading(branch_shifts.next_shift)
+    shift = reading(branch_shifts.shift_of)
+    settle = writing(branch_shifts.settle)
+    _unknown = reading(branch_positions.unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +81,9 @@ class _Opening:
         known = SQL.session_of_turn(connection, id=self.turn.id).fetchone()
         if known is not None:
             return str(known[0])
-        if opted_out_at(connection, user=user_hash(user_id)) is not None:
+        if opted_out_at(connection, user_id) is not None:
             exchange = SentExchange(self.sent.keys[-1], self.turn.messages, "")
-            _leave_out(connection, user_id=user_id, exchange=exchange)
+            _leave_out(connection, user_id, exchange)
             return ""
         if was_erased_since(connection, user_id, self.turn.at):
             return ""
@@ -104,9 +95,9 @@ class _Opening:
         turn = replace(self.turn, scope=replace(self.turn.scope, session_id=self._session_id(position)))
         last = Backfill(turn, self.sent.is_session_given, self.now).run(connection, position)
         above = last if last is not None and last.is_seen else None  # a beginning that was never observed is no parent
-        insert_turn(connection, turn=turn, now=self.now, owner=self.owner)
+        insert_turn(connection, turn, now=self.now, owner=self.owner)
         at = self._placed(connection, turn, position, above, is_extension=is_extension)
-        if at % tree_rules.PRUNED_EVERY == 0:
+        if at % known_exchanges.PRUNED_EVERY == 0:
             _prune(connection, user_id)
         return turn.scope.session_id
 
@@ -114,7 +105,7 @@ class _Opening:
         self,
         connection: Connection,
         turn: Turn,
-        position: BranchPosition[BranchNode],
+        position: BranchPosition,
         above: BranchNode | None,
         *,
         is_extension: bool,
@@ -127,32 +118,23 @@ class _Opening:
             branch_shifts.make_active(connection, turn, tree_id, now=self.now, beside=beside)
         return at
 
-    def _session_id(self, position: BranchPosition[BranchNode]) -> str:
+    def _session_id(self, position: BranchPosition) -> str:
         if self.sent.is_session_given:
             return self.turn.scope.session_id
         continued = position.parent or position.replaced
         return continued.session_id if continued is not None and continued.is_seen else self.turn.scope.session_id
 
 
-def _known(connection: Connection, *, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
-    return [backfill.is_known(connection, user_id, exchange) for exchange in exchanges]
-
-
-def _leave_out(connection: Connection, *, user_id: str, exchange: SentExchange) -> None:
+def _leave_out(connection: Connection, user_id: str, exchange: SentExchange) -> None:
     known_exchanges.leave_out(connection, user_id, exchange)
     if not exchange.key or is_left_out(connection, user_id, exchange.key):
         return
     turn_id = "\x1f".join(("x", user_id, exchange.key))  # not the id of a turn
     kept = SQL.insert_left_out(connection, turn_id=turn_id, user_id=user_id, key=exchange.key)
-    if kept.fetchone()[0] % tree_rules.PRUNED_EVERY == 0:
+    if kept.fetchone()[0] % known_exchanges.PRUNED_EVERY == 0:
         _prune(connection, user_id)
 
 
 def _prune(connection: Connection, user_id: str) -> None:
     """Drop the user's oldest positions past the limit."""
-    SQL.delete_beyond_limit(connection, user_id=user_id, positions_max=tree_rules.POSITIONS_MAX)
-
-
-def _erase(connection: Connection, *, user_id: str) -> None:
-    SQL.delete_positions(connection, user_id=user_id)
-    backfill.erase(connection, user_id)
+    SQL.delete_beyond_limit(connection, user_id=user_id, positions_max=POSITIONS_MAX)

@@ -43,7 +43,7 @@ def forget_unknown(connection: Connection, user_id: str) -> None:
     SQL.delete_untouched(connection, user_id=user_id, revision=first_revision(connection, user_id))
 
 
-def erase_epoch(connection: Connection, *, user_id: str) -> int:
+def erase_epoch(connection: Connection, user_id: str) -> int:
     """How often the user was erased."""
     row = SQL.times_erased(connection, user_hash=user_hash(user_id)).fetchone()
     return 0 if row is None else int(row[0])
@@ -55,7 +55,7 @@ def was_erased_since(connection: Connection, user_id: str, at: float) -> bool:
     return found is not None
 
 
-def advance_erase_epoch(connection: Connection, *, user_id: str, token: str, now: float) -> bool:
+def advance_erase_epoch(connection: Connection, user_id: str, token: str, *, now: float) -> bool:
     """Delete all rows that hold the user's id, the lock with them. False, and nothing, if the lock was lost."""
     row = SQL.held_revision(connection, user_id=user_id, token=token).fetchone()
     if row is None:
@@ -73,7 +73,7 @@ def advance_erase_epoch(connection: Connection, *, user_id: str, token: str, now
 
 def _erase_record(connection: Connection, user_id: str) -> None:
     """Delete what was recorded since the erasure of the record began: it was asked for before this epoch ended."""
-    while recorded_changes.erase(connection, user_id=user_id, project_id="", before=math.inf, limit=TURNS_PER_DELETION):
+    while recorded_changes.erase(connection, user_id, "", before=math.inf, limit=TURNS_PER_DELETION):
         continue
     SQL.delete_positions(connection, user_id=user_id)
     backfill.erase(connection, user_id)

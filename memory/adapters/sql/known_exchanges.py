@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memory.adapters.sql.statements import Connection, statements
-from memory.adapters.tree_rules import DIGESTS_MAX, LOOKS_MAX, PRUNED_EVERY
 from memory.adapters.turn_texts import to_text
 from memory.model import Scope, SentExchange, Turn
 from memory.model.exchanges import digest_of, folded, is_distinctive, words_of
 
 SQL = statements("known_exchanges")
+
+LOOKS_MAX = 50  # exchanges with the same words that are compared
+DIGESTS_MAX = 50_000  # of what one user said; about 150 bytes each
+PRUNED_EVERY = 256  # digests, or positions
 
 
 def remember(connection: Connection, turn: Turn) -> None:

@@ -19,17 +19,17 @@ A holder that touched nothing returns the previous, even number, under which not
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 from collections.abc import AsyncIterator, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from memory.adapters.sql.database import CALL_SECONDS_MAX, Owners, SqlDatabase
-from memory.adapters.sql.erased_users import advance_erase_epoch, erase_epoch, first_revision, forget_unknown
+from memory.adapters.sql import erased_users
+from memory.adapters.sql.database import CALL_SECONDS_MAX, SqlDatabase
+from memory.adapters.sql.jobs import OnDatabase, reading, reads, reads_now, writes, writing
 from memory.adapters.sql.profiles import become_stale
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.adapters.sql.write_barrier import is_closed, note_writer
 from memory.errors import Conflict, Unavailable
 from memory.ports import Clock, LedgerWrite, Revision
@@ -50,7 +50,7 @@ PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.002, 0.05  # between two checks of a he
 CHANGES_MAX = 1_000  # rows per user: a reader that is further behind loads everything
 
 
-class SqlUserLedger:
+class SqlUserLedger(OnDatabase):
     """`memory.ports.UserLedger` in an open `SqlDatabase`, which may be shared with the turn log."""
 
     def __init__(
@@ -61,23 +61,30 @@ class SqlUserLedger:
         lock_seconds: float = LOCK_SECONDS,
         wait_seconds: float = WAIT_SECONDS_MAX,
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._clock = clock
         self._lock_seconds = lock_seconds
         self._wait_seconds = wait_seconds
+
+    erase_epoch = reading(erased_users.erase_epoch)
 
     def write(self, user_id: str) -> AbstractAsyncContextManager[LedgerWrite]:
         """As the port says. Raises `Conflict` on exit if the lock was lost meanwhile, and makes all readers reload."""
         return self._held(user_id)
 
-    async def revision(self, user_id: str) -> Revision:
-        return await self._database.read_now(partial(_revision, user_id=user_id))
+    @reads_now
+    def revision(self, connection: Connection, user_id: str) -> Revision:
+        row = SQL.revision_of(connection, user_id=user_id).fetchone()
+        return Revision(erased_users.first_revision(connection, user_id) if row is None else row[0])
 
-    async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
-        return await self._database.read(partial(_changed_since, user_id=user_id, number=number))
-
-    async def erase_epoch(self, user_id: str) -> int:
-        return await self._database.read(partial(erase_epoch, user_id=user_id))
+    @reads
+    def changed_since(self, connection: Connection, user_id: str, number: int) -> frozenset[str] | None:
+        row = SQL.revision_and_known(connection, user_id=user_id).fetchone()
+        revision, known_since = row or (erased_users.first_revision(connection, user_id),) * 2
+        if not known_since <= number <= revision:  # a larger number comes from another database
+            return None
+        rows = SQL.changes_between(connection, user_id=user_id, number=number, revision=revision).fetchall()
+        return frozenset(memory_id for (memory_id,) in rows)
 
     @asynccontextmanager
     async def _held(self, user_id: str) -> AsyncIterator[LedgerWrite]:
@@ -110,25 +117,35 @@ class SqlUserLedger:
 
     async def _is_acquired(self, user_id: str, token: str) -> bool:
         """Checks with a read first, so that waiting costs no transactions."""
-        lock, is_held = await self._database.read(
-            partial(_lock_and_holder, user_id=user_id, now=self._clock(), owners=self._database.owners)
-        )
+        lock, is_held = await self._lock_and_holder(user_id, now=self._clock())
         if is_held:
             return False
-        taking = partial(
-            _take,
-            user_id=user_id,
-            now=self._clock(),
-            stale=lock,
-            mine=_Lock(token, self._database.owners.name, self._until()),
-        )
-        return await self._database.write(taking)
+        mine = _Lock(token, self._database.owners.name, self._clock() + self._lock_seconds)
+        return await self._take(user_id, mine, now=self._clock(), stale=lock)
 
-    def _until(self) -> float:
-        return self._clock() + self._lock_seconds
+    @reads
+    def _lock_and_holder(self, connection: Connection, user_id: str, *, now: float) -> tuple[_Lock | None, bool]:
+        """The lock, and whether somebody holds it who lives and has time."""
+        lock = _lock_of(connection, user_id)
+        if lock is None or lock.expires_at <= now:
+            return lock, False
+        return lock, not self._database.owners.is_dead(connection, lock.owner)
+
+    @writes
+    def _take(self, connection: Connection, user_id: str, mine: _Lock, *, now: float, stale: _Lock | None) -> bool:
+        """Take the lock if it is free, or still the `stale` one that was read; otherwise False."""
+        lock = _lock_of(connection, user_id)
+        if is_closed(connection, now=now) or (lock is not None and (stale is None or lock.token != stale.token)):
+            return False
+        SQL.insert_user(connection, user_id=user_id, revision=erased_users.first_revision(connection, user_id))
+        if lock is not None:  # from one odd number to the next: readers saw no settled state in between
+            SQL.pass_revision(connection, user_id=user_id)
+        SQL.take_lock(connection, token=mine.token, owner=mine.owner, expires_at=mine.expires_at, user_id=user_id)
+        note_writer(connection, user_id)
+        return True
 
 
-class _HeldLock:
+class _HeldLock(OnDatabase):
     """`memory.ports.LedgerWrite`."""
 
     def __init__(self, database: SqlDatabase, user_id: str, token: str, clock: Clock, lock_seconds: float) -> None:
@@ -136,7 +153,7 @@ class _HeldLock:
         self.is_touched = False
         self.is_ended = False
         self.announced: set[str] = set()
-        self._database = database
+        super().__init__(database)
         self._user_id = user_id
         self._token = token
         self._clock = clock
@@ -150,8 +167,7 @@ class _HeldLock:
     async def renew(self) -> None:
         began_at = self._clock()
         until, new = began_at + self._lock_seconds, self.touched - self.announced
-        renewing = partial(_renew, user_id=self._user_id, token=self._token, until=until, touched=new)
-        if not await self._database.write(renewing):
+        if not await self._is_renewed(until=until, touched=new):
             raise Conflict("the user's lock was lost while it was held: nothing more may be written under it")
         self.announced |= new
         self._renewed_at = began_at
@@ -160,20 +176,38 @@ class _HeldLock:
         if self._clock() - self._renewed_at > self._lock_seconds * SENT_WITHIN_SHARE:
             raise Conflict("the user's lock is about to be lost, or is: nothing more may be written under it")
 
-    async def forgotten(self, memory_ids: Collection[str]) -> frozenset[str]:
-        return await self._database.read(partial(_forgotten, user_id=self._user_id, memory_ids=memory_ids))
+    @reads
+    def forgotten(self, connection: Connection, memory_ids: Collection[str]) -> frozenset[str]:
+        rows = SQL.forgotten_among(connection, user_id=self._user_id, memory_ids=listed(memory_ids))
+        return frozenset(memory_id for (memory_id,) in rows)
 
     async def forget(self, memory_ids: Collection[str], *, raw_ids: Collection[str] = ()) -> None:
         if memory_ids:
             self.touch(memory_ids)
         await self.renew()
-        await self._database.write(partial(_forget, user_id=self._user_id, memory_ids=[*memory_ids, *raw_ids]))
+        await self._note_forgotten([*memory_ids, *raw_ids])
 
     async def advance_erase_epoch(self) -> None:
-        ending = partial(advance_erase_epoch, user_id=self._user_id, token=self._token, now=self._clock())
-        if not await self._database.write(ending):
+        if not await self._is_epoch_advanced(self._user_id, self._token, now=self._clock()):
             raise Conflict("the user's lock was lost while it was held: the erasure has to be repeated")
         self.is_ended = True
+
+    _is_epoch_advanced = writing(erased_users.advance_erase_epoch)
+
+    @writes
+    def _is_renewed(self, connection: Connection, *, until: float, touched: Collection[str]) -> bool:
+        """False if it was taken or repaired meanwhile; an expired one that nobody took is renewed.
+
+        `touched` is announced: recorded under the revision that will be the next even one, also if the holder dies.
+        """
+        renewed = SQL.renew_lock(connection, until=until, user_id=self._user_id, token=self._token)
+        if renewed.rowcount == 1 and touched:
+            _note_changes(connection, self._user_id, touched, ahead=1)
+        return renewed.rowcount == 1
+
+    @writes
+    def _note_forgotten(self, connection: Connection, memory_ids: Collection[str]) -> None:
+        SQL.insert_forgotten(connection, user_id=self._user_id, memory_ids=listed(memory_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,60 +231,16 @@ def has_expired(connection: Connection, *, now: float) -> bool:
 
 
 def repair(connection: Connection, dead_owners: Collection[str], *, now: float) -> None:
-    """Free the locks of dead owners, and expired ones. What they may have written was announced (`_renew`)."""
-    freed = SQL.users_of_owners(connection, now=now, dead_owners=json.dumps(list(dead_owners))).fetchall()
-    SQL.free_locks(connection, now=now, dead_owners=json.dumps(list(dead_owners)))
+    """Free the locks of dead owners, and expired ones. What they may have written was announced (`renew`)."""
+    freed = SQL.users_of_owners(connection, now=now, dead_owners=listed(dead_owners)).fetchall()
+    SQL.free_locks(connection, now=now, dead_owners=listed(dead_owners))
     for (user_id,) in freed:
         become_stale(connection, user_id)
 
 
-def _revision(connection: Connection, *, user_id: str) -> Revision:
-    row = SQL.revision_of(connection, user_id=user_id).fetchone()
-    return Revision(first_revision(connection, user_id) if row is None else row[0])
-
-
-def _changed_since(connection: Connection, *, user_id: str, number: int) -> frozenset[str] | None:
-    row = SQL.revision_and_known(connection, user_id=user_id).fetchone()
-    revision, known_since = row or (first_revision(connection, user_id),) * 2
-    if not known_since <= number <= revision:  # a larger number comes from another database
-        return None
-    rows = SQL.changes_between(connection, user_id=user_id, number=number, revision=revision).fetchall()
-    return frozenset(memory_id for (memory_id,) in rows)
-
-
-def _lock_of(connection: Connection, *, user_id: str) -> _Lock | None:
+def _lock_of(connection: Connection, user_id: str) -> _Lock | None:
     row = SQL.lock_of_user(connection, user_id=user_id).fetchone()
     return None if row is None else _Lock(*row)
-
-
-def _lock_and_holder(connection: Connection, *, user_id: str, now: float, owners: Owners) -> tuple[_Lock | None, bool]:
-    """The lock, and whether somebody holds it who lives and has time."""
-    lock = _lock_of(connection, user_id=user_id)
-    return lock, lock is not None and lock.expires_at > now and not owners.is_dead(connection, lock.owner)
-
-
-def _take(connection: Connection, *, user_id: str, now: float, stale: _Lock | None, mine: _Lock) -> bool:
-    """Take the lock if it is free, or still the `stale` one that was read; otherwise False."""
-    lock = _lock_of(connection, user_id=user_id)
-    if is_closed(connection, now=now) or (lock is not None and (stale is None or lock.token != stale.token)):
-        return False
-    SQL.insert_user(connection, user_id=user_id, revision=first_revision(connection, user_id))
-    if lock is not None:  # from one odd number to the next: readers saw no settled state in between
-        SQL.pass_revision(connection, user_id=user_id)
-    SQL.take_lock(connection, token=mine.token, owner=mine.owner, expires_at=mine.expires_at, user_id=user_id)
-    note_writer(connection, user_id)
-    return True
-
-
-def _renew(connection: Connection, *, user_id: str, token: str, until: float, touched: Collection[str]) -> bool:
-    """False if it was taken or repaired meanwhile; an expired one that nobody took is renewed.
-
-    `touched` is announced: recorded under the revision that will be the next even one, also if the holder dies.
-    """
-    renewed = SQL.renew_lock(connection, until=until, user_id=user_id, token=token)
-    if renewed.rowcount == 1 and touched:
-        _note_changes(connection, user_id, touched, ahead=1)
-    return renewed.rowcount == 1
 
 
 def _let_go(connection: Connection, *, user_id: str, token: str, touched: Collection[str] | None) -> bool:
@@ -258,7 +248,7 @@ def _let_go(connection: Connection, *, user_id: str, token: str, touched: Collec
 
     `touched`: what was not announced; None if nothing was touched, so that the revision is again what it was.
     """
-    lock = _lock_of(connection, user_id=user_id)
+    lock = _lock_of(connection, user_id)
     if lock is None or lock.token != token:
         SQL.pass_lost_lock(connection, user_id=user_id)
         become_stale(connection, user_id)
@@ -267,7 +257,7 @@ def _let_go(connection: Connection, *, user_id: str, token: str, touched: Collec
     if revision > lock.revision:
         become_stale(connection, user_id)
     if touched is None:
-        forget_unknown(connection, user_id)
+        erased_users.forget_unknown(connection, user_id)
         return True
     _note_changes(connection, user_id, touched)
     return True
@@ -275,24 +265,15 @@ def _let_go(connection: Connection, *, user_id: str, token: str, touched: Collec
 
 def _take_back(connection: Connection, *, user_id: str, token: str) -> None:
     """Undo a `_take` whose caller left before it got the result. Nothing was written under it."""
-    lock = _lock_of(connection, user_id=user_id)
+    lock = _lock_of(connection, user_id)
     if lock is not None and lock.token == token:
         _let_go(connection, user_id=user_id, token=token, touched=None)
 
 
 def _note_changes(connection: Connection, user_id: str, touched: Collection[str], *, ahead: int = 0) -> None:
     """Record the changes under the user's revision, or one `ahead`; the oldest rows are deleted beyond the limit."""
-    SQL.insert_changes(connection, ahead=ahead, touched=json.dumps(sorted(touched)), user_id=user_id)
+    SQL.insert_changes(connection, ahead=ahead, touched=listed(sorted(touched)), user_id=user_id)
     surplus = SQL.revision_beyond_limit(connection, user_id=user_id, changes_max=CHANGES_MAX).fetchone()
     if surplus is not None:
         SQL.delete_changes(connection, user_id=user_id, revision=surplus[0])
         SQL.raise_known_since(connection, revision=surplus[0], user_id=user_id)
-
-
-def _forgotten(connection: Connection, *, user_id: str, memory_ids: Collection[str]) -> frozenset[str]:
-    rows = SQL.forgotten_among(connection, user_id=user_id, memory_ids=json.dumps(list(memory_ids))).fetchall()
-    return frozenset(memory_id for (memory_id,) in rows)
-
-
-def _forget(connection: Connection, *, user_id: str, memory_ids: Collection[str]) -> None:
-    SQL.insert_forgotten(connection, user_id=user_id, memory_ids=json.dumps(list(memory_ids)))

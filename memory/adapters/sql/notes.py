@@ -11,19 +11,15 @@ never an answer.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import msgspec
 
-from memory.adapters.retention import (
-    DEFAULT_NOTE_LIMITS,
-    NOTE_BYTES_MAX,
-    NOTE_DROP_SECONDS,
-    NoteLimits,
-)
+from memory.adapters.retention import DEFAULT_NOTE_LIMITS, NOTE_BYTES_MAX, NOTE_DROP_SECONDS, NoteLimits
 from memory.adapters.sql.database import IN_PASSING_SECONDS, SqlDatabase
 from memory.adapters.sql.erased_users import was_erased_since
+from memory.adapters.sql.jobs import OnDatabase, writes
 from memory.adapters.sql.statements import Connection, statements
 from memory.model import PastNote
 
@@ -35,46 +31,49 @@ _IDS = msgspec.json.Decoder(tuple[str, ...])
 _EVERY_MEMORY = ""  # in place of a memory's id: all notes of that user were dropped
 
 
-class SqlNoteBook:
+class SqlNoteBook(OnDatabase):
     """`memory.ports.NoteBook` in an open `SqlDatabase`."""
 
-    def __init__(
-        self,
-        database: SqlDatabase,
-        *,
-        limits: NoteLimits = DEFAULT_NOTE_LIMITS,
-    ) -> None:
-        self._database = database
-        self._on_their_way: dict[tuple[str, str], _UnwrittenNote] = {}
+    def __init__(self, database: SqlDatabase, *, limits: NoteLimits = DEFAULT_NOTE_LIMITS) -> None:
+        super().__init__(database)
+        self._on_their_way: dict[tuple[str, str], PastNote] = {}
         self._limits = limits
 
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
-        job = partial(self._kept, user_id=user_id, key=key, note=note, made_at=made_at)
-        coming = self._on_their_way[user_id, key] = _UnwrittenNote(note, made_at)
+        coming = self._on_their_way[user_id, key] = replace(note, made_at=made_at)
 
         def written() -> None:
             if self._on_their_way.get((user_id, key)) is coming:
                 del self._on_their_way[user_id, key]
 
+        job = partial(self._kept, user_id=user_id, key=key, note=coming)
         self._database.post(job, within=IN_PASSING_SECONDS, then=written)
 
-    async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
-        await self._database.write(partial(_dropped, user_id=user_id, memory_ids=memory_ids, now=now))
+    @writes
+    def drop(self, connection: Connection, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
+        dropped = _json(list(memory_ids) or [_EVERY_MEMORY])
+        SQL.forget_drops(connection, now=now - NOTE_DROP_SECONDS)
+        SQL.note_drops(connection, user_id=user_id, now=now, dropped=dropped)
+        if memory_ids:
+            SQL.delete_with_memories(connection, user_id=user_id, dropped=dropped)
+        else:
+            SQL.delete_notes(connection, user_id=user_id)
 
     def with_unwritten(
         self, connection: Connection, user_id: str, keys: Sequence[str], found: dict[str, PastNote]
     ) -> dict[str, PastNote]:
         """`found`, and what of `keys` this process has not written yet."""
         coming = {key: one for key in keys if (one := self._on_their_way.get((user_id, key))) is not None}
-        for key, one in coming.items():  # replaces an older one, unless it will be refused
-            if not _was_dropped(connection, user_id, _json(one.note.memory_ids), one.made_at):
-                found[key] = replace(one.note, made_at=one.made_at)
-        return found
+        return found | {  # replaces an older one, unless it will be refused
+            key: one
+            for key, one in coming.items()
+            if not _was_dropped(connection, user_id, _json(one.memory_ids), one.made_at)
+        }
 
-    def _kept(self, connection: Connection, *, user_id: str, key: str, note: PastNote, made_at: float) -> None:
+    def _kept(self, connection: Connection, *, user_id: str, key: str, note: PastNote) -> None:
         memory_ids = _json(note.memory_ids)
         size = len(note.text.encode(errors="replace")) + len(memory_ids)
-        if size > NOTE_BYTES_MAX or _was_dropped(connection, user_id, memory_ids, made_at):
+        if size > NOTE_BYTES_MAX or _was_dropped(connection, user_id, memory_ids, note.made_at):
             return
         SQL.delete_note(connection, user_id=user_id, key=key)
         position, user_position = SQL.last_positions(connection, user_id=user_id).fetchone()
@@ -87,19 +86,11 @@ class SqlNoteBook:
             key=key,
             text=note.text,
             memory_ids=memory_ids,
-            made_at=made_at,
+            made_at=note.made_at,
             tokens=note.tokens,
         )
         SQL.delete_up_to(connection, position=position - self._limits.total_bytes_max)
         SQL.delete_of_user_up_to(connection, user_id=user_id, user_position=user_position - self._limits.user_bytes_max)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _UnwrittenNote:
-    """A note that has not been written yet."""
-
-    note: PastNote
-    made_at: float
 
 
 def note_of(text: str, memory_ids: str, tokens: int, made_at: float) -> PastNote:
@@ -111,16 +102,6 @@ def _was_dropped(connection: Connection, user_id: str, memory_ids: str, made_at:
         connection, user_id=user_id, memory_ids=memory_ids, made_at=made_at, every_memory=_EVERY_MEMORY
     ).fetchone()
     return found is not None or was_erased_since(connection, user_id, made_at)
-
-
-def _dropped(connection: Connection, *, user_id: str, memory_ids: Collection[str], now: float) -> None:
-    dropped = _json(list(memory_ids) or [_EVERY_MEMORY])
-    SQL.forget_drops(connection, now=now - NOTE_DROP_SECONDS)
-    SQL.note_drops(connection, user_id=user_id, now=now, dropped=dropped)
-    if not memory_ids:
-        SQL.delete_notes(connection, user_id=user_id)
-        return
-    SQL.delete_with_memories(connection, user_id=user_id, dropped=dropped)
 
 
 def _json(values: Sequence[str]) -> str:

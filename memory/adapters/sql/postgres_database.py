@@ -13,7 +13,6 @@ import random
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Self, TypeVar
 
 import psycopg
@@ -58,9 +57,7 @@ class PostgresDatabase(WritesJobs):
         self._writer = JobWriter(self._commit)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Pending jobs are still written. Turns that stay open become `unknown` for other processes."""
         if self._readers is None or self._writer is None:
             return

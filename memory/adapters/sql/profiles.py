@@ -8,14 +8,13 @@ who is out of date when that is switched on again. Pinned lines and lines from m
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
 import msgspec
 
-from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.erased_users import first_revision
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.jobs import OnDatabase, reads, reads_now, writes
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.model import Profile, ProfileLine
 
 SQL = statements("profiles")
@@ -23,25 +22,46 @@ SQL = statements("profiles")
 _LINES = msgspec.json.Decoder(tuple[ProfileLine, ...])
 
 
-class SqlProfiles:
+class SqlProfiles(OnDatabase):
     """`memory.ports.Profiles` in an open `SqlDatabase`, which has to be that of the ledger."""
 
-    def __init__(self, database: SqlDatabase) -> None:
-        self._database = database
+    @reads_now
+    def get(self, connection: Connection, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
+        rows = SQL.profiles_of_projects(connection, user_id=user_id, project_ids=listed(project_ids))
+        found = {row[0]: profile_of(user_id, row) for row in rows}
+        if not any(profile.lines for profile in found.values()):
+            return found
+        written = {memory_id for (memory_id,) in SQL.written_since(connection, user_id=user_id)}
+        return {project_id: without_written(profile, written) for project_id, profile in found.items()}
 
-    async def get(self, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
-        return await self._database.read_now(partial(_found, user_id=user_id, project_ids=project_ids))
+    @reads
+    def all(self, connection: Connection, user_id: str) -> list[Profile]:
+        return [profile for _, profile in sorted(_all_of(connection, user_id).items())]
 
-    async def all(self, user_id: str) -> list[Profile]:
-        found = await self._database.read(partial(_all_of, user_id=user_id))
-        return [profile for _, profile in sorted(found.items())]
-
-    async def put(self, user_id: str, lines: Mapping[str, Sequence[ProfileLine]], *, revision: int, now: float) -> bool:
-        putting = partial(_put, user_id=user_id, lines=lines, revision=revision, now=now)
-        return await self._database.write(putting)
-
-    async def set_own(
+    @writes
+    def put(
         self,
+        connection: Connection,
+        user_id: str,
+        lines: Mapping[str, Sequence[ProfileLine]],
+        *,
+        revision: int,
+        now: float,
+    ) -> bool:
+        row = SQL.revision_of(connection, user_id=user_id).fetchone()
+        if (first_revision(connection, user_id) if row is None else row[0]) != revision:
+            return False
+        stored = _all_of(connection, user_id)
+        for project_id in stored.keys() | lines.keys():
+            before = stored.get(project_id, Profile(user_id, project_id))
+            _store(connection, before, pinned=before.pinned, lines=tuple(lines.get(project_id, ())), now=now)
+        _set_built(connection, user_id)
+        return True
+
+    @writes
+    def set_own(
+        self,
+        connection: Connection,
         user_id: str,
         project_id: str,
         *,
@@ -49,40 +69,38 @@ class SqlProfiles:
         is_enabled: bool | None = None,
         now: float,
     ) -> None:
-        own = _OwnSettings(pinned, is_enabled)
-        await self._database.write(partial(_set_own, user_id=user_id, project_id=project_id, own=own, now=now))
+        before = _all_of(connection, user_id).get(project_id, Profile(user_id, project_id))
+        pinned = before.pinned if pinned is None else tuple(pinned)
+        _store(connection, before, pinned=pinned, lines=before.lines, now=now, is_enabled=is_enabled)
 
-    async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
-        await self._database.write(partial(_drop, user_id=user_id, memory_ids=frozenset(memory_ids), now=now))
+    @writes
+    def drop(self, connection: Connection, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
+        for before in _all_of(connection, user_id).values():
+            _store(connection, before, pinned=before.pinned, lines=without_written(before, memory_ids).lines, now=now)
 
-    async def erase(self, user_id: str, project_id: str = "") -> None:
-        await self._database.write(partial(_erase, user_id=user_id, project_id=project_id))
+    @writes
+    def erase(self, connection: Connection, user_id: str, project_id: str = "") -> None:
+        SQL.delete_profiles(connection, user_id=user_id, project_id=project_id)
+        if not project_id:
+            _set_built(connection, user_id)
 
-    async def stale(self, *, limit: int) -> list[str]:
-        return await self._database.read(partial(_stale, limit=limit))
+    @reads
+    def stale(self, connection: Connection, *, limit: int) -> list[str]:
+        return [user_id for (user_id,) in SQL.stale_users(connection, limit=limit)]
 
-    async def is_stale(self, user_id: str) -> bool:
-        return await self._database.read(partial(_is_stale, user_id=user_id))
+    @reads
+    def is_stale(self, connection: Connection, user_id: str) -> bool:
+        return SQL.stale_user(connection, user_id=user_id).fetchone() is not None
 
-    async def follow(self, *, is_enabled: bool) -> None:
-        await self._database.write(partial(_follow, is_enabled=is_enabled))
-
-
-@dataclass(frozen=True, slots=True)
-class _OwnSettings:
-    pinned: Sequence[ProfileLine] | None
-    is_enabled: bool | None
-
-
-def _found(connection: Connection, *, user_id: str, project_ids: Collection[str]) -> dict[str, Profile]:
-    rows = SQL.profiles_of_projects(
-        connection, user_id=user_id, project_ids=msgspec.json.encode(list(project_ids)).decode()
-    )
-    found = {row[0]: profile_of(user_id, row) for row in rows}
-    if not any(profile.lines for profile in found.values()):
-        return found
-    written = {memory_id for (memory_id,) in SQL.written_since(connection, user_id=user_id)}
-    return {project_id: without_written(profile, written) for project_id, profile in found.items()}
+    @writes
+    def follow(self, connection: Connection, *, is_enabled: bool) -> None:
+        is_off = SQL.switched_off(connection).fetchone() is not None
+        if is_enabled and is_off:
+            SQL.switch_on(connection)
+            SQL.queue_stale_users(connection)
+        elif not is_enabled:
+            SQL.switch_off(connection)
+            SQL.empty_queue(connection)
 
 
 def without_written(profile: Profile, memory_ids: Collection[str]) -> Profile:
@@ -91,8 +109,7 @@ def without_written(profile: Profile, memory_ids: Collection[str]) -> Profile:
 
 
 def _all_of(connection: Connection, user_id: str) -> dict[str, Profile]:
-    rows = SQL.profiles_of_user(connection, user_id=user_id)
-    return {row[0]: profile_of(user_id, row) for row in rows.fetchall()}
+    return {row[0]: profile_of(user_id, row) for row in SQL.profiles_of_user(connection, user_id=user_id)}
 
 
 def profile_of(user_id: str, row: Sequence[object]) -> Profile:
@@ -112,51 +129,6 @@ def profile_of(user_id: str, row: Sequence[object]) -> Profile:
     )
 
 
-def _put(
-    connection: Connection,
-    *,
-    user_id: str,
-    lines: Mapping[str, Sequence[ProfileLine]],
-    revision: int,
-    now: float,
-) -> bool:
-    row = SQL.revision_of(connection, user_id=user_id).fetchone()
-    if (first_revision(connection, user_id) if row is None else row[0]) != revision:
-        return False
-    stored = _all_of(connection, user_id)
-    for project_id in stored.keys() | lines.keys():
-        before = stored.get(project_id, Profile(user_id, project_id))
-        _store(connection, before, pinned=before.pinned, lines=tuple(lines.get(project_id, ())), now=now)
-    _set_built(connection, user_id)
-    return True
-
-
-def _set_own(connection: Connection, *, user_id: str, project_id: str, own: _OwnSettings, now: float) -> None:
-    before = _all_of(connection, user_id).get(project_id, Profile(user_id, project_id))
-    pinned = before.pinned if own.pinned is None else tuple(own.pinned)
-    _store(connection, before, pinned=pinned, lines=before.lines, now=now, is_enabled=own.is_enabled)
-
-
-def _drop(connection: Connection, *, user_id: str, memory_ids: frozenset[str], now: float) -> None:
-    for before in _all_of(connection, user_id).values():
-        _store(connection, before, pinned=before.pinned, lines=without_written(before, memory_ids).lines, now=now)
-
-
-def _erase(connection: Connection, *, user_id: str, project_id: str) -> None:
-    SQL.delete_profiles(connection, user_id=user_id, project_id=project_id)
-    if not project_id:
-        _set_built(connection, user_id)
-
-
-def _stale(connection: Connection, *, limit: int) -> list[str]:
-    rows = SQL.stale_users(connection, limit=limit)
-    return [user_id for (user_id,) in rows]
-
-
-def _is_stale(connection: Connection, *, user_id: str) -> bool:
-    return SQL.stale_user(connection, user_id=user_id).fetchone() is not None
-
-
 def _set_built(connection: Connection, user_id: str) -> None:
     """The profiles are as the last settled revision says."""
     SQL.no_longer_stale(connection, user_id=user_id)
@@ -166,16 +138,6 @@ def _set_built(connection: Connection, user_id: str) -> None:
 def become_stale(connection: Connection, user_id: str) -> None:
     """The revision of the user's memories has passed to a settled one: their profiles have to be built."""
     SQL.queue_user(connection, user_id=user_id)
-
-
-def _follow(connection: Connection, *, is_enabled: bool) -> None:
-    is_off = SQL.switched_off(connection).fetchone() is not None
-    if is_enabled and is_off:
-        SQL.switch_on(connection)
-        SQL.queue_stale_users(connection)
-    elif not is_enabled:
-        SQL.switch_off(connection)
-        SQL.empty_queue(connection)
 
 
 def _store(

@@ -7,17 +7,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-import msgspec
-
-from memory.adapters.copy_rules import moved_to, owned_turn, plain_message, plain_turn
 from memory.adapters.sql import known_exchanges, recorded_changes
 from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.jobs import OnDatabase, reads, writes
 from memory.adapters.sql.recorded_rows import message_of
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.adapters.sql.turns_opening import insert_turn
 from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.turn_rules import TAUGHT
-from memory.model import RecordedMessage
+from memory.adapters.well_formed import well_formed
+from memory.model import Message, RecordedMessage, Scope, Turn, TurnStatus
+from memory.model.recorded import ID_OF_TURN
 from memory.model.turn_copies import Learning, TurnCopy, copied_turn_id
 from memory.ports import Clock
 
@@ -36,11 +36,11 @@ class _Page(Protocol[Row]):
     def __call__(self, connection: Connection, *, user_id: str, after: int) -> Sequence[tuple[int, Row]]: ...
 
 
-class SqlRecordCopies:
+class SqlRecordCopies(OnDatabase):
     """`memory.ports.RecordCopies` in an open `SqlDatabase`."""
 
     def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
-        self._database = database
+        super().__init__(database)
         self._clock = clock
 
     def turns(self, user_id: str) -> AsyncIterator[TurnCopy]:
@@ -58,37 +58,37 @@ class SqlRecordCopies:
                 yield row
             is_last = len(rows) < PAGE_ROWS
 
-    async def add_turns(self, user_id: str, copies: Sequence[TurnCopy]) -> int:
-        own = [replace(copy, turn=owned_turn(copy.turn, user_id)) for copy in copies]
-        return await self._database.write(partial(_add_turns, copies=own, now=self._clock()))
+    @writes
+    def add_turns(self, connection: Connection, user_id: str, copies: Sequence[TurnCopy]) -> int:
+        now = self._clock()
+        own = (replace(copy, turn=_owned_turn(copy.turn, user_id)) for copy in copies)
+        return sum(_add_turn(connection, copy, now) for copy in own)
 
-    async def own_turns(self, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
-        return await self._database.read(partial(_own_turns, user_id=user_id, turn_ids=turn_ids))
+    @reads
+    def own_turns(self, connection: Connection, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
+        return _own_turns(connection, user_id, turn_ids)
 
-    async def add_messages(self, user_id: str, messages: Sequence[RecordedMessage]) -> int:
-        job = partial(_add_messages, user_id=user_id, messages=messages, now=self._clock())
-        return await self._database.write(job)
+    @writes
+    def add_messages(self, connection: Connection, user_id: str, messages: Sequence[RecordedMessage]) -> int:
+        placed = [placed for message in messages if (placed := _placed(connection, message, user_id)) is not None]
+        return recorded_changes.add(connection, user_id, placed, now=self._clock())
 
 
 def _turns(connection: Connection, *, user_id: str, after: int) -> list[tuple[int, TurnCopy]]:
     rows = SQL.turns_after(connection, user_id=user_id, after=after, page_rows=PAGE_ROWS)
     return [
-        (row[0], TurnCopy(plain_turn(turn_of(tuple(row))), _LEARNING.get(stage, Learning.NEVER), not is_left_out))
+        (row[0], TurnCopy(_plain_turn(turn_of(tuple(row))), _LEARNING.get(stage, Learning.NEVER), not is_left_out))
         for stage, is_left_out, *row in rows
     ]
 
 
 def _messages(connection: Connection, *, user_id: str, after: int) -> list[tuple[int, RecordedMessage]]:
     rows = SQL.messages_after(connection, user_id=user_id, after=after, page_rows=PAGE_ROWS)
-    return [(row[-1], plain_message(message_of(row))) for row in rows]
+    return [(row[-1], _plain_message(message_of(row))) for row in rows]
 
 
-def _add_turns(connection: Connection, *, copies: Sequence[TurnCopy], now: float) -> int:
-    return sum(_add_turn(connection, copy, now) for copy in copies)
-
-
-def _own_turns(connection: Connection, *, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
-    rows = SQL.turns_among(connection, user_id=user_id, turn_ids=msgspec.json.encode(sorted(turn_ids)).decode())
+def _own_turns(connection: Connection, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
+    rows = SQL.turns_among(connection, user_id=user_id, turn_ids=listed(sorted(turn_ids)))
     return frozenset(turn_id for (turn_id,) in rows)
 
 
@@ -96,23 +96,18 @@ def _add_turn(connection: Connection, copy: TurnCopy, now: float) -> bool:
     user_id = copy.turn.scope.user_id
     turn = replace(copy.turn, id=copied_turn_id(user_id, copy.turn.id))
     ids = (copy.turn.id, turn.id)
-    if _own_turns(connection, user_id=user_id, turn_ids=ids):
+    if _own_turns(connection, user_id, ids):
         return False
     if any(known_exchanges.was_recorded(connection, replace(turn, id=one)) for one in ids):
         return False
     if copy.learning is Learning.DUE and turn.status in TAUGHT:
-        insert_turn(connection, turn=turn, now=now, owner="")
+        insert_turn(connection, turn, now=now, owner="")
     else:
         stage = "learnt" if copy.learning is Learning.LEARNT else "nothing"
-        insert_turn(connection, turn=turn, now=now, owner="", stage=stage)
+        insert_turn(connection, turn, now=now, owner="", stage=stage)
     if not copy.in_summaries:
         SQL.insert_left_out(connection, id=turn.id, user_id=turn.scope.user_id, session_id=turn.scope.session_id)
     return True
-
-
-def _add_messages(connection: Connection, *, user_id: str, messages: Sequence[RecordedMessage], now: float) -> int:
-    placed = [placed for message in messages if (placed := _placed(connection, message, user_id)) is not None]
-    return recorded_changes.add(connection, user_id=user_id, messages=placed, now=now)
 
 
 def _placed(connection: Connection, message: RecordedMessage, user_id: str) -> RecordedMessage | None:
@@ -122,5 +117,36 @@ def _placed(connection: Connection, message: RecordedMessage, user_id: str) -> R
     for turn_id in (message.turn_id, copied_turn_id(user_id, message.turn_id)):
         row = SQL.seq_of_turn(connection, turn_id=turn_id, user_id=user_id).fetchone()
         if row is not None:
-            return moved_to(message, turn_id, seq=row[0])
+            part = message.id.removeprefix(f"{ID_OF_TURN}{message.turn_id}")
+            return replace(message, id=f"{ID_OF_TURN}{turn_id}{part}", turn_id=turn_id, seq=row[0])
     return None
+
+
+def _plain_turn(turn: Turn) -> Turn:
+    """For another system: without a receipt, in valid UTF-8; a reply that is being streamed is left out."""
+    messages = tuple(Message(one.role, well_formed(one.content), one.is_tool_traffic) for one in turn.messages)
+    status = TurnStatus.UNKNOWN if turn.status is TurnStatus.OPENED else turn.status
+    return replace(
+        turn,
+        messages=messages,
+        status=status,
+        receipt_id="",
+        answer=well_formed(turn.answer),
+        model=well_formed(turn.model),
+        trace_id=well_formed(turn.trace_id),
+    )
+
+
+def _plain_message(message: RecordedMessage) -> RecordedMessage:
+    return replace(
+        message,
+        content=well_formed(message.content),
+        trace_id=well_formed(message.trace_id),
+        source=replace(message.source, name=well_formed(message.source.name)),
+        target=replace(message.target, name=well_formed(message.target.name)),
+    )
+
+
+def _owned_turn(turn: Turn, user_id: str) -> Turn:
+    scope = turn.scope
+    return replace(turn, scope=Scope(user_id, scope.project_id, scope.session_id, scope.agent_id), receipt_id="")

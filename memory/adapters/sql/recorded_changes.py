@@ -6,25 +6,26 @@ of its text goes, so that whoever holds a lease on it gets a `Conflict`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Sequence
 
-from memory.adapters.recorded_rules import tool_traffic, with_rewritten
 from memory.adapters.sql import recorded_rows, turn_effects, turns_upkeep
 from memory.adapters.sql.removed_words import forget_removed
 from memory.adapters.sql.session_summaries import let_rest
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.turn_texts import to_bytes, to_text
-from memory.model import (
-    RecordedMessage,
-    ToolMessage,
-    TurnStatus,
-)
+from memory.model import MessageDirection, Party, PartyType, RecordedMessage, ToolMessage, Turn, TurnStatus
 from memory.model.recorded import (
     ADDED_SEQ,
     ANSWER_ORDINAL,
+    ID_OF_TURN,
+    NAME_CHARACTERS_MAX,
+    REMOVED,
+    TOOLS_ORDINAL,
+    assistant_of,
     messages_of_turn,
     part_of,
 )
@@ -32,9 +33,10 @@ from memory.model.recorded import (
 SQL = statements("recorded_changes")
 
 UNLEARNT = ("open", "ready", "window")
+TOOL_MESSAGES_PER_TURN_MAX = 200  # a loop of a hundred calls; further ones are not recorded
 
 
-def add(connection: Connection, *, user_id: str, messages: Sequence[RecordedMessage], now: float) -> int:
+def add(connection: Connection, user_id: str, messages: Sequence[RecordedMessage], *, now: float) -> int:
     """Returns how many were not there yet."""
     added = 0
     for message in messages:
@@ -62,25 +64,58 @@ def add(connection: Connection, *, user_id: str, messages: Sequence[RecordedMess
 
 
 def add_tool_messages(
-    connection: Connection, *, turn_id: str, messages: Sequence[ToolMessage], at: float, now: float
+    connection: Connection, turn_id: str, messages: Sequence[ToolMessage], *, at: float, now: float
 ) -> None:
     row = SQL.turn_by_id(connection, turn_id=turn_id).fetchone()
     if row is None:
         return
     turn = turn_of(row)
     known = SQL.count_tool_messages(connection, turn_id=turn_id).fetchone()[0]
-    recorded = tool_traffic(turn, messages, seq=row[0], known=known, at=at)
-    add(connection, user_id=turn.scope.user_id, messages=recorded, now=now)
+    recorded = _tool_traffic(turn, messages, seq=row[0], known=known, at=at)
+    add(connection, turn.scope.user_id, recorded, now=now)
 
 
-def delete_turns(connection: Connection, *, user_id: str, turn_ids: Collection[str]) -> int:
+def _tool_traffic(
+    turn: Turn, messages: Sequence[ToolMessage], *, seq: int, known: int, at: float
+) -> list[RecordedMessage]:
+    """What is recorded of it if the turn has so many such messages already."""
+    recorded = []
+    for ordinal, message in enumerate(messages[: max(0, TOOL_MESSAGES_PER_TURN_MAX - known)], known):
+        tool, assistant = Party(PartyType.TOOL, message.name[:NAME_CHARACTERS_MAX]), assistant_of(turn)
+        recorded.append(
+            RecordedMessage(
+                id=_tool_message_id(turn.id, message),
+                conversation_id=turn.scope.session_id,
+                source=tool if message.is_result else assistant,
+                target=assistant if message.is_result else tool,
+                direction=MessageDirection.INPUT if message.is_result else MessageDirection.OUTPUT,
+                content=message.content,
+                at=at,
+                trace_id=turn.trace_id,
+                project_id=turn.scope.project_id,
+                turn_id=turn.id,
+                seq=seq,
+                ordinal=TOOLS_ORDINAL + ordinal,
+            )
+        )
+    return recorded
+
+
+def _tool_message_id(turn_id: str, message: ToolMessage) -> str:
+    """Equal for the same call or result, so that a repeated request adds nothing."""
+    named = message.call_id or f"{message.name}\x1f{message.content}"
+    digest = hashlib.sha256(to_bytes(f"{message.is_result}\x1f{named}")).hexdigest()[:24]
+    return f"{ID_OF_TURN}{turn_id}:tool-{digest}"
+
+
+def delete_turns(connection: Connection, user_id: str, turn_ids: Collection[str]) -> int:
     """With tool traffic, receipts and links. Ids of other users' turns are ignored."""
     if not turn_ids:
         return 0
-    turns_upkeep.withdraw(connection, user_id, "", math.inf, only=turn_ids, spare=())
-    ids = json.dumps(list(turn_ids))
+    turns_upkeep.withdraw(connection, user_id, opened_before=math.inf, only=turn_ids)
+    ids = listed(turn_ids)
     receipts = SQL.receipts_of_turns(connection, user_id=user_id, turn_ids=ids).fetchall()
-    receipt_ids = json.dumps([to_text(receipt_id) for (receipt_id,) in receipts])
+    receipt_ids = listed(to_text(receipt_id) for (receipt_id,) in receipts)
     SQL.delete_receipts(connection, user_id=user_id, receipt_ids=receipt_ids)
     SQL.delete_links(connection, user_id=user_id, turn_ids=ids)
     SQL.delete_tool_messages(connection, user_id=user_id, turn_ids=ids)
@@ -89,49 +124,40 @@ def delete_turns(connection: Connection, *, user_id: str, turn_ids: Collection[s
     return len(deleted)
 
 
-def delete_added(connection: Connection, *, user_id: str, conversation_id: str) -> int:
+def delete_added(connection: Connection, user_id: str, conversation_id: str) -> int:
     return SQL.delete_added_messages(connection, user_id=user_id, conversation_id=conversation_id).rowcount
 
 
-def erase(connection: Connection, *, user_id: str, project_id: str, before: float, limit: int) -> int:
+def erase(connection: Connection, user_id: str, project_id: str, *, before: float, limit: int) -> int:
     """Up to `limit` turns, and added messages. Tool traffic goes with its turn."""
     rows = SQL.turns_before(connection, user_id=user_id, project_id=project_id, before=before, limit=limit).fetchall()
     turn_ids = [turn_id for (turn_id,) in rows]
-    turns = delete_turns(connection, user_id=user_id, turn_ids=turn_ids)
-    forget_removed(connection, user_id=user_id, turn_ids=turn_ids)  # the caller has erased all rows of that scope
+    turns = delete_turns(connection, user_id, turn_ids)
+    forget_removed(connection, user_id, turn_ids)  # the caller has erased all rows of that scope
     added = SQL.delete_added_before(
         connection, user_id=user_id, project_id=project_id, before=before, limit=limit
     ).rowcount
     return turns + added
 
 
-def delete_messages(connection: Connection, *, user_id: str, message_ids: Collection[str], only_learnt: bool) -> int:
+def delete_messages(connection: Connection, user_id: str, message_ids: Collection[str], *, only_learnt: bool) -> int:
     """`only_learnt`: leave turns alone that are not learnt yet, instead of withdrawing them."""
     return sum(_deleted(connection, user_id, message_id, only_learnt=only_learnt) for message_id in message_ids)
 
 
 def _deleted(connection: Connection, user_id: str, message_id: str, *, only_learnt: bool) -> bool:
-    part = part_of(message_id)
-    if part is not None:
-        return _part_deleted(connection, user_id, *part, only_learnt=only_learnt)
-    found = recorded_rows.message(connection, user_id=user_id, message_id=message_id)
+    found, part = recorded_rows.find(connection, user_id, message_id), part_of(message_id)
     if found is None or (only_learnt and found.turn_id and _is_unlearnt(connection, found.turn_id)):
         return False
-    SQL.delete_message(connection, user_id=user_id, message_id=message_id)
-    return True
-
-
-def _part_deleted(connection: Connection, user_id: str, turn_id: str, ordinal: int, *, only_learnt: bool) -> bool:
-    found = recorded_rows.part(connection, user_id=user_id, turn_id=turn_id, ordinal=ordinal)
-    if found is None:
-        return False
+    if part is None:
+        SQL.delete_message(connection, user_id=user_id, message_id=message_id)
+        return True
+    turn_id, ordinal = part
     if _is_unlearnt(connection, turn_id):
-        if only_learnt:
-            return False
-        turns_upkeep.withdraw(connection, user_id, "", math.inf, only=[turn_id], spare=())
+        turns_upkeep.withdraw(connection, user_id, opened_before=math.inf, only=[turn_id])
     _rewrite(connection, turn_id, ordinal, lambda _: "")
     if _is_empty(connection, turn_id):
-        delete_turns(connection, user_id=user_id, turn_ids=[turn_id])
+        delete_turns(connection, user_id, [turn_id])
     return True
 
 
@@ -151,11 +177,20 @@ def _rewrite(connection: Connection, turn_id: str, ordinal: int, rewrite: Callab
     if ordinal == ANSWER_ORDINAL:
         SQL.set_answer(connection, text=to_bytes(rewrite(to_text(answer))), turn_id=turn_id)
     else:
-        SQL.set_messages(connection, written=with_rewritten(messages, ordinal, rewrite), turn_id=turn_id)
+        SQL.set_messages(connection, written=_with_rewritten(messages, ordinal, rewrite), turn_id=turn_id)
         if stage != turn_effects.NOTHING_TO_LEARN:
             turn_effects.words_removed(connection, user_id, [turn_id])
     if finished_at is not None:
         turn_effects.sessions_changed(connection, user_id, {session_id})
+
+
+def _with_rewritten(stored: bytes, ordinal: int, rewrite: Callable[[str], str]) -> bytes:
+    """The messages of a turn (`turn_texts`), one of them rewritten; without a text it loses its role as well."""
+    said = json.loads(to_text(stored))
+    role, content, is_tool_traffic = said[ordinal]
+    content = rewrite(content)
+    said[ordinal] = [role if content else REMOVED, content, is_tool_traffic]
+    return to_bytes(json.dumps(said, ensure_ascii=False, separators=(",", ":")))
 
 
 def _is_unlearnt(connection: Connection, turn_id: str) -> bool:
@@ -164,16 +199,12 @@ def _is_unlearnt(connection: Connection, turn_id: str) -> bool:
 
 
 def rewrite_outputs(
-    connection: Connection, *, user_id: str, message_ids: Collection[str], rewrite: Callable[[str], str]
+    connection: Connection, user_id: str, message_ids: Collection[str], rewrite: Callable[[str], str]
 ) -> int:
     """Change the texts of answers and of rows of `messages`; turns not learnt yet are left alone. Returns how many."""
     changed = 0
     for message_id in message_ids:
-        part = part_of(message_id)
-        if part is not None:
-            found = recorded_rows.part(connection, user_id=user_id, turn_id=part[0], ordinal=part[1])
-        else:
-            found = recorded_rows.message(connection, user_id=user_id, message_id=message_id)
+        found, part = recorded_rows.find(connection, user_id, message_id), part_of(message_id)
         if found is None or rewrite(found.content) == found.content:
             continue
         if found.turn_id and _is_unlearnt(connection, found.turn_id):
@@ -194,7 +225,7 @@ def expire(connection: Connection, *, before: float, limit: int, now: float) -> 
     by_user: dict[str, list[str]] = {}
     for user_id, turn_id, _ in rows:
         by_user.setdefault(user_id, []).append(turn_id)
-    turns = sum(delete_turns(connection, user_id=user, turn_ids=ids) for user, ids in by_user.items())
+    turns = sum(delete_turns(connection, user, ids) for user, ids in by_user.items())
     let_rest(connection, sessions={(user_id, session_id) for user_id, _, session_id in rows}, now=now)
     added = SQL.delete_oldest_added(connection, before=before, added_seq=ADDED_SEQ, limit=limit).rowcount
     return turns + added

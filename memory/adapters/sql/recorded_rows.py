@@ -6,26 +6,15 @@ only, up to a limit of bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from memory.adapters import pages
-from memory.adapters.recorded_rules import (
-    EXAMINED_BYTES_MAX,
-    TITLE_BYTES_MAX,
-    TITLE_MESSAGES,
-    UNITS_MAX,
-    BranchRow,
-    abandoned_branches,
-    admits,
-    read_cursor,
-    title_of,
-    write_cursor,
-)
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.turn_texts import to_bytes, to_text
+from memory.errors import BadInput
 from memory.model import MessageDirection, MessageFilter, Party, PartyType, RecordedMessage, Session, Visibility
 from memory.model.recorded import (
     ADDED_SEQ,
@@ -34,9 +23,18 @@ from memory.model.recorded import (
     AbandonedBranch,
     Position,
     messages_of_turn,
+    part_of,
 )
+from memory.ports import MessagePage, SessionPage
 
 SQL = statements("recorded_rows")
+
+EXAMINED_BYTES_MAX = 8 << 20  # of text, stored in one page or read for it: less than 100 ms of the reader's thread
+UNITS_MAX = 2_000  # parts of turns, and messages, examined for one page
+TITLE_CHARACTERS = 80
+TITLE_BYTES_MAX = 64 << 10  # examined for a title beyond the first part; a page of sessions has a hundred
+TITLE_MESSAGES = 20  # among which the title is looked for
+BEFORE_ALL: Position = (-1e300, -1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +49,37 @@ class StoredPart:
 
 def page(
     connection: Connection,
-    *,
     where: MessageFilter,
+    *,
     limit: int,
-    cursor: str,
+    cursor: str = "",
     bytes_max: int = EXAMINED_BYTES_MAX,
-) -> tuple[list[RecordedMessage], str]:
-    """The messages and the next cursor. At least one part is examined, whatever its size."""
-    after = read_cursor(cursor)
+) -> MessagePage:
+    """At least one part is examined, whatever its size."""
+    after = _read_cursor(cursor)
     units = _units(connection, where, after)
     found: list[RecordedMessage] = []
     examined, last = 0, after
     for unit in units:
         if examined and examined + unit.size > bytes_max:
-            return found, write_cursor(last)
+            return MessagePage(tuple(found), _write_cursor(last))
         examined += unit.size
         for message in _messages_in(connection, unit):
-            if message.position <= after or not admits(where, message):
+            if message.position <= after or not _admits(where, message):
                 continue
             if len(found) == limit:
-                return found, write_cursor(found[-1].position)
+                return MessagePage(tuple(found), _write_cursor(found[-1].position))
             found.append(message)
         last = unit.last
-    return found, write_cursor(last) if len(units) == UNITS_MAX else ""
+    return MessagePage(tuple(found), _write_cursor(last) if len(units) == UNITS_MAX else "")
+
+
+def _admits(where: MessageFilter, message: RecordedMessage) -> bool:
+    """As far as a filter concerns a single message: its parties and its words."""
+    if where.agent_id and not message.is_seen_by(where.agent_id, with_shared=where.with_shared):
+        return False
+    text = message.content.casefold() if where.words else ""
+    return all(word.casefold() in text for word in where.words)
 
 
 def _units(connection: Connection, where: MessageFilter, after: Position) -> list[StoredPart]:
@@ -125,30 +131,52 @@ def message_of(row: tuple[Any, ...]) -> RecordedMessage:
     )
 
 
-def message(connection: Connection, *, user_id: str, message_id: str) -> RecordedMessage | None:
-    """A row of `messages` by the message's id."""
-    row = SQL.message_by_id(connection, user_id=user_id, message_id=message_id).fetchone()
-    return None if row is None else message_of(row)
-
-
-def part(connection: Connection, *, user_id: str, turn_id: str, ordinal: int) -> RecordedMessage | None:
-    """A message that is part of a turn."""
+def find(connection: Connection, user_id: str, message_id: str) -> RecordedMessage | None:
+    """A part of a turn, or a row of `messages`."""
+    part = part_of(message_id)
+    if part is None:
+        row = SQL.message_by_id(connection, user_id=user_id, message_id=message_id).fetchone()
+        return None if row is None else message_of(row)
+    turn_id, ordinal = part
     row = SQL.turn_by_id(connection, user_id=user_id, turn_id=turn_id).fetchone()
     parts = [] if row is None else messages_of_turn(turn_of(row), seq=row[0])
     return next((message for message in parts if message.ordinal == ordinal), None)
 
 
+def _write_cursor(position: Position) -> str:
+    at, seq, ordinal = position
+    return pages.write_cursor((at, f"{seq}.{ordinal}"))
+
+
+def _read_cursor(cursor: str) -> Position:
+    """The position after which the page starts. Raises `BadInput` for an invalid cursor."""
+    read = pages.read_cursor(cursor)
+    if read is None:
+        return BEFORE_ALL
+    numbers = list(_whole_numbers(read[1]))
+    if len(numbers) != 2:
+        raise BadInput("cursor is invalid: start again without it")
+    return (read[0], numbers[0], numbers[1])
+
+
+def _whole_numbers(text: str) -> Iterator[int]:
+    for digits in text.split(".", 2):
+        if digits.isascii() and digits.isdigit() and len(digits) < 20 and int(digits) < 1 << 63:
+            yield int(digits)
+
+
 # Sessions
 
 
-def sessions(connection: Connection, *, user_id: str, limit: int, cursor: str) -> tuple[list[Session], str]:
+def sessions(connection: Connection, user_id: str, *, limit: int, cursor: str = "") -> SessionPage:
     """One page, the latest active first. The cost grows with the number of the user's turns, not with their texts."""
     found = _sessions(connection, user_id, None)
     shown, next_cursor = pages.cut([(one.last_at, one.id) for one in found.values()], limit=limit, cursor=cursor)
-    return [_titled(connection, user_id, found[session_id]) for _, session_id in shown], next_cursor
+    titled = (_titled(connection, user_id, found[session_id]) for _, session_id in shown)
+    return SessionPage(tuple(titled), next_cursor)
 
 
-def session(connection: Connection, *, user_id: str, conversation_id: str) -> Session | None:
+def session(connection: Connection, user_id: str, conversation_id: str) -> Session | None:
     found = _sessions(connection, user_id, conversation_id).get(conversation_id)
     return None if found is None else _titled(connection, user_id, found)
 
@@ -159,65 +187,97 @@ def _sessions(connection: Connection, user_id: str, only: str | None) -> Mapping
         agents.setdefault(session_id, set()).add(agent_id)
     for session_id, agent_id in SQL.agents_of_messages(connection, user=user_id, session=only):
         agents.setdefault(session_id, set()).add(to_text(agent_id))
-    found = {
+    rows = SQL.sessions_of_user(connection, user=user_id, session=only)
+    return {
         session_id: Session(
             id=session_id,
             first_at=first_at,
             last_at=last_at,
-            turns=turns,
-            messages_added=0,
+            turns=int(turns),
+            messages_added=int(added),
             agent_ids=tuple(sorted(agents.get(session_id, set()) - {""})),
             is_answering=bool(opened),
             unlearnt_turns=int(unlearnt),
         )
-        for session_id, first_at, last_at, turns, opened, unlearnt in SQL.sessions_of_turns(
-            connection, user=user_id, session=only
-        )
+        for session_id, first_at, last_at, turns, added, opened, unlearnt in rows
     }
-    for session_id, first_at, last_at, added in SQL.sessions_of_messages(connection, user=user_id, session=only):
-        known = found.get(session_id)
-        found[session_id] = Session(
-            id=session_id,
-            first_at=first_at if known is None else min(first_at, known.first_at),
-            last_at=last_at if known is None else max(last_at, known.last_at),
-            turns=0 if known is None else known.turns,
-            messages_added=int(added),
-            agent_ids=tuple(sorted(agents.get(session_id, set()) - {""})),
-            is_answering=known is not None and known.is_answering,
-            unlearnt_turns=0 if known is None else known.unlearnt_turns,
-        )
-    return found
 
 
 def _titled(connection: Connection, user_id: str, session: Session) -> Session:
-    where = MessageFilter(user_id, session.id)
-    messages, _ = page(connection, where=where, limit=TITLE_MESSAGES, cursor="", bytes_max=TITLE_BYTES_MAX)
-    return replace(session, title=title_of(messages))
+    first = page(connection, MessageFilter(user_id, session.id), limit=TITLE_MESSAGES, bytes_max=TITLE_BYTES_MAX)
+    return replace(session, title=_title_of(first.messages))
 
 
-def abandoned(connection: Connection, *, user_id: str, conversation_id: str, limit: int) -> list[AbandonedBranch]:
+@dataclass(frozen=True, slots=True)
+class _BranchRow:
+    """A turn of a conversation. `parent_id`: the turn that it continues; "" at the beginning, or if unknown."""
+
+    turn_id: str
+    parent_id: str
+    is_abandoned: bool
+    said_at: float
+    seq: int
+
+
+def abandoned(connection: Connection, user_id: str, conversation_id: str, *, limit: int) -> list[AbandonedBranch]:
     """Texts are read of the first turn of each branch only."""
-    rows = SQL.branches_of_session(connection, user_id=user_id, conversation_id=conversation_id).fetchall()
-    places = {turn_id: seq for turn_id, _, _, _, seq in rows}
-    found = abandoned_branches([BranchRow(*row[:4]) for row in rows])[-limit:]
-    return [replace(one, title=_title_of_turn(connection, places[one.turn_ids[0]])) for one in found]
+    found = SQL.branches_of_session(connection, user_id=user_id, conversation_id=conversation_id)
+    rows = [_BranchRow(*row) for row in found]
+    places = {row.turn_id: place for place, row in enumerate((row for row in rows if not row.is_abandoned), 1)}
+    return [
+        AbandonedBranch(
+            first.parent_id,
+            places.get(first.parent_id) if first.parent_id else 0,
+            tuple(turn_ids),
+            first.said_at,
+            _title_of_turn(connection, first.seq),
+        )
+        for first, turn_ids in _branches(rows)[-limit:]
+    ]
+
+
+def _branches(rows: Sequence[_BranchRow]) -> list[tuple[_BranchRow, list[str]]]:
+    """The first turn of each abandoned branch, and the ids of all, in the order in which they began. `rows`: by
+    time.
+    """
+    branches: list[tuple[_BranchRow, list[str]]] = []
+    held_by: dict[str, list[str]] = {}
+    for row in rows:
+        if not row.is_abandoned:
+            continue
+        turns = held_by.get(row.parent_id)
+        if turns is None:
+            turns = []
+            branches.append((row, turns))
+        turns.append(row.turn_id)
+        held_by[row.turn_id] = turns
+    return branches
 
 
 def _title_of_turn(connection: Connection, seq: int) -> str:
     row = SQL.turn_at(connection, row=seq).fetchone()
-    return title_of(messages_of_turn(turn_of(row), seq=seq))
+    return _title_of(messages_of_turn(turn_of(row), seq=seq))
 
 
-def turn_ids(connection: Connection, *, user_id: str, conversation_id: str) -> list[str]:
+def _title_of(messages: Sequence[RecordedMessage]) -> str:
+    """The beginning of the first message of the user, in one line; of any message if the user said nothing."""
+    said = [message for message in messages if message.source.type is PartyType.USER] or messages
+    text = " ".join(said[0].content[: TITLE_CHARACTERS * 4].split()) if said else ""
+    return text[:TITLE_CHARACTERS]
+
+
+def turn_ids(connection: Connection, user_id: str, conversation_id: str) -> list[str]:
     rows = SQL.turns_of_session(connection, user_id=user_id, conversation_id=conversation_id)
     return [turn_id for (turn_id,) in rows]
 
 
-def receipt_ids(connection: Connection, *, user_id: str, conversation_id: str, limit: int) -> list[tuple[str, str]]:
+def receipt_ids(connection: Connection, user_id: str, conversation_id: str, *, limit: int) -> list[tuple[str, str]]:
     rows = SQL.receipts_of_session(connection, user_id=user_id, conversation_id=conversation_id, limit=limit).fetchall()
     return [(turn_id, to_text(receipt_id)) for turn_id, receipt_id in reversed(rows)]
 
 
-def of_receipt(connection: Connection, *, user_id: str, receipt_id: str) -> list[RecordedMessage]:
+def of_receipt(connection: Connection, user_id: str, receipt_id: str) -> list[RecordedMessage]:
+    if not receipt_id:
+        return []
     row = SQL.turn_of_receipt(connection, user_id=user_id, receipt_id=to_bytes(receipt_id)).fetchone()
     return [] if row is None else messages_of_turn(turn_of(row), seq=row[0])

@@ -43,20 +43,21 @@ FROM turns
 WHERE user_id = :user_id AND receipt_id = :receipt_id
 ORDER BY seq DESC LIMIT 1;
 
--- name: sessions_of_turns
-SELECT session_id, min(said_at), max(greatest(said_at, coalesce(answered_at, said_at))), count(*),
-    sum(CASE WHEN status = 'opened' THEN 1 ELSE 0 END),
-    sum(CASE WHEN stage IN ('open', 'ready', 'window') THEN 1 ELSE 0 END)
-FROM turns WHERE user_id = :user AND (CAST(:session AS TEXT) IS NULL OR session_id = :session) GROUP BY session_id;
+-- name: sessions_of_user
+SELECT id, min(first_at), max(last_at), sum(turns), sum(added), sum(opened), sum(unlearnt) FROM (
+    SELECT session_id AS id, said_at AS first_at, greatest(said_at, coalesce(answered_at, said_at)) AS last_at,
+        1 AS turns, 0 AS added, CASE WHEN status = 'opened' THEN 1 ELSE 0 END AS opened,
+        CASE WHEN stage IN ('open', 'ready', 'window') THEN 1 ELSE 0 END AS unlearnt
+    FROM turns WHERE user_id = :user AND (CAST(:session AS TEXT) IS NULL OR session_id = :session)
+    UNION ALL
+    SELECT conversation_id, at, at, 0, CASE WHEN turn_id = '' THEN 1 ELSE 0 END, 0, 0
+    FROM messages WHERE user_id = :user AND (CAST(:session AS TEXT) IS NULL OR conversation_id = :session)
+) AS parts
+GROUP BY id;
 
 -- name: agents_of_turns
 SELECT DISTINCT session_id, agent_id FROM turns
 WHERE user_id = :user AND agent_id != '' AND (CAST(:session AS TEXT) IS NULL OR session_id = :session);
-
--- name: sessions_of_messages
-SELECT conversation_id, min(at), max(at), sum(CASE WHEN turn_id = '' THEN 1 ELSE 0 END)
-FROM messages WHERE user_id = :user AND (CAST(:session AS TEXT) IS NULL OR conversation_id = :session)
-GROUP BY conversation_id;
 
 -- name: agents_of_messages
 SELECT conversation_id, source FROM messages

@@ -6,75 +6,62 @@ are open become unknown, as those of a dead process do: their words are learnt, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from memory.adapters.sql import turns_upkeep
 from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.jobs import OnDatabase, writes
 from memory.adapters.sql.statements import Connection, statements
 from memory.ports import Clock
 
 SQL = statements("recording_times")
 
-SILENCE_SECONDS_MAX = (
-    30.0  # between two beats of a process that records: beyond it, it was suspended, or could not write
-)
+# between two beats of a process that records: beyond it, it was suspended, or could not write
+SILENCE_SECONDS_MAX = 30.0
 GAPS_MAX = 1_000  # the newest
 OPEN_SECONDS_MAX = 3_600.0  # of a turn: by then, its reply was shown to nobody, or has ended
 
 
-class SqlRecordingTimes:
+class SqlRecordingTimes(OnDatabase):
     """`memory.ports.RecordingTimes` in an open `SqlDatabase`."""
 
     def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
-        self._database = database
+        super().__init__(database)
         self._clock = clock
 
     async def beat(self, *, missed_since: float | None = None) -> None:
-        owners = self._database.owners
-        job = partial(_beat, owner=owners.name, is_dead=owners.is_dead, now=self._clock(), missed_since=missed_since)
-        await self._database.write(job)
+        await self._beat(now=self._clock(), missed_since=missed_since)
 
     async def end(self) -> None:
-        await self._database.write(partial(_end, owner=self._database.owners.name, now=self._clock()))
+        await self._end(now=self._clock())
 
+    @writes
+    def _beat(self, connection: Connection, *, now: float, missed_since: float | None) -> None:
+        owners = self._database.owners
+        last = dict(SQL.recorders(connection).fetchall())
+        others = {other: at for other, at in last.items() if other not in ("", owners.name)}
+        dead = {other: at for other, at in others.items() if owners.is_dead(connection, other)}
+        begins = list(dead.values())
+        if owners.name in last:
+            begins += [last[owners.name]] if now - last[owners.name] > SILENCE_SECONDS_MAX else []
+        elif last and not last.keys() - dead.keys() - {""}:  # nobody recorded until now
+            begins.append(max(last.values()))
+        begins += [] if missed_since is None else [missed_since]
+        if begins:
+            _add_gap(connection, min(begins), now, is_loss=missed_since is not None)
+        for other, at in dead.items():
+            _leave(connection, other, at)
+        SQL.put_recorder(connection, owner=owners.name, at=now)
+        turns_upkeep.make_unknown(connection, now=now, opened_before=now if dead else now - OPEN_SECONDS_MAX)
 
-def _beat(
-    connection: Connection,
-    *,
-    owner: str,
-    is_dead: Callable[[Connection, str], bool],
-    now: float,
-    missed_since: float | None,
-) -> None:
-    last = dict(SQL.recorders(connection).fetchall())
-    dead = {other: at for other, at in last.items() if other not in ("", owner) and is_dead(connection, other)}
-    begins = list(dead.values())
-    if owner in last:
-        begins += [last[owner]] if now - last[owner] > SILENCE_SECONDS_MAX else []
-    elif last and not last.keys() - dead.keys() - {""}:  # nobody recorded until now
-        begins.append(max(last.values()))
-    begins += [] if missed_since is None else [missed_since]
-    if begins:
-        _add_gap(connection, min(begins), now, is_loss=missed_since is not None)
-    for other, at in dead.items():
-        _leave(connection, other, at)
-    _put(connection, owner, now)
-    turns_upkeep.make_unknown(connection, now=now, opened_before=now if dead else now - OPEN_SECONDS_MAX)
-
-
-def _end(connection: Connection, *, owner: str, now: float) -> None:
-    if SQL.recorder(connection, owner=owner).fetchone() is not None:
-        _leave(connection, owner, now)
+    @writes
+    def _end(self, connection: Connection, *, now: float) -> None:
+        owner = self._database.owners.name
+        if SQL.recorder(connection, owner=owner).fetchone() is not None:
+            _leave(connection, owner, now)
 
 
 def _leave(connection: Connection, owner: str, at: float) -> None:
     SQL.delete_recorder(connection, owner=owner)
-    _put(connection, "", at)
-
-
-def _put(connection: Connection, owner: str, at: float) -> None:
-    SQL.put_recorder(connection, owner=owner, at=at)
+    SQL.put_recorder(connection, owner="", at=at)
 
 
 def _add_gap(connection: Connection, began_at: float, ended_at: float, *, is_loss: bool) -> None:
@@ -95,3 +82,15 @@ def gap_with_room(connection: Connection, *, since: float, seconds: float, after
     """
     row = SQL.first_long_gap(connection, since=since, after_loss=after_loss, seconds=seconds).fetchone()
     return None if row is None else float(row[0])
+
+
+async def newest_turn_at(database: SqlDatabase) -> float | None:
+    """When the turn that this machine dates latest was recorded, for a check of the clock; None without turns. Raises
+    `Unavailable`.
+    """
+
+    def latest(connection: Connection) -> float | None:
+        (at,) = SQL.latest_opening(connection).fetchone()
+        return None if at is None else float(at)
+
+    return await database.read(latest)

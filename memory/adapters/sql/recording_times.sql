@@ -25,3 +25,6 @@ SELECT began_at
 FROM recording_gaps
 WHERE ended_at >= :since AND ended_at - began_at >= CASE WHEN is_loss THEN :after_loss ELSE :seconds END
 ORDER BY ended_at LIMIT 1;
+
+-- name: latest_opening
+SELECT max(opened_at) FROM turns;

@@ -1,21 +1,21 @@
 """Summaries of sessions in SQL, in the database of the turn log. `turn_effects` withdraws them when turns change.
 
-A token per session changes with each of these
-changes, and a summary is stored only if its session's token is still the one that was read.
+A token per session changes with each of these changes, and a summary is stored only if its session's token is still the
+one that was read.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from memory.adapters.sql import turn_effects
 from memory.adapters.sql.database import SqlDatabase
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.jobs import OnDatabase, reads, writes
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.turn_rules import SUMMARISED_BYTES_MAX, SUMMARISED_TURN_BYTES_MAX
 from memory.adapters.turn_texts import messages_of, to_bytes, to_text
@@ -24,69 +24,153 @@ from memory.model import DueSession, Role, SaidTurn, SessionSummary, StoredSumma
 SQL = statements("session_summaries")
 
 
-class SqlSummaries:
+class SqlSummaries(OnDatabase):
     """`memory.ports.SessionSummaries` and `SummaryQueue` in an open `SqlDatabase`, that of the turn log.
 
     `origin`: names the model of the vectors; vectors of another origin are not returned.
     """
 
     def __init__(self, database: SqlDatabase, *, origin: str = "") -> None:
-        self._database = database
+        super().__init__(database)
         self._origin = origin
 
-    async def of_session(self, user_id: str, session_id: str) -> SessionSummary | None:
-        return await self._database.read(partial(_of_session, user_id=user_id, session_id=session_id))
+    @reads
+    def of_session(self, connection: Connection, user_id: str, session_id: str) -> SessionSummary | None:
+        row = SQL.summary_of_session(connection, user_id=user_id, session_id=session_id).fetchone()
+        return None if row is None else _summary(row)
 
-    async def get(self, user_id: str, ids: Collection[str]) -> list[SessionSummary]:
-        return await self._database.read(partial(_get, user_id=user_id, ids=ids)) if ids else []
+    @reads
+    def get(self, connection: Connection, user_id: str, ids: Collection[str]) -> list[SessionSummary]:
+        return [_summary(row) for row in SQL.summaries_by_id(connection, user_id=user_id, ids=listed(ids))]
 
-    async def of_user(self, user_id: str, *, limit: int) -> list[StoredSummary]:
-        return await self._database.read(partial(_of_user, user_id=user_id, limit=limit, origin=self._origin))
+    @reads
+    def of_user(self, connection: Connection, user_id: str, *, limit: int) -> list[StoredSummary]:
+        rows = SQL.summaries_of_user(connection, user_id=user_id, limit=limit)
+        return [
+            StoredSummary(_summary(row), _vector(vector) if origin == self._origin else None)
+            for *row, vector, origin in rows
+        ]
 
-    async def end(self, user_id: str, session_id: str) -> None:
-        await self._database.write(partial(_end, user_id=user_id, session_id=session_id))
+    @writes
+    def end(self, connection: Connection, user_id: str, session_id: str) -> None:
+        SQL.make_quiet(connection, user_id=user_id, session_id=session_id)
 
-    async def is_ended(self, user_id: str, session_id: str) -> bool:
-        return await self._database.read(partial(_is_ended, user_id=user_id, session_id=session_id))
+    @reads
+    def is_ended(self, connection: Connection, user_id: str, session_id: str) -> bool:
+        row = SQL.quiet_since(connection, user_id=user_id, session_id=session_id).fetchone()
+        return row is None or row[0] == 0
 
-    async def leave_out(self, user_id: str, turn_ids: Collection[str]) -> None:
-        if turn_ids:
-            await self._database.write(partial(_leave_out, user_id=user_id, turn_ids=turn_ids))
+    @writes
+    def leave_out(self, connection: Connection, user_id: str, turn_ids: Collection[str]) -> None:
+        left_out = SQL.leave_out_turns(connection, user_id=user_id, turn_ids=listed(turn_ids))
+        turn_effects.sessions_changed(connection, user_id, {session_id for (session_id,) in left_out})
 
-    async def leave_out_until(
-        self, user_id: str, *, project_id: str, until: float, spare: Collection[str] = ()
+    @writes
+    def leave_out_until(
+        self, connection: Connection, user_id: str, *, project_id: str, until: float, spare: Collection[str] = ()
     ) -> None:
-        await self._database.write(
-            partial(_leave_out_until, user_id=user_id, project_id=project_id, until=until, spare=spare)
+        left_out = SQL.leave_out_turns_until(
+            connection, user_id=user_id, project_id=project_id, until=until, spare=listed(spare)
+        )
+        turn_effects.sessions_changed(connection, user_id, {session_id for (session_id,) in left_out})
+
+    @reads
+    def said(
+        self, connection: Connection, user_id: str, *, project_id: str, until: float, after: int, limit: int
+    ) -> list[SaidTurn]:
+        """Also of turns that are not learnt yet, and of abandoned ones, which can be resumed."""
+        rows = SQL.said_turns(
+            connection,
+            user_id=user_id,
+            project_id=project_id,
+            until=until,
+            after=after,
+            bytes_max=SUMMARISED_TURN_BYTES_MAX,
+            limit=limit,
+        )
+        return [
+            SaidTurn(seq, turn_id, tuple(one.content for one in messages_of(messages) if one.role == Role.USER))
+            for seq, turn_id, messages in rows
+        ]
+
+    @reads
+    def withdrawn(self, connection: Connection, user_id: str = "", *, limit: int) -> list[WithdrawnSummary]:
+        rows = SQL.withdrawn_summaries(connection, user_id=user_id, limit=limit)
+        return [WithdrawnSummary(*row) for row in rows]
+
+    @writes
+    def settle(self, connection: Connection, withdrawn: Sequence[WithdrawnSummary]) -> None:
+        SQL.delete_withdrawn.many(
+            connection,
+            [{"user_id": one.user_id, "session_id": one.session_id, "series": one.series} for one in withdrawn],
         )
 
-    async def said(self, user_id: str, *, project_id: str, until: float, after: int, limit: int) -> list[SaidTurn]:
-        return await self._database.read(
-            partial(_said, user_id=user_id, project_id=project_id, until=until, after=after, limit=limit)
+    @writes
+    def erase(self, connection: Connection, user_id: str) -> None:
+        SQL.delete_summaries(connection, user_id=user_id)
+        SQL.delete_due(connection, user_id=user_id)
+        SQL.delete_left_out(connection, user_id=user_id)
+        SQL.delete_all_withdrawn(connection, user_id=user_id)
+
+    @reads
+    def due(self, connection: Connection, *, now: float, idle_seconds: float, limit: int) -> list[DueSession]:
+        rows = SQL.due_sessions(connection, quiet_before=now - idle_seconds, now=now, limit=limit)
+        return [DueSession(*row) for row in rows]
+
+    @reads
+    def turns(self, connection: Connection, due: DueSession, *, limit: int) -> list[Turn]:
+        rows = SQL.turns_to_summarise(
+            connection,
+            user_id=due.user_id,
+            session_id=due.session_id,
+            bytes_max=SUMMARISED_TURN_BYTES_MAX,
+            limit=limit,
         )
+        found: list[Turn] = []
+        room = SUMMARISED_BYTES_MAX
+        for *row, size in rows:
+            room -= size
+            if found and room < 0:
+                break
+            found.append(turn_of(tuple(row)))
+        return found[::-1]
 
-    async def withdrawn(self, user_id: str = "", *, limit: int) -> list[WithdrawnSummary]:
-        return await self._database.read(partial(_withdrawn, user_id=user_id, limit=limit))
+    @writes
+    def put(
+        self, connection: Connection, due: DueSession, summary: SessionSummary | None, vector: Vector | None
+    ) -> bool:
+        taken = SQL.take_due(connection, user_id=due.user_id, session_id=due.session_id, token=due.token)
+        if taken.rowcount == 0:
+            return False
+        if summary is None:
+            turn_effects.withdraw_summaries(connection, due.user_id, {due.session_id})
+            return True
+        assert (summary.user_id, summary.session_id) == (due.user_id, due.session_id), "it is that of the session"
+        # replacing is no deletion: past notes may hold the earlier version
+        SQL.put_summary(
+            connection,
+            user_id=due.user_id,
+            session_id=due.session_id,
+            version=summary.version,
+            title=to_bytes(summary.title),
+            text=to_bytes(summary.text),
+            first_at=summary.first_at,
+            last_at=summary.last_at,
+            turn_ids=json.dumps(summary.turn_ids),
+            project_id=summary.project_id,
+            agent_id=summary.agent_id,
+            made_by=summary.made_by,
+            made_at=summary.made_at,
+            series=summary.series,
+            id=summary.id,
+            vector=b"" if vector is None else np.asarray(vector, dtype=np.float16).tobytes(),
+            origin=self._origin,
+        )
+        return True
 
-    async def settle(self, withdrawn: Sequence[WithdrawnSummary]) -> None:
-        if withdrawn:
-            await self._database.write(partial(_settle, withdrawn=withdrawn))
-
-    async def erase(self, user_id: str) -> None:
-        await self._database.write(partial(_erase, user_id=user_id))
-
-    async def due(self, *, now: float, idle_seconds: float, limit: int) -> list[DueSession]:
-        return await self._database.read(partial(_due, now=now, idle_seconds=idle_seconds, limit=limit))
-
-    async def turns(self, due: DueSession, *, limit: int) -> list[Turn]:
-        return await self._database.read(partial(_turns, due=due, limit=limit))
-
-    async def put(self, due: DueSession, summary: SessionSummary | None, vector: Vector | None) -> bool:
-        job = partial(_put, due=due, summary=summary, vector=vector, origin=self._origin)
-        return await self._database.write(job)
-
-    async def postpone(self, due: DueSession, *, until: float) -> None:
-        await self._database.write(partial(_postpone, due=due, until=until))
+    @writes
+    def postpone(self, connection: Connection, due: DueSession, *, until: float) -> None:
+        SQL.postpone_session(connection, until=until, user_id=due.user_id, session_id=due.session_id, token=due.token)
 
 
 def let_rest(connection: Connection, *, sessions: Collection[tuple[str, str]], now: float) -> None:
@@ -94,24 +178,6 @@ def let_rest(connection: Connection, *, sessions: Collection[tuple[str, str]], n
     SQL.let_rest.many(
         connection, [{"now": now, "user_id": user_id, "session_id": session_id} for user_id, session_id in sessions]
     )
-
-
-def _of_session(connection: Connection, *, user_id: str, session_id: str) -> SessionSummary | None:
-    row = SQL.summary_of_session(connection, user_id=user_id, session_id=session_id).fetchone()
-    return None if row is None else _summary(row)
-
-
-def _get(connection: Connection, *, user_id: str, ids: Collection[str]) -> list[SessionSummary]:
-    rows = SQL.summaries_by_id(connection, user_id=user_id, ids=json.dumps(list(ids)))
-    return [_summary(row) for row in rows]
-
-
-def _of_user(connection: Connection, *, user_id: str, limit: int, origin: str) -> list[StoredSummary]:
-    rows = SQL.summaries_of_user(connection, user_id=user_id, limit=limit)
-    return [
-        StoredSummary(_summary(row), _vector(vector) if of_origin == origin else None)
-        for *row, vector, of_origin in rows
-    ]
 
 
 def _summary(row: Sequence[Any]) -> SessionSummary:
@@ -133,128 +199,3 @@ def _summary(row: Sequence[Any]) -> SessionSummary:
 def _vector(stored: bytes) -> Vector | None:
     """Stored with 16 bits a number: differences below a thousandth do not matter here."""
     return np.frombuffer(stored, dtype=np.float16).astype(np.float32) if stored else None
-
-
-def _end(connection: Connection, *, user_id: str, session_id: str) -> None:
-    SQL.make_quiet(connection, user_id=user_id, session_id=session_id)
-
-
-def _is_ended(connection: Connection, *, user_id: str, session_id: str) -> bool:
-    row = SQL.quiet_since(connection, user_id=user_id, session_id=session_id).fetchone()
-    return row is None or row[0] == 0
-
-
-def _leave_out(connection: Connection, *, user_id: str, turn_ids: Collection[str]) -> None:
-    left_out = SQL.leave_out_turns(connection, user_id=user_id, turn_ids=json.dumps(list(turn_ids)))
-    turn_effects.sessions_changed(connection, user_id, {session_id for (session_id,) in left_out})
-
-
-def _leave_out_until(
-    connection: Connection, *, user_id: str, project_id: str, until: float, spare: Collection[str]
-) -> None:
-    left_out = SQL.leave_out_turns_until(
-        connection, user_id=user_id, project_id=project_id, until=until, spare=json.dumps(list(spare))
-    )
-    turn_effects.sessions_changed(connection, user_id, {session_id for (session_id,) in left_out})
-
-
-def _said(
-    connection: Connection, *, user_id: str, project_id: str, until: float, after: int, limit: int
-) -> list[SaidTurn]:
-    """Also of turns that are not learnt yet, and of abandoned ones, which can be resumed."""
-    rows = SQL.said_turns(
-        connection,
-        user_id=user_id,
-        project_id=project_id,
-        until=until,
-        after=after,
-        bytes_max=SUMMARISED_TURN_BYTES_MAX,
-        limit=limit,
-    )
-    return [
-        SaidTurn(seq, turn_id, tuple(one.content for one in messages_of(messages) if one.role == Role.USER))
-        for seq, turn_id, messages in rows
-    ]
-
-
-def _withdrawn(connection: Connection, *, user_id: str, limit: int) -> list[WithdrawnSummary]:
-    rows = SQL.withdrawn_summaries(connection, user_id=user_id, limit=limit)
-    return [WithdrawnSummary(*row) for row in rows]
-
-
-def _settle(connection: Connection, *, withdrawn: Sequence[WithdrawnSummary]) -> None:
-    SQL.delete_withdrawn.many(
-        connection, [{"user_id": one.user_id, "session_id": one.session_id, "series": one.series} for one in withdrawn]
-    )
-
-
-def _erase(connection: Connection, *, user_id: str) -> None:
-    SQL.delete_summaries(connection, user_id=user_id)
-    SQL.delete_due(connection, user_id=user_id)
-    SQL.delete_left_out(connection, user_id=user_id)
-    SQL.delete_all_withdrawn(connection, user_id=user_id)
-
-
-def _due(connection: Connection, *, now: float, idle_seconds: float, limit: int) -> list[DueSession]:
-    rows = SQL.due_sessions(connection, quiet_before=now - idle_seconds, now=now, limit=limit)
-    return [DueSession(*row) for row in rows]
-
-
-def _turns(connection: Connection, *, due: DueSession, limit: int) -> list[Turn]:
-    rows = SQL.turns_to_summarise(
-        connection,
-        user_id=due.user_id,
-        session_id=due.session_id,
-        bytes_max=SUMMARISED_TURN_BYTES_MAX,
-        limit=limit,
-    )
-    found: list[Turn] = []
-    room = SUMMARISED_BYTES_MAX
-    for *row, size in rows:
-        room -= size
-        if found and room < 0:
-            break
-        found.append(turn_of(tuple(row)))
-    return found[::-1]
-
-
-def _put(
-    connection: Connection,
-    *,
-    due: DueSession,
-    summary: SessionSummary | None,
-    vector: Vector | None,
-    origin: str,
-) -> bool:
-    taken = SQL.take_due(connection, user_id=due.user_id, session_id=due.session_id, token=due.token)
-    if taken.rowcount == 0:
-        return False
-    if summary is None:
-        turn_effects.withdraw_summaries(connection, due.user_id, {due.session_id})
-        return True
-    assert (summary.user_id, summary.session_id) == (due.user_id, due.session_id), "the summary is that of the session"
-    # replacing is no deletion: past notes may hold the earlier version
-    SQL.put_summary(
-        connection,
-        user_id=due.user_id,
-        session_id=due.session_id,
-        version=summary.version,
-        title=to_bytes(summary.title),
-        text=to_bytes(summary.text),
-        first_at=summary.first_at,
-        last_at=summary.last_at,
-        turn_ids=json.dumps(summary.turn_ids),
-        project_id=summary.project_id,
-        agent_id=summary.agent_id,
-        made_by=summary.made_by,
-        made_at=summary.made_at,
-        series=summary.series,
-        id=summary.id,
-        vector=b"" if vector is None else np.asarray(vector, dtype=np.float16).tobytes(),
-        origin=origin,
-    )
-    return True
-
-
-def _postpone(connection: Connection, *, due: DueSession, until: float) -> None:
-    SQL.postpone_session(connection, until=until, user_id=due.user_id, session_id=due.session_id, token=due.token)

@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from memory.adapters.sql.database import Job
@@ -98,9 +97,7 @@ class SqliteDatabase(WritesJobs):
         self._writer, self._reader = writer, reader
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Pending jobs are still written. Turns that stay open become `unknown` for other processes."""
         if self._writer is None or self._reader is None:
             return

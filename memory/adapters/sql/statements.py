@@ -9,7 +9,8 @@ at a time: a job here runs on whatever connection it is given, and three words d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, Protocol, TypeAlias
 
@@ -18,6 +19,11 @@ from memory.adapters.sql.dialect import postgres_statement, sqlite_statement, wi
 Value: TypeAlias = str | bytes | float | bool | None
 
 NAME = "-- name: "  # begins each statement of a file
+
+
+def listed(values: Iterable[str]) -> str:
+    """Texts as one value, which `json_each` takes apart in a statement."""
+    return json.dumps(list(values))
 
 
 class SqlRows(Protocol):
@@ -42,12 +48,11 @@ class Connection(Protocol):
 
 
 class Statement:
-    """`name`: its file and its name there."""
+    """One text, for both engines."""
 
-    __slots__ = ("name", "postgres", "sqlite")
+    __slots__ = ("postgres", "sqlite")
 
-    def __init__(self, name: str, text: str) -> None:
-        self.name = name
+    def __init__(self, text: str) -> None:
         self.sqlite = sqlite_statement(text)
         self.postgres = postgres_statement(text)
 
@@ -65,7 +70,7 @@ class SqlStatements:
 
     def __init__(self, file: str, texts: Mapping[str, str]) -> None:
         self._file = file
-        self._statements = {name: Statement(f"{file}.{name}", text) for name, text in texts.items()}
+        self._statements = {name: Statement(text) for name, text in texts.items()}
 
     def __getattr__(self, name: str) -> Statement:
         try:

@@ -7,11 +7,10 @@ resumed or left out, and the session is due again. Jobs on a connection.
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Collection, Sequence
 
-from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 
 SQL = statements("turn_effects")
 TOKEN_BITS = 62  # fits a signed column
@@ -38,7 +37,7 @@ def sessions_changed(connection: Connection, user_id: str, session_ids: Collecti
 def withdraw_summaries(connection: Connection, user_id: str, session_ids: Collection[str]) -> None:
     """Past notes may hold them, so that they are written down."""
     if session_ids:
-        sessions = json.dumps(sorted(session_ids))
+        sessions = listed(sorted(session_ids))
         SQL.note_withdrawn(connection, user_id=user_id, session_ids=sessions)
         SQL.delete_summaries(connection, user_id=user_id, session_ids=sessions)
 
@@ -50,14 +49,14 @@ def turns_deleted(connection: Connection, user_id: str, deleted: Sequence[tuple[
     words_removed(connection, user_id, [turn_id for turn_id, _, stage in deleted if stage != NOTHING_TO_LEARN])
     session_ids = {session_id for _, session_id, _ in deleted}
     sessions_changed(connection, user_id, session_ids)
-    SQL.forget_left_out(connection, turn_ids=json.dumps([turn_id for turn_id, *_ in deleted]))
-    SQL.forget_empty_sessions(connection, user_id=user_id, session_ids=json.dumps(sorted(session_ids)))
+    SQL.forget_left_out(connection, turn_ids=listed(turn_id for turn_id, *_ in deleted))
+    SQL.forget_empty_sessions(connection, user_id=user_id, session_ids=listed(sorted(session_ids)))
 
 
 def words_removed(connection: Connection, user_id: str, turn_ids: Collection[str]) -> None:
     """The store may hold rows with their raw words."""
     if turn_ids:
-        SQL.note_removed_words(connection, user_id=user_id, turn_ids=json.dumps(sorted(turn_ids)))
+        SQL.note_removed_words(connection, user_id=user_id, turn_ids=listed(sorted(turn_ids)))
 
 
 def _token() -> int:

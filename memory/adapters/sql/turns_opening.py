@@ -12,7 +12,7 @@ from memory.model import Turn, TurnStatus
 SQL = statements("turns_opening")
 
 
-def insert_turn(connection: Connection, *, turn: Turn, now: float, owner: str, stage: str = "") -> None:
+def insert_turn(connection: Connection, turn: Turn, *, now: float, owner: str, stage: str = "") -> None:
     """A known id changes nothing. `stage`: "" for that which follows from the turn's status."""
     is_open = turn.status is TurnStatus.OPENED
     stage = stage or ("open" if is_open else stage_after(turn.status))

@@ -134,7 +134,7 @@ def _window_rows(connection: Connection, window_id: str) -> list[tuple[object, .
     return SQL.turns_of_window(connection, window_id=window_id).fetchall()
 
 
-def extend(connection: Connection, lease: Lease, until: float) -> None:
+def extend(connection: Connection, lease: Lease, *, until: float) -> None:
     """An expired lease can be extended only if no other worker has started for that user."""
     assert_held(connection, lease)
     rival = SQL.rival_lease(connection, user_id=lease.user_id, window_id=lease.window_id).fetchone()
@@ -162,7 +162,9 @@ def end_window(connection: Connection, window_id: str, *, stage: str) -> None:
     SQL.delete_window(connection, window_id=window_id)
 
 
-def give_back(connection: Connection, lease: Lease, *, due_at: float, reason: str, outage_since: float | None) -> None:
+def retry_at(
+    connection: Connection, lease: Lease, *, due_at: float, reason: str, outage_since: float | None = None
+) -> None:
     assert_held(connection, lease)
     SQL.return_window(
         connection,

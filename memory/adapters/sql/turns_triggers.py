@@ -20,7 +20,7 @@ from memory.ports import ForgetRequestTurn, FreshTurn, Lease
 SQL = statements("turns_triggers")
 
 
-def unexamined(connection: Connection, limit: int) -> list[FreshTurn]:
+def unexamined(connection: Connection, *, limit: int) -> list[FreshTurn]:
     """The oldest unmarked turns, each with those right before it. Reads one index row if there are none."""
     chosen: list[int] = []
     room = LOOK_BYTES_MAX
@@ -111,7 +111,7 @@ def _sheddable(connection: Connection, window_turns: int) -> Iterator[_Sheddable
             yield _Sheddable(user_id, session_id, tuple(ReadyTurn(*row[2:6]) for row in window), max(worths))
 
 
-def context(connection: Connection, *, lease: Lease, limit: int) -> list[Turn]:
+def context(connection: Connection, lease: Lease, *, limit: int) -> list[Turn]:
     """Turns that teach, before those of the lease."""
     rows = SQL.learnt_before(
         connection, user_id=lease.user_id, session_id=lease.session_id, turn_id=lease.turns[0].id, limit=limit
@@ -119,7 +119,7 @@ def context(connection: Connection, *, lease: Lease, limit: int) -> list[Turn]:
     return [turn_of(row) for row in reversed(rows)]
 
 
-def failed_turns(connection: Connection, *, lease: Lease, limit: int) -> list[Turn]:
+def failed_turns(connection: Connection, lease: Lease, *, limit: int) -> list[Turn]:
     """Turns that never do, up to the last of the lease."""
     rows = SQL.failed_before(
         connection, user_id=lease.user_id, session_id=lease.session_id, turn_id=lease.turns[-1].id, limit=limit
@@ -132,7 +132,7 @@ def mark_forget_requests(connection: Connection, lease: Lease, claims: Mapping[s
     SQL.set_order.many(connection, [{"encoded": encoded, "turn_id": turn_id} for turn_id, encoded in claims.items()])
 
 
-def forget_requests_after(connection: Connection, lease: Lease, limit: int) -> list[ForgetRequestTurn]:
+def forget_requests_after(connection: Connection, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
     """Recorded after the window began; also before it, if a turn of the window was filled in and said earlier."""
     filled_in = [turn.at for turn in lease.turns if turn.status is TurnStatus.FILLED_IN]
     rows = SQL.orders_after(

@@ -5,12 +5,11 @@ Jobs on a connection; see `turns_queue` for their rules. None of them takes a le
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 from memory.adapters.sql import turn_effects
-from memory.adapters.sql.statements import Connection, Value, statements
+from memory.adapters.sql.statements import Connection, Value, listed, statements
 from memory.adapters.sql.turns_queue import end_window, make_ready, recount_session, turn_ids_of
 from memory.adapters.turn_rules import window_id_of
 from memory.ports import Backlog, DeadLetter, QueueDepth
@@ -46,7 +45,7 @@ def make_unknown(connection: Connection, *, now: float, owner: str = "", opened_
     return len(rows)
 
 
-def dead_letters(connection: Connection, limit: int) -> list[DeadLetter]:
+def dead_letters(connection: Connection, *, limit: int) -> list[DeadLetter]:
     rows = SQL.given_up_windows(connection, limit=limit).fetchall()
     return [
         DeadLetter(window_id, user_id, session_id, turn_ids_of(connection, window_id), reason, buried_at, attempts)
@@ -56,36 +55,36 @@ def dead_letters(connection: Connection, limit: int) -> list[DeadLetter]:
 
 def replay(connection: Connection, window_ids: Collection[str]) -> int:
     """Keeps the plan: a window that was partly applied must be completed with the same plan."""
-    return SQL.replay_windows(connection, window_ids=json.dumps(list(window_ids))).rowcount
+    return SQL.replay_windows(connection, window_ids=listed(window_ids)).rowcount
 
 
 def drop(connection: Connection, window_ids: Collection[str]) -> int:
-    found = SQL.given_up_among(connection, window_ids=json.dumps(list(window_ids))).fetchall()
+    found = SQL.given_up_among(connection, window_ids=listed(window_ids)).fetchall()
     for (window_id,) in found:
         end_window(connection, window_id, stage="dropped")
     return len(found)
 
 
-def make_due_now(connection: Connection, user_id: str, session_id: str) -> None:
+def make_due_now(connection: Connection, user_id: str, *, session_id: str = "") -> None:
     SQL.make_urgent(connection, user_id=user_id, session_id=session_id)
 
 
 def withdraw(
     connection: Connection,
     user_id: str,
-    project_id: str,
-    opened_before: float,
     *,
-    only: Collection[str],
-    spare: Collection[str],
+    project_id: str = "",
+    opened_before: float,
+    only: Collection[str] = (),
+    spare: Collection[str] = (),
 ) -> int:
     """Includes open turns: they are completed for the record, but not learnt."""
     chosen: dict[str, Value] = {
         "user_id": user_id,
         "project_id": project_id,
         "opened_before": opened_before,
-        "only": json.dumps(list(only)),
-        "spare": json.dumps(list(spare)),
+        "only": listed(only),
+        "spare": listed(spare),
     }
     rows = SQL.unlearnt_turns(connection, **chosen).fetchall()
     take_out(connection, user_id, rows, stage="withdrawn")

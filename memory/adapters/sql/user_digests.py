@@ -7,4 +7,4 @@ import hashlib
 
 def user_hash(user_id: str) -> str:
     """SHA-256, in hexadecimal digits."""
-    return hashlib.sha256(user_id.encode()).hexdigest()
+    return hashlib.sha256(user_id.encode("utf-8", "surrogatepass")).hexdigest()

@@ -178,13 +178,14 @@ def _verdict(shares: Mapping[str, float], *, is_surest: bool) -> PairVerdict:
     Below it the verdict is not sure enough to count alone, nor is that on a neighbour of what is meant.
     """
     replaces = shares[PairRelation.REPLACES.value]
+    over = log(max(replaces, SHARE_LEAST)) - log(max(1.0 - replaces, SHARE_LEAST))
     if replaces >= REPLACES_SHARE_MIN and not is_surest:
-        return PairVerdict(PairRelation.REPLACES, NEIGHBOUR_CONFIDENCE)
+        return PairVerdict(PairRelation.REPLACES, NEIGHBOUR_CONFIDENCE, over)
     if replaces >= REPLACES_SHARE_MIN:
-        over = (replaces - REPLACES_SHARE_MIN) / (1.0 - REPLACES_SHARE_MIN)
-        return PairVerdict(PairRelation.REPLACES, CONFIDENCE_AT_LEAST + (1.0 - CONFIDENCE_AT_LEAST) * over)
+        beyond = (replaces - REPLACES_SHARE_MIN) / (1.0 - REPLACES_SHARE_MIN)
+        return PairVerdict(PairRelation.REPLACES, CONFIDENCE_AT_LEAST + (1.0 - CONFIDENCE_AT_LEAST) * beyond, over)
     relation = max(PairRelation, key=lambda one: shares[one.value])
     if relation is PairRelation.REPLACES:
-        return PairVerdict(relation, CONFIDENCE_AT_LEAST * replaces / REPLACES_SHARE_MIN)
+        return PairVerdict(relation, CONFIDENCE_AT_LEAST * replaces / REPLACES_SHARE_MIN, over)
     sure = shares[relation.value]
-    return PairVerdict(relation, min(sure, UNRELATED_AT_MOST) if relation is PairRelation.UNRELATED else sure)
+    return PairVerdict(relation, min(sure, UNRELATED_AT_MOST) if relation is PairRelation.UNRELATED else sure, over)

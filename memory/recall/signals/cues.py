@@ -1,9 +1,8 @@
 """Part of stage 6: phrases that decide by themselves whether memory is needed, in English, Chinese, Spanish and German.
 
-A reference to earlier talk ("last time", "来着") always needs memory. A command to a live tool ("set my alarm",
-"12 * 7") needs none, even if it says "my". Any other mention of the user ("my", "我们") needs it. A word that is only
-mentioned (a quoted title, "I/O", "World War I") counts as none of these. Where no rule applies, the functions return
-False: this module does not guess.
+A command to a live tool ("set my alarm", "12 * 7") needs none, even if it says "my". Any other mention of the user
+("my", "我们") needs it. A word that is only mentioned (a quoted title, "I/O", "World War I") counts as neither. Where
+no rule applies, the functions return False: this module does not guess.
 """
 
 from __future__ import annotations
@@ -66,50 +65,6 @@ _NEUTRAL = _Cue(
     r"|太太|闺)(?:说|讲|看|查|算|找)?"
     r"|我(?:想|要|需要|很想)?(?:知道|问一?下|问问?|了解|查一?下|请教)|我好奇|我们(?:知道|常说|一般|通常)"
     r"|我们的?(?:地球|太阳系|宇宙|银河|星球|国家|祖先|大脑|身体|眼睛|人类)",
-)
-
-# --- earlier talk -----------------------------------------------------------------------------------------------------
-_EARLIER = _Cue(
-    # English
-    r"(?:do|did|don't|can|if) you (?:still )?(?:remember|recall)\b"
-    r"|remember (?:when|what|how|that|the|my|our|me|who|where)\b"
-    r"|remind (?:me|us) (?:of|what|who|whom|whose|when|why|where|which|how|about|again)\b|the usual\b"
-    r"|(?:as|like) (?:usual|always|before)\b|(?:my|our|same|his|her|their) (?:usual|regular)\b"
-    r"|usual (?:order|place|address|way|one|spot|time|format|style|suspects|settings?)\b|last time\b"
-    r"|the other day\b|same (?:\w+ )?as (?:last|before|always|usual|ever|yesterday|previously)\b"
-    r"|(?:we|i|you|i've|we've|you've) (?:(?:had|have|just|already|once|ever|last|previously) )?(?:told|said|mentioned"
-    r"|discussed|agreed|decided|picked|chose|chosen|settled|talked|spoke|left off|stopped|planned|talking|saved|noted"
-    r"|recommended|suggested|ordered|shared)\b"
-    r"|left off\b|settled on\b"
-    r"|(?:our|my) (?:last|previous|earlier) (?:chat|conversation|session|talk|discussion|meeting)\b"
-    r"|(?:previous|earlier|last) (?:chat|conversation|session)\b|what do you know about (?:me|us)\b"
-    r"|know about me\b|again\s*[?？]"
-    r"|back to (?:the|our|my) (?!previous|last page|top|start|beginning|page|menu|main|home|first)"
-    r"|(?:the way|how) (?:i|we) (?:like|prefer|want|always)\b"
-    r"|where (?:was i|were we|did (?:i|we) (?:leave|stop|put|park|save))\b"
-    r"|any (?:update|updates|news|progress|word) on (?:the|my|our|what|that)\b"
-    r"|continue (?:with )?(?:where|from (?:where|yesterday|last))\b"
-    # Spanish
-    r"|te acuerdas\b|recu[eé]rda(?:s|me)\b|recuerdas\b|[uú]ltima vez\b|la otra vez\b|como siempre\b"
-    r"|de siempre\b|lo habitual\b|(?:te|os) (?:dije|cont[eé]|coment[eé]|mencion[eé])\b"
-    r"|(?:donde|d[oó]nde) (?:lo )?(?:dejamos|quedamos)\b"
-    r"|(?:acordamos|decidimos|elegimos|hablamos|quedamos|escogimos|hab[ií]amos|dijimos|est[aá]bamos)\b"
-    r"|se llamaba\b|sigamos\b"
-    # German
-    r"|wei(?:ß|ss)t du noch\b|erinner(?:st|e)\b|letzte[sn]? mal\b"
-    r"|wie (?:immer|üblich|gehabt|gewohnt|beim letzten)\b|das übliche\b|übliche[nrs]?\b"
-    r"|noch ?mal\b(?=.*\?)"
-    r"|(?:hatten|haben|hatte|habe|hab) (?:wir|ich)\b.*\b\w*(?:ge\w+t|ge\w+en|sprochen|schieden|einbart|sucht|zählt"
-    r"|stellt)\b"
-    r"|hie(?:ß|ss)(?:en)? (?:noch|nochmal|doch|gleich)\b|weiter,? wo\b",
-    # Chinese
-    r"记得|记不记得|上次|上回|上一?次聊|老样子|老规矩|老地方|照旧"
-    r"|(?:跟|和|像|同)?(?:往常|平时|以前|之前|上次)(?:那样|一样|的?样子)|往常|来着|刚才(?:说|提|聊|讲)"
-    r"|(?:^|[，,。？！ 我们你那])(?:之前|前几天|前两天|前阵子|昨天|上周|上个?月)(?:说|聊|定|提|选|讨论|推荐|决定|商量"
-    r"|约|买|那个|那家|那份|那|为什么(?:没|不)|我们|我|你|咱)"
-    r"|(?:接着|继续)(?:上|昨|之前|刚|前|我们|聊|讲|写|做|说)|我(?:跟|和|给)你(?:说|讲|提|聊)过"
-    r"|(?:说|聊|提|讲|讨论|商量)(?:好|过|定)|最后(?:定|选|决定|挑)|我是谁(?![的写演])"
-    r"|你(?:对我|了解我|知道我)|后来(?:怎么|呢|怎样)",
 )
 
 # --- live tools -------------------------------------------------------------------------------------------------------
@@ -254,21 +209,6 @@ _USER = _Cue(
     r"我|咱|俺|本人",
 )
 
-# --- a task that what we know may improve ---------------------------------------------------------------------------
-_TASK = re.compile(
-    r"^(?:please |can you |could you |would you |help me (?:to )?|i need you to |now )*(?:write|rewrite|draft|compose"
-    r"|design|plan|suggest|recommend|refactor"
-    r"|implement|brainstorm|outline|review|improve|proofread|rephrase|organi[sz]e|prepare|create|build|choose|pick"
-    r"|come up with|polish|code)\b"
-    r"|^(?:请|麻烦你?|能不能|可以)*(?:帮(?:我|忙|我们)?|给我|替我|用.{1,12}|为.{1,8}|给.{1,8})?(?:写|起草|草拟|拟|推荐"
-    r"|设计|规划|制定|润色|策划|编|安排|重构|优化|改写|准备|想(?:一?个|几个))"
-    r"|^(?:por favor,? )?(?:escr[ií]be\w*|redacta\w*|prep[aá]ra\w*|planifica\w*|recomi[eé]nda\w*|sugi[eé]re\w*"
-    r"|diseña\w*|crea|ay[uú]dame|organiza)\b"
-    r"|^(?:bitte )?(?:schreibe?|entwirf|plane?|empfiehl|schlage? .* vor|erstelle?|gestalte|hilf mir|überarbeite"
-    r"|organisiere|verfasse?|formuliere)\b",
-    re.IGNORECASE,
-)
-
 # --- a message that leans on the one before ---------------------------------------------------------------------------
 _LEANS = re.compile(
     r"^(?:and|but|or|so|what about|how about|what if|which one|the other|y |¿y |und |oder |was ist mit|那|还有|另外|它"
@@ -302,13 +242,10 @@ def without_mentions(text: str) -> str:
     return _ONLY_MENTIONED.sub(" ", _QUOTED.sub(" ", text))
 
 
-def refers_to_earlier_talk(text: str) -> bool:
-    """Whether it refers to something said before. `text`: from `without_mentions`, as in all functions below."""
-    return _EARLIER.is_in(text)
-
-
 def refers_to_user(text: str) -> bool:
-    """Whether it mentions the user, apart from the "me" and "I" of a request."""
+    """Whether it mentions the user, apart from the "me" and "I" of a request. `text`: from `without_mentions`, here
+    and below.
+    """
     return _USER.is_in(_NEUTRAL.cut_from(text))
 
 
@@ -320,16 +257,6 @@ def is_tool_command(text: str) -> bool:
     if not _WEATHER.search(stripped) or _EVENT.search(stripped):
         return False
     return _NOW_OR_PLACE.search(stripped) is not None and not refers_to_user(stripped)
-
-
-def is_weather_of_an_event(text: str) -> bool:
-    """Whether it asks for the weather at an event whose date only the user knows ("during the hike")."""
-    return _WEATHER.search(text) is not None and _EVENT.search(text) is not None
-
-
-def is_task(text: str) -> bool:
-    """Whether it opens with a request to write, plan, choose or build something."""
-    return _TASK.match(text.strip()) is not None
 
 
 def leans_on_history(text: str) -> bool:

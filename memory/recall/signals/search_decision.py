@@ -71,19 +71,13 @@ def decide_early(conversation: Conversation, *, upstream: UpstreamSignals = NO_S
 
 
 def _by_words(spoken: str, conversation: Conversation, upstream: UpstreamSignals) -> Decision | None:
-    """By priority: references to earlier talk, tool commands, mentions of the user, then signals of filters ahead."""
-    if cues.refers_to_earlier_talk(spoken):
-        return Decision(search=True, reason="earlier_talk", label=SignalLabel.PERSONAL)
+    """By priority: tool commands, mentions of the user, then signals of filters ahead."""
     if upstream.means == SignalLabel.TOOL or cues.is_tool_command(spoken):
         return Decision(search=False, reason="tool", label=SignalLabel.TOOL)
     if cues.refers_to_user(spoken):
         return Decision(search=True, reason="about_the_user", label=SignalLabel.PERSONAL)
     if _continues_something_personal(spoken, conversation):
         return Decision(search=True, reason="follow_up", label=SignalLabel.PERSONAL)
-    if cues.is_weather_of_an_event(spoken):
-        return Decision(search=True, reason="event", label=SignalLabel.PERSONAL)
-    if cues.is_task(without_opening(spoken)):
-        return Decision(search=True, reason=SignalLabel.TASK, label=SignalLabel.TASK)
     if upstream.means:
         label = SignalLabel(upstream.means)
         return Decision(search=label.wants_memory, reason=label, label=label)
@@ -119,7 +113,7 @@ def _line(conversation: Conversation, classifier: SignalClassifier) -> float:
 
 def _speaks_of_the_user(text: str) -> bool:
     spoken = cues.without_mentions(text)
-    return cues.refers_to_earlier_talk(spoken) or (cues.refers_to_user(spoken) and not cues.is_tool_command(spoken))
+    return cues.refers_to_user(spoken) and not cues.is_tool_command(spoken)
 
 
 def _pleasantry(text: str, conversation: Conversation) -> Decision:
@@ -136,8 +130,7 @@ def _continues_something_personal(spoken: str, conversation: Conversation) -> bo
         return cues.is_bare_question(spoken)
     if not (cues.leans_on_history(spoken) or is_vague(spoken)):
         return False
-    answer = cues.without_mentions(_assistant_before(conversation))
-    return cues.refers_to_earlier_talk(answer) or any(map(_speaks_of_the_user, earlier))
+    return any(map(_speaks_of_the_user, earlier))
 
 
 def _text_to_judge(conversation: Conversation) -> str:

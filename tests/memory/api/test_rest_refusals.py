@@ -49,6 +49,7 @@ NOT_ITS_SHAPE: list[tuple[str, Any, list[str]]] = [
     ("", [], ["object"]),
     ("/search", {}, ["query"]),
     ("/search", {"query": " "}, ["query"]),
+    ("/search", {"query": "x", "memory_types": ["feeling"]}, ["memory_type", "semantic"]),
     ("/search", {"query": "x", "limit": 201}, ["limit", "200"]),
     ("/search", {"query": "x", "limits": 5}, ["did you mean limit?"]),
     ("/search", {"query": "x", "history": "hello"}, ["history", "messages"]),

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from library_parts import Parts
 from served_library import served_library
 
-from memory.cli.customer_rows import ColumnMap, csv_rows, json_rows, memory_rows
+from memory.cli.customer_columns import ColumnOptions
+from memory.cli.customer_rows import csv_rows, json_rows, memory_rows
 from memory.cli.memory_rows import BATCH_BYTES_MAX, BATCH_ROWS_MAX, MemoryRow, RowProblems, batches
 from memory.errors import BadInput
 from memory.service.requests import NewMemory
@@ -170,7 +171,7 @@ def test_batches_keep_the_order_and_the_limits_of_the_api() -> None:
     assert [len(batch) for batch in batches([row(number, "tea") for number in range(401)])] == [200, 200, 1]
 
 
-COLUMNS = ColumnMap(content="{a}: {b}", user_id="ann", id_column="a", created_at_column="b")
+COLUMNS = ColumnOptions(content_template="{a}: {b}", user="ann", id_column="a", created_at_column="b")
 
 
 @given(st.text())

@@ -17,6 +17,7 @@ from absent_stores import NoErasures
 from learning_parts import Bench, Faults, Killed
 from plain_reader import PlainReader
 from suspensions import EVERY, crash_points
+from token_counts import counted_tokens
 from turn_logs import START, Process, sqlite_deployment
 
 from memory.errors import Conflict, Unavailable
@@ -25,7 +26,10 @@ from memory.model import Role
 from memory.ports import MemoryBank
 from memory.service.erasure import Erasure
 from memory.service.opt_outs import OptOutService
+from memory.service.requests import Intake
+from memory.service.shared_projects import SharedProjects
 from memory.service.user_erasures import UserErasures
+from memory.service.user_writes import UserWrites
 
 USER = "ann-7f3a"
 TRIES_MAX = 20
@@ -51,9 +55,12 @@ class ErasedAt(Faults):
 
 def erasures(bench: Bench, process: Process) -> UserErasures:
     bank = MemoryBank(bench.store, process.ledger, bench.embedder)
-    clock = bench.deployment.clock
-    erasure = Erasure(memories=bank, turn_log=process.log, stores=process.stores, clock=clock)  # type: ignore[arg-type]
-    return UserErasures(erasure, NoErasures(), clock=clock, new_id=lambda: "e1")
+    stores, intake = process.stores, Intake(bench.deployment.clock, lambda: "e1", str, counted_tokens())
+    erasure = Erasure(memories=bank, turn_log=process.log, stores=stores, clock=intake.clock)  # type: ignore[arg-type]
+    opt_outs = OptOutService(opt_outs=process.opt_outs, ledger=process.ledger, clock=intake.clock)
+    writes = UserWrites(process.ledger, opt_outs)
+    shared = SharedProjects(bank, stores, erasure=erasure, writes=writes, intake=intake)
+    return UserErasures(erasure, NoErasures(), shared=shared, intake=intake)
 
 
 async def erased(bench: Bench, process: Process) -> None:

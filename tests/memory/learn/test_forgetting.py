@@ -51,10 +51,13 @@ ALL = [HOME, SISTERS_HOME, KNEE, JOB]
 
 
 def like(request: ForgetRequest, likeness: dict[str, float], *over: Memory) -> Closeness:
-    """Texts of these cosines to the request, and what the reader takes to be over with it."""
+    """Texts of these cosines to the request, what the reader takes to be over with it, and of the others that it is
+    rather not.
+    """
     rows = {text: np.array([one, (1 - one**2) ** 0.5]) for text, one in likeness.items()}
     vectors = {request.claim.text: np.array([1.0, 0.0]), **rows}
-    return Closeness(vectors, {(one.content, request.claim.text): 0.95 for one in over})
+    odds = dict.fromkeys(likeness, -2.0) | {one.content: 4.0 for one in over}
+    return Closeness(vectors, {(text, request.claim.text): one for text, one in odds.items()})
 
 
 @pytest.mark.parametrize(
@@ -71,6 +74,7 @@ def like(request: ForgetRequest, likeness: dict[str, float], *over: Memory) -> C
         ({"values": ("welder",)}, {JOB.content: 0.55}, [], [JOB]),
         ({"attribute": "body"}, {HOME.content: 0.15, KNEE.content: 0.25}, [], []),
         ({"attribute": "health", "values": ("asthma",)}, {KNEE.content: 0.25}, [], []),
+        ({}, {HOME.content: 0.6, SISTERS_HOME.content: 0.6}, [HOME], [HOME]),  # a near twin of what is meant
     ],
 )
 def test_what_a_request_means_goes_and_nothing_else(

@@ -153,15 +153,8 @@ async def test_the_model_that_reads_messages_writes_summaries_and_only_once_it_m
         state, parts = here.parts.state, here.parts
         await state.summaries.end("ann", "s1")
         await examined_with(parts.settings, state.exams, has_passed=has_passed)
-        summarizer = summarizer_of(
-            parts.settings,
-            Readers(PlainReader()),
-            parts.telemetry,
-            model=parts.writing_model,
-            stores=parts.stores,
-            summaries=state.summaries,
-            embedding=(here.embedder, counted_tokens()),
-        )
+        embedding = (here.embedder, counted_tokens())
+        summarizer = summarizer_of(parts, Readers(PlainReader()), embedding=embedding)
         assert await summarizer.work() == 1
         found = await state.summaries.of_session("ann", "s1")
     assert found is not None

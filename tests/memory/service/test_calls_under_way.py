@@ -76,7 +76,7 @@ async def seen_in_apollo(parts: Parts) -> list[str]:
 async def test_memories_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     library = parts.library
     for items, user in ([NewMemory("ann has a cat")], "ann"), (shared("ed has a dog"), "ed"):
-        while_embedding(parts, lambda user=user: library.erase_everything(user), monkeypatch)
+        while_embedding(parts, lambda user=user: library.erase(user), monkeypatch)
         with pytest.raises((Conflict, NotFound)):
             await library.add(Scope(user), items)
         assert await rows_of(parts, user) == []
@@ -89,7 +89,7 @@ async def test_what_an_import_still_brings_of_an_erased_user_is_refused(
 ) -> None:
     await parts.library.add(Scope("ann"), [NewMemory("ann has a cat")])
     lines = [line async for line in parts.library.transfers.export("ann")]
-    while_embedding(parts, lambda: parts.library.erase_everything("bob"), monkeypatch)
+    while_embedding(parts, lambda: parts.library.erase("bob"), monkeypatch)
 
     async def sent() -> AsyncIterator[bytes]:
         for line in lines:
@@ -106,7 +106,7 @@ async def test_turns_and_messages_of_an_erased_user_are_refused(parts: Parts, mo
 
     async def erased_after(user_id: str) -> object:
         life = await begin(user_id)
-        await library.erase_everything(user_id)
+        await library.erase(user_id)
         return life
 
     monkeypatch.setattr(library._writes, "begin", erased_after)
@@ -125,7 +125,7 @@ async def test_pinned_lines_of_an_erased_user_are_refused(parts: Parts, monkeypa
     async def erased_after(user_id: str) -> int:
         monkeypatch.setattr(parts.ledger, "erase_epoch", epoch)
         number = await epoch(user_id)
-        await parts.library.erase_everything(user_id)
+        await parts.library.erase(user_id)
         return number
 
     monkeypatch.setattr(parts.ledger, "erase_epoch", erased_after)
@@ -147,7 +147,7 @@ async def test_what_an_erased_user_shares_meanwhile_does_not_stay_in_the_project
         return count
 
     monkeypatch.setattr(rows, "forget_authored", late)
-    await library.erase_everything("ed")
+    await library.erase("ed")
     assert await seen_in_apollo(parts) == []
 
 
@@ -163,7 +163,7 @@ async def test_a_project_that_an_erased_user_founds_meanwhile_is_gone(
         await membership.create(user_id, "zeus")
 
     monkeypatch.setattr(projects, "forget_user", late)
-    await parts.library.erase_everything("ed")
+    await parts.library.erase("ed")
     assert await projects.joined("ed") == []
 
 
@@ -215,19 +215,19 @@ async def test_files_are_rewritten_also_if_the_process_dies_at_the_end_of_an_era
     await parts.library.add(Scope("ann"), [NewMemory("ann has a cat")])
     begun, times = parts.erasures.begun, list[str]()
 
-    async def dies_the_second_time(user_id: str, request: Any) -> None:
+    async def dies_the_second_time(user_id: str, request: Any, *, part: str) -> None:
         times.append(request.id)
         if len(times) == 2:
             raise Unavailable("turn_log", "died")
-        await begun(user_id, request)
+        await begun(user_id, request, part=part)
 
     monkeypatch.setattr(parts.erasures, "begun", dies_the_second_time)
     with pytest.raises(Unavailable):
-        await parts.library.erase_everything("ann")
+        await parts.library.erase("ann")
     assert await rows_of(parts, "ann") == []
     assert [one.id for one in await parts.erasures.pending()] == times[:1]
     monkeypatch.undo()
-    again = (await parts.library.erase_everything("ann")).request.id
+    again = (await parts.library.erase("ann")).request.id
     assert [one.id for one in await parts.erasures.pending()] == [times[0], again]
 
 

@@ -141,7 +141,7 @@ async def test_other_changes_leave_them_and_nobody_writes_them_from_outside(part
 async def test_they_are_in_an_export_and_come_back_with_an_import(parts: Parts) -> None:
     one = await corrected(parts, "猫" * 8_000, "a dog", MARKER)
     lines = [line async for line in parts.library.transfers.export("ann")]
-    await parts.library.erase_everything("ann")
+    await parts.library.erase("ann")
     assert await rows_saying(parts, MARKER) == []
 
     async def given() -> AsyncIterator[bytes]:
@@ -160,7 +160,7 @@ async def test_they_are_erased_with_the_memory_the_project_and_the_user(parts: P
     assert len(await rows_saying(parts, MARKER)) == 2
     await parts.library.delete("ann", one)
     assert len(await rows_saying(parts, MARKER)) == 1
-    await parts.library.erase_everything("ann")
+    await parts.library.erase("ann")
     assert await rows_saying(parts, MARKER) == []
 
 

@@ -10,7 +10,7 @@ import pytest
 from library_parts import NOW, Parts
 
 from memory.errors import BadInput, NotFound, Unavailable
-from memory.model import Memory, MemoryStatus, Message, RequestOptions, Scope
+from memory.model import Memory, MemoryStatus, Message, Scope
 from memory.ports import Backlog, MemoryFilter
 from memory.service.erasure import DELETE_BATCH
 from memory.service.requests import MemoryEdit, NewMemory
@@ -42,15 +42,6 @@ async def test_what_is_added_is_stored_as_given_one_id_per_item_and_found_at_onc
     assert [(await parts.library.get("ann", i)).content for i in ids] == [item.content for item in items]
     found = await parts.library.search(ANN, query="which car is blue")
     assert found[0].memory.id == ids[2]
-
-
-async def test_a_given_creation_time_is_when_it_was_said(parts: Parts) -> None:
-    (old,) = await parts.library.add(ANN, [NewMemory("in March", created_at=5.0)])
-    (new,) = await parts.library.add(ANN, [NewMemory("now")])
-    assert [((m := await parts.library.get("ann", i)).created_at, m.said_at) for i in (old, new)] == [
-        (5, 5),
-        (NOW, NOW),
-    ]
 
 
 async def test_an_item_in_a_project_of_its_own_goes_there(parts: Parts) -> None:
@@ -93,13 +84,6 @@ async def test_nothing_is_stored_while_the_embedder_is_down(parts: Parts) -> Non
     with pytest.raises(Unavailable):
         await parts.library.add(ANN, [NewMemory("x")])
     assert await everything(parts) == []
-
-
-async def test_an_empty_query_and_an_unknown_type_are_refused(parts: Parts) -> None:
-    with pytest.raises(BadInput, match="query"):
-        await parts.library.search(ANN, query=" ")
-    with pytest.raises(BadInput, match="memory_type"):
-        await parts.library.search(ANN, query="x", options=RequestOptions(memory_types=("feeling",)))
 
 
 # One memory
@@ -243,15 +227,15 @@ async def test_stats_count_one_users_memories_and_turns(parts: Parts) -> None:
 async def test_deleting_a_user_takes_every_batch(parts: Parts) -> None:
     for _ in range(3):
         await parts.library.add(ANN, [NewMemory("x")] * (DELETE_BATCH * 2 // 3))
-    deleted = await parts.library.delete_scope("ann")
-    assert deleted.memories == 3 * (DELETE_BATCH * 2 // 3)
+    deleted = await parts.library.erase("ann")
+    assert deleted.request.deleted["memories"] == 3 * (DELETE_BATCH * 2 // 3)
     assert await everything(parts) == []
 
 
 async def test_what_was_said_before_a_deletion_is_not_learnt_after_it(parts: Parts) -> None:
     await parts.library.append_turn(Scope("ann", session_id="s"), said("my cat is Tom", "nice"))
     parts.now += 1
-    assert (await parts.library.delete_scope("ann")).turns == 1
+    assert (await parts.library.erase("ann")).request.deleted["turns_withdrawn"] == 1
     assert await parts.lease() is None
 
 
@@ -259,7 +243,7 @@ async def test_what_was_said_before_a_deletion_is_not_learnt_after_it(parts: Par
 async def test_a_user_id_that_cannot_be_deletes_nothing(parts: Parts, user_id: str) -> None:
     await parts.library.add(ANN, [NewMemory("x")])
     with pytest.raises(BadInput):
-        await parts.library.delete_scope(user_id)
+        await parts.library.erase(user_id)
     assert len(await everything(parts)) == 1
 
 

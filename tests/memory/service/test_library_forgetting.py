@@ -53,9 +53,9 @@ async def test_deleting_a_memory_drops_the_notes_that_hold_it(parts: Parts) -> N
 async def test_deleting_a_project_drops_its_notes_and_a_user_all_of_them(parts: Parts) -> None:
     red = await noted(parts, *(f"red {n}" for n in range(3)), project_id="red")
     plain = await noted(parts, *(f"plain {n}" for n in range(3)))
-    await parts.library.delete_scope("ann", "red")
+    await parts.library.erase("ann", "red")
     assert await left(parts, red + plain) == set(plain)
-    await parts.library.delete_scope("ann")
+    await parts.library.erase("ann")
     assert await left(parts, red + plain) == set()
 
 
@@ -154,10 +154,10 @@ async def test_forgetting_everything_forgets_what_was_asked_and_which_exchanges_
     for user_id in ("ann", "bob"):
         await chains.keep(user_id, ("resp_1", "conv_1"), link, at=parts.now)
     await parts.library.add(Scope("ann", "red"), [NewMemory("red one")])
-    await parts.library.delete_scope("ann", "red")
+    await parts.library.erase("ann", "red")
     assert await parts.receipts.get("ann", "r-all") is not None
     assert await chains.find("ann", "resp_1") == link
-    await parts.library.delete_scope("ann")
+    await parts.library.erase("ann")
     assert await parts.receipts.get("ann", "r-all") is None
     assert [await chains.find("ann", key) for key in ("resp_1", "conv_1")] == [None, None]
     assert await chains.find("bob", "resp_1") == link

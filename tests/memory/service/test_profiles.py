@@ -229,14 +229,6 @@ async def test_it_is_built_from_memories_of_this_revision_that_the_process_holds
     assert [line.text.partition("] ")[2] for line in found[""].lines] == ["I prefer green tea"]
 
 
-async def test_a_user_who_said_nothing_has_none(parts: Parts) -> None:
-    with pytest.raises(NotFound):
-        await parts.library.profiles.show("ann")
-    await parts.library.add(Scope("ann"), [NewMemory("The heron stood on one leg")])
-    with pytest.raises(NotFound):
-        await parts.library.profiles.show("ann")
-
-
 async def test_what_is_stored_is_shown_at_once_with_its_evidence(parts: Parts) -> None:
     said = (Evidence("I am vegan", "t1"),)
     async with parts.ledger.write("ann") as held:
@@ -329,9 +321,9 @@ async def test_erasing_a_user_or_a_project_reaches_their_profiles(parts: Parts) 
         for project_id in ("", "atlas"):
             await parts.library.add(Scope(user_id, project_id), [TEA])
             await parts.library.profiles.set_own(user_id, project_id, pinned=["Answer in German"])
-    await parts.library.delete_scope("ann", "atlas")
+    await parts.library.erase("ann", "atlas")
     assert set(await parts.profiles.get("ann", ["", "atlas"])) == {""}
-    await parts.library.delete_scope("ann")
+    await parts.library.erase("ann")
     assert await parts.profiles.get("ann", ["", "atlas"]) == {}
     await refresher(parts).refresh()
     assert await parts.profiles.get("ann", ["", "atlas"]) == {}

@@ -89,11 +89,11 @@ async def the_session(parts: Parts) -> object:
 
 
 async def the_project(parts: Parts) -> object:
-    return await parts.library.delete_scope("ann", "atlas")
+    return await parts.library.erase("ann", "atlas")
 
 
 async def everything(parts: Parts) -> object:
-    return await parts.library.delete_scope("ann")
+    return await parts.library.erase("ann")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ async def test_erasing_a_user_leaves_no_row_of_theirs(parts: Parts, tmp_path: Pa
 
 async def test_a_user_without_memories_has_states_to_delete_too(parts: Parts) -> None:
     await parts.states.keep("carl", "k", CompactedState(3, (), "what was said", 5, 300), made_at=NOW - 1)
-    await parts.library.delete_scope("carl")
+    await parts.library.erase("carl")
     assert await parts.states.find("carl", ["k"]) is None
 
 

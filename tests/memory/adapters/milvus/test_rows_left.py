@@ -338,13 +338,13 @@ async def test_a_generation_whose_alias_was_lost_is_not_dropped(milvus: RealMilv
         async def lose(link: Link) -> None:
             await link.client.drop_alias(collection + LIVE, timeout=10)
 
-        await again._call("lose", lose)
+        await again._patiently("lose", lose)
         with pytest.raises(Unavailable, match="it is kept"):
             await again.clear()
 
         async def find(link: Link) -> None:
             await link.collections.make_live(f"{collection}__2")
 
-        await again._call("find", find)
+        await again._patiently("find", find)
     async with MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as store:
         assert len(await store.load(MemoryFilter("ann"), limit=9)) == 1

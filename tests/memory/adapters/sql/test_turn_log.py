@@ -18,10 +18,10 @@ import pytest
 from turn_logs import START, ManualClock, a_turn, ids_of, lease_at, tell
 
 from memory.adapters.sql import job_writer, sqlite_database
+from memory.adapters.sql.backfill import seconds_to_begin
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.sqlite_database import SqliteConnection, SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
-from memory.adapters.tree_rules import seconds_to_begin
 from memory.errors import Unavailable
 from memory.model import Message, SentConversation, SentExchange, TurnStatus
 

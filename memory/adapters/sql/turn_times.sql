@@ -1,2 +1,0 @@
--- name: latest_opening
-SELECT max(opened_at) FROM turns;
