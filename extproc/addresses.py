@@ -39,16 +39,20 @@ class HostAndPort:
 
     @property
     def address(self) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-        """None for a name other than localhost."""
-        try:
-            return ipaddress.ip_address("127.0.0.1" if self.host == "localhost" else self.host)
-        except ValueError:
-            return None
+        return address_of(self.host)
 
     @property
     def target(self) -> str:
         """As gRPC takes it."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that a host is; None for a name other than localhost."""
+    try:
+        return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host.strip("[]"))
+    except ValueError:
+        return None
 
 
 def unix_target(path: Path) -> str:

@@ -27,23 +27,19 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from extproc.apis import API_BY_PATH, STRIPPED_PATHS
+from extproc.edge_trust import EdgeTrust
 from extproc.exchange import Arrival, LinkNames, OpenedTurn, OpenTurn, TurnSeed, exchange_of, observed_request
 from extproc.identity import (
     MISMATCHES,
-    USUAL_RULES,
     Anonymous,
     Headers,
-    IdentityMode,
-    IdentityRules,
     Metadata,
     RefusalReason,
     RefusedIdentity,
     content_length,
     first_header,
-    identify,
 )
-from extproc.switches import USUAL_REQUESTS, RequestRules, switched_off
-from extproc.upstream_signals import SignalReader
+from extproc.switches import switched_off
 from memory.chat.api_shape import ApiShape
 from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
 from memory.chat.envelopes import of_speaker
@@ -185,25 +181,10 @@ class OutOfOrder(Exception):
 class Injection:
     """One request. Pass every event to `on`, in order, and execute the returned commands, in order."""
 
-    def __init__(
-        self,
-        mode: IdentityMode,
-        signals: SignalReader,
-        rules: IdentityRules = USUAL_RULES,
-        *,
-        rejects_mismatches: bool = False,
-        requests: RequestRules = USUAL_REQUESTS,
-        seed: TurnSeed | None = None,
-    ) -> None:
-        """`rejects_mismatches`: the upstream does not get requests that contradict the edge. `seed`: None if nothing is
-        recorded.
-        """
+    def __init__(self, trust: EdgeTrust, *, seed: TurnSeed | None = None) -> None:
+        """`seed`: None if nothing is recorded."""
         self.state = State.AWAIT_HEADERS
-        self._rules = rules
-        self._rejects_mismatches = rejects_mismatches
-        self._requests = requests
-        self._mode = mode
-        self._signals = signals
+        self._trust = trust
         self._headers: Headers = ()
         self._upstream = NO_SIGNALS
         self._shape: ApiShape | None = None
@@ -257,24 +238,24 @@ class Injection:
             return [CountPassed(reason), Proceed(wants_body=False)]
         self._headers = headers
         self._shape = API_BY_PATH[path].requests if path in API_BY_PATH else None
-        self._upstream = self._signals.read_signals(headers, metadata)
+        self._upstream = self._trust.signals.read_signals(headers, metadata)
         self.state = State.AWAIT_BODY
         return [Proceed(wants_body=True)]
 
     def _on_chat(self, asked: RequestBody, shape: ApiShape) -> Sequence[Command]:
         try:
-            request = read_chat_request(asked.body, shape, self._requests.envelopes)
+            request = read_chat_request(asked.body, shape, self._trust.envelopes)
         except NotAChat as error:
             return [CountPassed(error.reason), Finish()]
-        scope = identify(self._headers, request.context, self._mode, request.named_user, self._rules)
+        scope = self._trust.scope_of(self._headers, request)
         match scope:
-            case RefusedIdentity(reason) if self._rejects_mismatches and reason in MISMATCHES:
+            case RefusedIdentity(reason) if self._trust.rejects_mismatches and reason in MISMATCHES:
                 return [CountRefused(reason), Reject()]
             case RefusedIdentity(reason):
                 return [CountRefused(reason), *_without_memory(request, "identity_refused")]
             case Anonymous():
                 return _without_memory(request, "no_identity")
-        if switch := switched_off(self._headers, self._requests.off_routes):
+        if switch := switched_off(self._headers, self._trust.off_routes):
             return _without_memory(request, switch)
         if not request.options.enabled:
             return _without_memory(request, "not_understood" if request.problems else "disabled")
@@ -294,7 +275,7 @@ class Injection:
         arrival = Arrival(at, self._headers, self._seed)
         exchange = asked.exchange(arrival)
         self._names = exchange.names if asked.may_be_continued else None
-        return asked.opening(exchange, arrival, self._requests.zones)
+        return asked.opening(exchange, arrival, self._trust.zones)
 
 
 def finish_of(request: ChatRequest, recalled: Recalled, names: LinkNames | None = None) -> Finish:

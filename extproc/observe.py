@@ -35,6 +35,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from extproc.apis import APIS, Api, readable_api
+from extproc.edge_trust import EdgeTrust
 from extproc.exchange import (
     Arrival,
     CloseTurn,
@@ -49,19 +50,10 @@ from extproc.exchange import (
     observed_request,
     opened_turn,
 )
-from extproc.identity import (
-    USUAL_RULES,
-    Headers,
-    IdentityMode,
-    IdentityRules,
-    Metadata,
-    content_length,
-    first_header,
-    identify,
-)
+from extproc.identity import Headers, Metadata, content_length, first_header
 from extproc.refusals import context_tokens, refuses_roles
 from extproc.reply import Reply, ReplyBuffer, read_reply
-from extproc.switches import USUAL_REQUESTS, RequestRules, switched_off
+from extproc.switches import switched_off
 from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.chat.completions import NotAChat, read_chat_request
 from memory.chat.envelopes import of_speaker
@@ -133,21 +125,11 @@ class Observation:
     the reply has begun, or `length_refusal` instead at the end of a refusal, also for requests that are not recorded.
     """
 
-    def __init__(
-        self,
-        *,
-        seed: TurnSeed,
-        mode: IdentityMode,
-        is_recording: bool = True,
-        rules: IdentityRules = USUAL_RULES,
-        requests: RequestRules = USUAL_REQUESTS,
-    ) -> None:
+    def __init__(self, trust: EdgeTrust, *, seed: TurnSeed, is_recording: bool = True) -> None:
         """`is_recording` False: learning is disabled, and requests cannot enable it."""
-        self._requests = requests
+        self._trust = trust
         self._is_recording = is_recording
-        self._rules = rules
         self._seed, self._turn_id = seed, seed.turn_id
-        self._mode = mode
         self._phase = _Phase.AWAIT_REQUEST
         self._request_headers: Headers = ()
         self._request_chunks: list[bytes] = []
@@ -307,21 +289,21 @@ class Observation:
     def _read_request(self) -> ObservedRequest | None:
         """The request, if memory may use it."""
         try:
-            request = read_chat_request(b"".join(self._request_chunks), self._api.requests, self._requests.envelopes)
+            request = read_chat_request(b"".join(self._request_chunks), self._api.requests, self._trust.envelopes)
         except NotAChat:
             return None
-        scope = identify(self._request_headers, request.context, self._mode, request.named_user, self._rules)
+        scope = self._trust.scope_of(self._request_headers, request)
         if not isinstance(scope, Scope) or request.conversation is None:
             return None
         request = replace(request, conversation=of_speaker(request.conversation, scope.user_id))
-        is_enabled = request.options.enabled and not switched_off(self._request_headers, self._requests.off_routes)
+        is_enabled = request.options.enabled and not switched_off(self._request_headers, self._trust.off_routes)
         return observed_request(scope, request, is_recording=self._is_recording, is_enabled=is_enabled)
 
     def _opening(self, asked: ObservedRequest) -> OpenTurn | None:
         arrival = Arrival(self._asked_at, self._request_headers, self._seed)
         self._exchange = exchange = asked.exchange(arrival)
         self._turn_id, self._links, self._names = exchange.turn_id, exchange.links, exchange.names
-        return asked.opening(exchange, arrival, self._requests.zones)
+        return asked.opening(exchange, arrival, self._trust.zones)
 
     def _note_outcome(self, placement: object, status: int) -> NoteOutcome | None:
         is_taken = 200 <= status < 300

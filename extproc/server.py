@@ -10,7 +10,7 @@ import asyncio
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -20,9 +20,10 @@ import structlog
 from extproc import wire
 from extproc._pb import external_processor_pb2 as pb
 from extproc.addresses import has_secret
-from extproc.edge_trust import EdgeTrust, edge_trust
+from extproc.edge_trust import EdgeTrust
 from extproc.exchange import TurnSeed
 from extproc.health import DRAIN_SECONDS_MAX, Health
+from extproc.identity import IdentityMode, IdentityRules
 from extproc.inject import (
     Command,
     CountPassed,
@@ -41,16 +42,20 @@ from extproc.observed_stream import ObservedStream
 from extproc.recorder import LIGHT, ModelLessons, TurnRecorder
 from extproc.resent_history import RecordingPolicy
 from extproc.uploads import Uploads
+from extproc.upstream_signals import signal_reader
+from memory.chat.envelopes import Envelopes
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX, HEAVY_BODY_BYTES
+from memory.model.web_pages import TrustedPages
+from memory.model.zones import Zones
 from memory.processes import composition, entrypoints
-from memory.processes.from_settings import is_recording, recording
+from memory.processes.from_settings import claim_names, is_recording, recording
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.stages import ChatRecall
 from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import SpanName
 from memory.sessions.compaction.compactor import Compactor
-from memory.settings import Settings
+from memory.settings import OffRoute, Settings
 
 log = structlog.get_logger(__name__)
 
@@ -150,15 +155,7 @@ class Filter:
             await self._injected(requests, context)
 
     async def _injected(self, requests: Requests, context: Context) -> None:
-        trust = self._trust
-        injection = Injection(
-            trust.identity_mode,
-            trust.signals,
-            trust.rules,
-            rejects_mismatches=trust.rejects_mismatches,
-            requests=trust.requests,
-            seed=self._seed() if self._is_recording else None,
-        )
+        injection = Injection(self._trust, seed=self._seed() if self._is_recording else None)
         async with self._uploads.stream() as upload:
             async for message in requests:
                 upload.arrived()
@@ -240,13 +237,7 @@ class Filter:
 
     async def _observed(self, requests: Requests) -> None:
         """Observes only: nothing is sent back."""
-        observation = Observation(
-            seed=self._seed(),
-            mode=self._trust.identity_mode,
-            is_recording=self._is_recording,
-            rules=self._trust.rules,
-            requests=self._trust.requests,
-        )
+        observation = Observation(self._trust, seed=self._seed(), is_recording=self._is_recording)
         observed = ObservedStream(self._recorder, observation)
         try:
             async for message in requests:
@@ -349,7 +340,7 @@ def filter_on(
             recording(settings),
             settings.memory.turn_log.fill_in,
             parts.telemetry.tracer,
-            parts.state.opt_outs,
+            parts.stores.opt_outs,
             early_seconds_max=settings.memory.deadline_ms / 1000,
         ),
         ModelLessons(templates, parts.windows),
@@ -357,12 +348,28 @@ def filter_on(
     filter_ = Filter(
         recall=parts.recall(compactor.prepare if records else None),
         recorder=recorder,
-        trust=replace(edge_trust(settings), secret=secret),
+        trust=edge_trust(settings, secret=secret),
         telemetry=parts.telemetry,
         new_id=composition.new_id,
         is_recording=records,
     )
     return filter_, recorder
+
+
+def edge_trust(settings: Settings, *, secret: str = "") -> EdgeTrust:
+    """`secret`: which calls must bring, if any."""
+    memory = settings.memory
+    return EdgeTrust(
+        IdentityMode(settings.identity),
+        signal_reader(memory.upstream_signals),
+        IdentityRules(claim_names(settings), TrustedPages(memory.identity.trusted_origins)),
+        rejects_mismatches=memory.identity.on_mismatch == "reject",  # envoy.yaml then permits the filter to answer
+        off_routes=tuple(map(OffRoute.parsed, memory.off_routes)),
+        envelopes=Envelopes.parsed(memory.envelopes),
+        zones=Zones(memory.timezone),
+        secret=secret,
+        slots=memory.filter_in_flight_max,
+    )
 
 
 def _handlers(filter_: Filter) -> grpc.GenericRpcHandler:

@@ -7,27 +7,12 @@ anything: it can only take memory away.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from extproc.identity import Headers, first_header
-from memory.chat.envelopes import KNOWN, Envelopes
-from memory.model.zones import UTC_ZONES, Zones
 from memory.settings.switches import OffRoute
 
 MEMORY_HEADER = "x-memory"  # of a client, or of a proxy or filter ahead: "on" changes nothing, all else switches off
 ON = frozenset({b"on", b""})
-
-
-@dataclass(frozen=True, slots=True)
-class RequestRules:
-    """`off_routes`: without memory. `envelopes`: of clients, around what a user typed. `zones`: of users."""
-
-    off_routes: Sequence[OffRoute] = ()
-    envelopes: Envelopes = KNOWN
-    zones: Zones = UTC_ZONES
-
-
-USUAL_REQUESTS = RequestRules()
 
 
 def switched_off(headers: Headers, routes: Sequence[OffRoute]) -> str:

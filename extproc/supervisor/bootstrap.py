@@ -17,11 +17,11 @@ from pathlib import Path
 
 import yaml
 
-from extproc.addresses import PORT_MAX, HostAndPort
+from extproc.addresses import PORT_MAX, HostAndPort, address_of
 from extproc.identity import IDENTITY_HEADER
 from extproc.supervisor.envoy_tracing import tracing_values, without_tracing
 from extproc.supervisor.filter_endpoints import filter_values
-from extproc.supervisor.remote_servers import Tree, address_of, remote_server
+from extproc.supervisor.remote_servers import Tree, remote_server
 from extproc.supervisor.token_verification import token_values, without_unused
 from extproc.upstream_signals import signal_reader
 from memory.errors import BadSetting

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import ssl
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from extproc.addresses import address_of
 from memory.errors import BadSetting
 
 Tree: TypeAlias = Any
@@ -54,14 +54,6 @@ def remote_server(url: str, *, setting: str, example: str) -> RemoteServer:
         path=parts.path,
         transport_socket=_tls(parts.hostname, is_address=address is not None) if is_tls else None,
     )
-
-
-def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that a host is; None for a name other than localhost."""
-    try:
-        return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host.strip("[]"))
-    except ValueError:
-        return None
 
 
 def _tls(host: str, *, is_address: bool) -> Tree:

@@ -25,7 +25,7 @@ PATH = "/v1/chat/completions"
 MESSAGES_MAX = 20_000  # a longer request is not a conversation that memory could help with
 
 SYSTEM_ROLES = (Role.SYSTEM, "developer")
-_TEXT_PARTS = ("text", "input_text", "output_text")
+TEXT_PARTS = ("text", "input_text", "output_text")
 _TOOL_ROLES = ("tool", "function")
 _EMPTY_LIST = re.compile(rb"\[\s*+\]")
 
@@ -150,18 +150,6 @@ def strip_memory_fields(body: bytes) -> bytes:
         raise NotAChat(error.reason) from None
 
 
-def _conversation(text: bytes, last: Mapping[str, Member]) -> Conversation | None:
-    if "messages" not in last:
-        return None
-    try:
-        wire = _MESSAGES.decode(value_of(text, last["messages"]))
-    except _UNREADABLE:
-        return None
-    if not 0 < len(wire) <= MESSAGES_MAX:
-        return None
-    return conversation_of(text, last, tuple(map(_message, wire)), tools=("tools", "functions"))
-
-
 def conversation_of(
     text: bytes, last: Mapping[str, Member], messages: tuple[Message, ...], *, tools: Sequence[str] = ("tools",)
 ) -> Conversation:
@@ -189,7 +177,7 @@ def _texts(parts: Iterable[str | ContentPart]) -> Iterable[str]:
     for part in parts:
         if isinstance(part, str):
             yield part
-        elif part.type in _TEXT_PARTS and part.text is not None:
+        elif part.type in TEXT_PARTS and part.text is not None:
             yield part.text
 
 
@@ -205,28 +193,6 @@ def is_filled_list(text: bytes, member: Member | None) -> bool:
 
 
 # Notes
-
-
-def _insertions(request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
-    assert request.conversation is not None, "a note needs a conversation"
-    spans = _message_spans(request)
-    merged = "\n\n".join(note.text for note in notes if note.before is None)
-    edits: list[Splice] = []
-    if merged and request.conversation.messages[0].role in SYSTEM_ROLES:
-        edits.append(appended(request.text, spans[0], merged))
-    elif merged:
-        edits.append(_system_message(spans[0][0], merged))
-    for note in notes:
-        if note.before is not None:
-            assert 0 <= note.before < len(spans), "a note stands before one of the client's messages"
-            edits.append(_system_message(spans[note.before][0], note.text))
-    return edits
-
-
-def _message_spans(request: ChatRequest) -> list[tuple[int, int]]:
-    messages = request.member("messages")
-    assert messages is not None, "a conversation has messages"
-    return items_of(request.text, messages.value, messages.end)
 
 
 def _system_message(at: int, text: str) -> Splice:
@@ -263,21 +229,43 @@ class _Completions:
     has_chains = False
 
     def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
-        return _conversation(text, last)
+        if "messages" not in last:
+            return None
+        try:
+            wire = _MESSAGES.decode(value_of(text, last["messages"]))
+        except _UNREADABLE:
+            return None
+        if not 0 < len(wire) <= MESSAGES_MAX:
+            return None
+        return conversation_of(text, last, tuple(map(_message, wire)), tools=("tools", "functions"))
 
     def chain(self, text: bytes, last: Mapping[str, Member]) -> Chain:
         return NO_CHAIN
 
     def spans(self, request: ChatRequest) -> list[tuple[int, int]]:
-        return _message_spans(request)
+        messages = request.member("messages")
+        assert messages is not None, "a conversation has messages"
+        return items_of(request.text, messages.value, messages.end)
 
     def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
-        return _insertions(request, notes)
+        assert request.conversation is not None, "a note needs a conversation"
+        spans = self.spans(request)
+        merged = "\n\n".join(note.text for note in notes if note.before is None)
+        edits: list[Splice] = []
+        if merged and request.conversation.messages[0].role in SYSTEM_ROLES:
+            edits.append(appended(request.text, spans[0], merged))
+        elif merged:
+            edits.append(_system_message(spans[0][0], merged))
+        for note in notes:
+            if note.before is not None:
+                assert 0 <= note.before < len(spans), "a note stands before one of the client's messages"
+                edits.append(_system_message(spans[note.before][0], note.text))
+        return edits
 
     def message_bytes(self, request: ChatRequest) -> Sequence[KeyMaterial]:
         """Exactly as sent."""
         body = memoryview(request.body)
-        return [body[start:end] for start, end in _message_spans(request)]
+        return [body[start:end] for start, end in self.spans(request)]
 
     def refusable(self, request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
         if any(note.before for note in notes):

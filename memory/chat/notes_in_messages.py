@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from memory.chat.completions import quoted, string_of
+from memory.chat.completions import TEXT_PARTS, quoted, string_of
 from memory.chat.json_spans import Member, NotJson, Splice, items_of, members_of
 
 BLANK_LINE = "\n\n"
 
 Span = tuple[int, int]
-_TEXT_PARTS = ("text", "input_text", "output_text")
 
 
 def into_message(
@@ -48,7 +47,7 @@ def text_of_part(text: bytes, part: Span) -> Member | None:
     except NotJson:  # a bare string, or too many members
         return None
     said = last_named(members, "text")
-    is_text = string_of(text, last_named(members, "type")) in _TEXT_PARTS
+    is_text = string_of(text, last_named(members, "type")) in TEXT_PARTS
     return said if is_text and said is not None and text[said.value] == ord('"') else None
 
 

@@ -21,6 +21,7 @@ from memory.chat.api_shape import NO_CHAIN, ApiShape, Chain, KeyMaterial
 from memory.chat.completions import (
     MESSAGES_MAX,
     SYSTEM_ROLES,
+    TEXT_PARTS,
     ChatRequest,
     Content,
     appended,
@@ -38,7 +39,6 @@ BESIDE = "item"  # the role of items of unknown kinds
 _OF_ASSISTANT = frozenset({"item_reference", "reasoning"})  # resent in the place of an answer: what is before is old
 
 _PART_TYPE = b"input_text"
-_TEXT_PARTS = ("text", "input_text", "output_text")
 _CALLS = ("mcp_list_tools", "mcp_approval_request", "program")  # besides all kinds that end with "_call"
 _OUTPUTS = ("tool_search_output", "mcp_approval_response", "program_output")  # besides all that end with "_call_output"
 _NULL = msgspec.Raw(b"null")
@@ -91,10 +91,19 @@ class _Responses:
         return Chain(string_of(text, last.get("previous_response_id")), conversation_id or "")
 
     def spans(self, request: ChatRequest) -> list[tuple[int, int]]:
-        return _places(request)
+        """`instructions`, then the string or the items of `input`."""
+        said, instructions = request.member("input"), request.member("instructions")
+        assert said is not None, "a conversation has an input"
+        text = request.text
+        before = []
+        if instructions is not None and string_of(text, instructions):
+            before.append((instructions.value, instructions.end))
+        if text[said.value] == ord('"'):
+            return [*before, (said.value, said.end)]
+        return [*before, *items_of(text, said.value, said.end)]
 
     def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
-        places = _places(request)
+        places = self.spans(request)
         merged = BLANK_LINE.join(note.text for note in notes if note.before is None)
         edits = [_merged(request, places, merged)] if merged else []
         placed = ((places[note.before], note.text) for note in notes if note.before is not None)
@@ -106,7 +115,7 @@ class _Responses:
         The first one starts with the id that the request continues.
         """
         assert request.conversation is not None
-        places = _places(request)
+        places = self.spans(request)
         material = [
             f"{message.role}\x1f{message.content}".encode(errors="surrogatepass")
             if _is_plain(request.text, place)
@@ -185,20 +194,7 @@ def _message(item: _WireItem) -> Message:
     return Message(BESIDE, "")
 
 
-# Positions of the messages
-
-
-def _places(request: ChatRequest) -> list[tuple[int, int]]:
-    """Start and end of each message's value: `instructions`, then the string or the items of `input`."""
-    said, instructions = request.member("input"), request.member("instructions")
-    assert said is not None, "a conversation has an input"
-    text = request.text
-    before = []
-    if instructions is not None and string_of(text, instructions):
-        before.append((instructions.value, instructions.end))
-    if text[said.value] == ord('"'):
-        return [*before, (said.value, said.end)]
-    return [*before, *items_of(text, said.value, said.end)]
+# Keys
 
 
 def _is_plain(text: bytes, place: tuple[int, int]) -> bool:
@@ -209,7 +205,7 @@ def _is_plain(text: bytes, place: tuple[int, int]) -> bool:
     if (item.type or "message") != "message" or not item.role:
         return False
     content = _CONTENT.decode(item.content)
-    return isinstance(content, str) or all(isinstance(one, str) or one.type in _TEXT_PARTS for one in content or ())
+    return isinstance(content, str) or all(isinstance(one, str) or one.type in TEXT_PARTS for one in content or ())
 
 
 def _item_at(text: bytes, place: tuple[int, int]) -> _WireItem:

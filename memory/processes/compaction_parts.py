@@ -12,7 +12,7 @@ from memory.chat.plain_lines import on_one_line
 from memory.learn.reading.units import units_of
 from memory.model import statement_key
 from memory.ports import ChatModel, CompactedStates, Embedder, MemoryBank, MemoryFilter, MemoryStore, Tokens
-from memory.processes.from_settings import compaction_limits, recording
+from memory.processes.from_settings import recording
 from memory.processes.reader_parts import FirstNeeded, answer_limits, ready_reader
 from memory.runtime.telemetry import Telemetry
 from memory.sessions.compaction.compactor import Compactor, CompactorParts, Held, Kinds
@@ -76,4 +76,4 @@ def compactor_of(
         redact=recording(settings),
         writer=ChatWriter(model, seconds=seconds, answer_tokens_max=answer_tokens) if model and may_write else None,
     )
-    return Compactor(parts, limits=compaction_limits(settings), telemetry=telemetry)
+    return Compactor(parts, threshold_tokens=settings.memory.compaction.threshold_tokens, telemetry=telemetry)

@@ -135,11 +135,11 @@ class Parts:
 
     @property
     def stores(self) -> RequestStores:
-        return self.state.stores()
+        return self.state.stores
 
     def recall(self, prepare: Callable[[ResentHistory], None] | None = None) -> RecallPipeline:
         """`prepare`: takes long histories for their next states."""
-        readable, ranking = ReadableProjects(self.state.projects), ranking_weights(self.settings)
+        readable, ranking = ReadableProjects(self.stores.projects), ranking_weights(self.settings)
         search = SearchParts(
             embedder=self.embedder,
             classifier=self.training.current,
@@ -205,7 +205,7 @@ class Parts:
 
     def profile_refresher(self) -> ProfileRefresher:
         return ProfileRefresher(
-            memories=self.bank, profiles=self.state.profiles, tokens=self.tokens, telemetry=self.telemetry
+            memories=self.bank, profiles=self.stores.profiles, tokens=self.tokens, telemetry=self.telemetry
         )
 
 

@@ -85,13 +85,13 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
     settings = parts.settings.memory
 
     async def profiles() -> None:
-        await parts.state.profiles.follow(is_enabled=settings.profile.enabled)
+        await parts.stores.profiles.follow(is_enabled=settings.profile.enabled)
         if settings.profile.enabled:
             await parts.profile_refresher().run(until)
 
     yield started_again(profiles, name="profiles", pause=DERIVATION_PAUSE_SECONDS)
     yield started_again(partial(parts.file_rewriter.run, until), name="rewriting", pause=DERIVATION_PAUSE_SECONDS)
-    withdrawn = WithdrawnSummaries(summaries=parts.state.summaries, notes=parts.state.notes, clock=SYSTEM_CLOCK)
+    withdrawn = WithdrawnSummaries(summaries=parts.state.summaries, notes=parts.stores.notes, clock=SYSTEM_CLOCK)
     yield started_again(partial(withdrawn.run, until), name="withdrawn summaries", pause=DERIVATION_PAUSE_SECONDS)
     if settings.has_summaries:
         summarizer = summarizer_of(parts, readers, embedding=(parts.embedder, parts.tokens))
@@ -195,7 +195,7 @@ async def _search_once(parts: Parts, warming: WarmUp) -> None:
             # Like a user without a working set.
             await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)
             await parts.store.get(WARM_UP_USER, [WARM_UP_USER])  # like a user whose working set is refreshed
-            await parts.state.chat_states.read(ChatStateQuery(WARM_UP_USER, [WARM_UP_USER]))
+            await parts.stores.chat_states.read(ChatStateQuery(WARM_UP_USER, [WARM_UP_USER]))
             await recall.search(Scope(WARM_UP_USER), query=WARM_UP_QUESTION, history=(), options=options)
         except Unavailable:
             if loop.time() > patient_until:

@@ -50,7 +50,9 @@ async def open_rewriter_of_files(
         rows = MilvusDeletedRows(address, barrier=state.barrier, metrics=telemetry.metrics)
         parts.insert(0, await stack.enter_async_context(rows))
     keep_days = settings.memory.erase.keep_days
-    return FileRewriter(state.erasures, parts, clock=telemetry.clock, metrics=telemetry.metrics, keep_days=keep_days)
+    return FileRewriter(
+        state.stores.erasures, parts, clock=telemetry.clock, metrics=telemetry.metrics, keep_days=keep_days
+    )
 
 
 async def verified(settings: Settings, user_id: str) -> Verification:

@@ -34,7 +34,7 @@ from memory.recall.working_set.working_sets import WorkingSetLimits
 from memory.runtime.offload import pause
 from memory.secrets.redaction import SecretPolicy, recordable
 from memory.secrets.secret_classes import SecretClass
-from memory.sessions.compaction.cuts import CompactionLimits
+from memory.sessions.compaction.cuts import TARGET_TOKENS
 from memory.settings import EmbeddingSettings, ExternalModel, ServiceTokenSettings, Settings
 
 IDLE_SECONDS_WITH_A_MODEL = 30.0
@@ -87,18 +87,11 @@ def recall_settings(settings: Settings) -> RecallSettings:
         placement=Placement(memory.placement),
         profile=ProfileUse(memory.profile.goes_along) if memory.profile.enabled else None,
         compacts=memory.compaction.enabled,
-        compacted_tokens=compaction_limits(settings).target_tokens,
+        compacted_tokens=TARGET_TOKENS,
         is_shadow=memory.shadow.enabled,
         holdout=HoldoutRule(memory.holdout.share, memory.holdout.salt),
         recalls_answers=memory.store_answers,
         keeps_words=is_recording(settings),
-    )
-
-
-def compaction_limits(settings: Settings) -> CompactionLimits:
-    compaction = settings.memory.compaction
-    return CompactionLimits(
-        threshold_tokens=compaction.threshold_tokens,
     )
 
 

@@ -6,23 +6,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from memory.ports import (
-    ChatStates,
     CompactedStates,
     ModelCapabilities,
-    NoteBook,
     OptOuts,
-    Profiles,
-    Receipts,
     RequestStores,
     TurnLog,
     TurnTriage,
     UpkeepSchedule,
-    UsageCounts,
     UserLedger,
 )
-from memory.ports.erasures import Erasures, FileRewriting, WriteBarrier
-from memory.ports.idempotency import IdempotencyKeys
-from memory.ports.projects import Projects
+from memory.ports.erasures import FileRewriting, WriteBarrier
 from memory.ports.reading import ExamResults
 from memory.ports.snapshots import Snapshots
 from memory.runtime.telemetry import Telemetry
@@ -44,37 +37,22 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class KeptState:
-    """`rewriting`: what erases the traces that deleting leaves in files. `snapshots`: None if none are kept.
-
-    `introductions`: of the other processes that use it now.
+    """`states` and `summaries`: those of `stores`, with all that they do. `rewriting`: what erases the traces that
+    deleting leaves in files. `snapshots`: None if none are kept. `introductions`: of the other processes that use it.
     """
 
     turn_log: TurnLog
     ledger: UserLedger
-    notes: NoteBook
-    receipts: Receipts
-    usage_counts: UsageCounts
-    profiles: Profiles
+    stores: RequestStores
     states: CompactedStates
     summaries: KeptSummaries
-    idempotency: IdempotencyKeys
-    opt_outs: OptOuts
-    projects: Projects
     upkeep_schedule: UpkeepSchedule
-    chat_states: ChatStates
     model_capabilities: ModelCapabilities
     exams: ExamResults
-    erasures: Erasures
     barrier: WriteBarrier
     rewriting: FileRewriting
     snapshots: Snapshots | None
     introductions: Callable[[], Awaitable[Sequence[str]]]
-
-    def stores(self) -> RequestStores:
-        return RequestStores(
-            *(self.notes, self.receipts, self.usage_counts, self.profiles, self.states, self.summaries),
-            *(self.idempotency, self.opt_outs, self.erasures, self.projects, self.chat_states),
-        )
 
 
 @dataclass(frozen=True, slots=True)

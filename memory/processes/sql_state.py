@@ -28,7 +28,7 @@ from memory.adapters.sql.upkeep_schedule import SqlUpkeepSchedule
 from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.adapters.sql.write_barrier import SqlWriteBarrier
 from memory.model import VectorOrigin
-from memory.ports import Snapshots
+from memory.ports import RequestStores, Snapshots
 from memory.ports.erasures import FileRewriting
 from memory.processes.from_settings import note_limits, receipt_limits, recording
 from memory.processes.kept_state import KeptState, Process
@@ -59,23 +59,29 @@ async def open_sql_state(process: Process, stack: AsyncExitStack, *, origin: Vec
     database = await stack.enter_async_context(log_database(settings, process.part))
     turn_log = SqlTurnLog(database, clock=clock)
     notes = SqlNoteBook(database, limits=note_limits(settings))
-    return KeptState(
-        turn_log=turn_log,
-        ledger=SqlUserLedger(database, clock=clock),
+    states, summaries = SqlCompactedStates(database), SqlSummaries(database, origin=str(origin))
+    stores = RequestStores(
         notes=notes,
         receipts=SqlReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
         usage_counts=await stack.enter_async_context(SqlUsageCounts(database)),
         profiles=SqlProfiles(database),
-        states=SqlCompactedStates(database),
-        summaries=SqlSummaries(database, origin=str(origin)),
+        states=states,
+        summaries=summaries,
         idempotency=SqlIdempotencyKeys(database),
         opt_outs=SqlOptOuts(database),
+        erasures=SqlErasures(database),
         projects=SqlProjects(database),
-        upkeep_schedule=SqlUpkeepSchedule(database),
         chat_states=SqlChatStates(database, notes, turn_log.chains, clock),
+    )
+    return KeptState(
+        turn_log=turn_log,
+        ledger=SqlUserLedger(database, clock=clock),
+        stores=stores,
+        states=states,
+        summaries=summaries,
+        upkeep_schedule=SqlUpkeepSchedule(database),
         model_capabilities=SqlModelCapabilities(database, clock=clock),
         exams=SqlExamResults(database, clock=clock),
-        erasures=SqlErasures(database),
         barrier=SqlWriteBarrier(database, clock=clock),
         rewriting=_rewriting(database, settings),
         snapshots=await _snapshots(database, process, stack),

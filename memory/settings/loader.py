@@ -21,21 +21,11 @@ import yaml
 
 from memory.errors import BadSetting
 from memory.model.zones import Zones
-from memory.settings import (
-    ENVIRONMENT_PREFIX,
-    CategoryRetention,
-    ExternalModel,
-    Leaf,
-    ServiceTokenSettings,
-    Settings,
-    UpstreamSignal,
-    every_setting,
-    is_section,
-    leaves_of,
-    without_secrets,
-)
+from memory.settings import ExternalModel, ServiceTokenSettings, Settings, UpstreamSignal, every_setting
+from memory.settings.catalogue import ENVIRONMENT_PREFIX, Leaf, is_section, leaves_of, without_secrets
 from memory.settings.database_urls import check_database_url
 from memory.settings.identity_checks import check_identity
+from memory.settings.retention import CategoryRetention
 from memory.settings.router_file import FILE_KEYS, Unread, without_router_keys
 from memory.settings.switches import OffRoute
 from memory.settings.unknown_keys import unknown

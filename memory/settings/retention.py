@@ -1,4 +1,4 @@
-"""How long memories are kept, and when unused ones are archived or deleted."""
+"""How long memories are kept, when unused ones are archived or deleted, and how long an erasure is on record."""
 
 from __future__ import annotations
 
@@ -38,3 +38,9 @@ class RetentionSettings(msgspec.Struct, frozen=True, kw_only=True):
     categories: Annotated[
         tuple[CategoryRetention, ...] | None, "How the memories of each category age; none: as in the table below."
     ] = None
+
+
+class EraseSettings(msgspec.Struct, frozen=True, kw_only=True):
+    keep_days: Annotated[
+        int, Meta(ge=1, le=36_500), "Days for which an erasure is on record after its files were rewritten."
+    ] = 90

@@ -11,18 +11,15 @@ from msgspec import Meta
 
 from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettings, WorkingSetSettings
 from memory.settings.catalogue import SECRET, SettingDoc, docs_of, without_secrets
-from memory.settings.compaction import CompactionSettings
-from memory.settings.erase import EraseSettings
+from memory.settings.derived import CompactionSettings, ProfileSettings, SummarySettings
 from memory.settings.extraction import ExtractionSettings
 from memory.settings.identity import IdentitySettings, JwtSettings, ServiceTokenSettings
 from memory.settings.learning import LearnSettings
 from memory.settings.models import ExternalModel
-from memory.settings.profiles import ProfileSettings
 from memory.settings.recall import UpstreamSignal
-from memory.settings.retention import RetentionSettings
+from memory.settings.retention import EraseSettings, RetentionSettings
 from memory.settings.secrets import SecretSettings
 from memory.settings.storage import DatabaseSettings, EmbeddingSettings, MilvusSettings, TurnLogSettings
-from memory.settings.summaries import SummarySettings
 from memory.settings.switches import HoldoutSettings, ShadowSettings
 from memory.settings.tracing import TracingSettings
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from extproc.apis import STRIPPED_PATHS
+from extproc.edge_trust import EdgeTrust
 from extproc.identity import IdentityMode, RefusalReason
 from extproc.inject import (
     CountPassed,
@@ -24,7 +25,6 @@ from extproc.inject import (
     RequestHeaders,
     ResponseInfo,
 )
-from extproc.upstream_signals import SignalReader
 from memory.model import CHAT_BYTES_MAX, HEAVY_BODY_BYTES, Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import UpstreamSignals
 
@@ -39,7 +39,7 @@ def headers(
 
 
 def injection_of(mode: IdentityMode = IdentityMode.DEVELOPMENT) -> Injection:
-    return Injection(mode, SignalReader())
+    return Injection(EdgeTrust(mode))
 
 
 def awaiting_body(*more: tuple[str, bytes], path: bytes = b"/v1/chat/completions") -> Injection:
@@ -253,7 +253,7 @@ def test_events_out_of_order_are_our_own_mistake() -> None:
 def test_a_body_that_contradicts_the_edge_is_rejected_only_where_the_settings_say_so(
     rejects: bool,
 ) -> None:
-    injection = Injection(IdentityMode.HEADER, SignalReader(), rejects_mismatches=rejects)
+    injection = Injection(EdgeTrust(IdentityMode.HEADER, rejects_mismatches=rejects))
     injection.on(RequestHeaders(headers(ALICE)))
     counted, *rest = injection.on(RequestBody(body_of(memory_context={"user_id": "bob"})))
     assert counted == CountRefused(RefusalReason.DISAGREEMENT)
@@ -267,6 +267,6 @@ def test_a_body_that_contradicts_the_edge_is_rejected_only_where_the_settings_sa
 
 @pytest.mark.parametrize(("more", "user"), [((), "bob"), ((("x-authz-user-id", b" alice"),), "alice")])
 def test_a_claim_that_nobody_vouches_for_is_no_contradiction(more: tuple[tuple[str, bytes], ...], user: str) -> None:
-    injection = Injection(IdentityMode.HEADER, SignalReader(), rejects_mismatches=True)
+    injection = Injection(EdgeTrust(IdentityMode.HEADER, rejects_mismatches=True))
     injection.on(RequestHeaders(headers(*more)))
     assert Reject() not in injection.on(RequestBody(body_of(memory_context={"user_id": user})))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extproc.edge_trust import EdgeTrust
 from extproc.exchange import CloseTurn, LeaveOut, OpenTurn, TurnSeed
 from extproc.identity import Headers, IdentityMode, Metadata
 from extproc.observe import Observation
@@ -38,13 +39,13 @@ def body(*messages: dict[str, Any], **fields: Any) -> bytes:
 
 
 def observation() -> Observation:
-    return Observation(seed=TurnSeed("t1"), mode=IdentityMode.DEVELOPMENT)
+    return Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed("t1"))
 
 
 def opening(
     request: bytes, headers: Headers = POST, *, turn_id: str = "t1", mode: IdentityMode = IdentityMode.DEVELOPMENT
 ) -> OpenTurn | LeaveOut | None:
-    watch = Observation(seed=TurnSeed(turn_id), mode=mode)
+    watch = Observation(EdgeTrust(mode), seed=TurnSeed(turn_id))
     watch.on_request_headers(headers)
     watch.on_request_body(request, is_end=True, at=5.0)
     event = watch.read_request()

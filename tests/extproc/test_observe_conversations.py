@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from response_objects import Item, call_item, event_stream, response_object, text_item
 
+from extproc.edge_trust import EdgeTrust
 from extproc.exchange import CloseTurn, Closing, LeaveOut, OpenTurn, TurnSeed
 from extproc.identity import IdentityMode
 from extproc.observe import Observation
@@ -32,7 +33,7 @@ def exchange(
     path: str, asked: Item, reply: bytes, *, pieces: int = 1, metadata: Any = WITH_NOTE, is_whole: bool = True
 ) -> tuple[OpenTurn | None, Closing | None]:
     """What is recorded of one request and its reply, which comes in so many pieces."""
-    watch = Observation(seed=TurnSeed("t1"), mode=IdentityMode.DEVELOPMENT)
+    watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed("t1"))
     watch.on_request_headers([(":method", b"POST"), (":path", path.encode()), ANN])
     watch.on_request_body(json.dumps(asked).encode(), is_end=True, at=1.0)
     opening = watch.read_request()

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from response_objects import response_object, text_item
 
+from extproc.edge_trust import EdgeTrust
 from extproc.exchange import MARK_BYTES_MAX, CloseTurn, LinkNames, OpenedTurn, OpenTurn, TurnSeed, opened_turn
 from extproc.identity import Headers, IdentityMode, Metadata
 from extproc.inject import Finish, Injection, Recalled, RecallMemories, RequestBody, RequestHeaders, ResponseInfo
 from extproc.observe import Observation
 from extproc.turn_links import Links
-from extproc.upstream_signals import SignalReader
 from memory.model import ChainLink, RecallStatus, Scope, TurnStatus
 
 POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
@@ -35,7 +35,7 @@ EXCHANGE = ("x-request-id", b"e1")
 
 
 def opening_of(*more: tuple[str, bytes], turn_id: str = "spare", **fields: object) -> tuple[Injection, OpenTurn | None]:
-    injection = Injection(IdentityMode.DEVELOPMENT, SignalReader(), seed=TurnSeed(turn_id) if turn_id else None)
+    injection = Injection(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed(turn_id) if turn_id else None)
     injection.on(RequestHeaders([*POST, *more]))
     [recall] = injection.on(RequestBody(body_of(**fields), 5.0))
     assert isinstance(recall, RecallMemories)
@@ -111,7 +111,7 @@ OPENED = OpenedTurn(ChainLink("s", "t9", ("k0",)), "m")
 
 
 def unread(headers: Headers = POST) -> Observation:
-    watch = Observation(seed=TurnSeed("t1"), mode=IdentityMode.DEVELOPMENT)
+    watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed("t1"))
     watch.on_request_headers(headers)
     watch.on_request_body(body_of(), is_end=True, at=5.0)
     assert watch.is_unread

@@ -22,6 +22,7 @@ from random_talkers import Said, Tab, Talker, check_record, messages_of
 from turn_logs import DEPLOYMENTS, ManualClock, Process
 
 from extproc import resent_history
+from extproc.edge_trust import EdgeTrust
 from extproc.exchange import CloseTurn, LeaveOut, OpenTurn, TurnSeed
 from extproc.identity import IdentityMode
 from extproc.observe import Observation
@@ -56,7 +57,7 @@ class Proxy:
         self, user: str, messages: list[dict[str, Any]], answer: str, *, is_failed: bool = False, **options: Any
     ) -> None:
         turn_id = f"turn-{next(self.ids)}"
-        watch = Observation(seed=TurnSeed(turn_id), mode=IdentityMode.DEVELOPMENT)
+        watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed(turn_id))
         path = (":path", b"/v1/chat/completions")
         watch.on_request_headers([(":method", b"POST"), path, ("x-authz-user-id", user.encode())])
         self.clock.now += 1

@@ -21,6 +21,7 @@ from structlog.testing import capture_logs
 from turn_logs import START, Process, a_turn, lease_at, sqlite_deployment
 
 from extproc import pending_writes, turn_links
+from extproc.edge_trust import EdgeTrust
 from extproc.exchange import CloseTurn, LeaveOut, OpenTurn, TurnSeed
 from extproc.identity import IdentityMode
 from extproc.observe import Observation
@@ -298,7 +299,7 @@ async def chat(recorder: TurnRecorder, turn_id: str, *said: str) -> None:
     for text in said:
         messages += [{"role": "user", "content": text}, {"role": "assistant", "content": "Noted."}]
     body = json.dumps({"model": "m", "messages": messages[:-1], "memory_context": {"user_id": "ann"}}).encode()
-    watch = Observation(seed=TurnSeed(turn_id), mode=IdentityMode.DEVELOPMENT)
+    watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed(turn_id))
     stream = ObservedStream(recorder, watch)
     watch.on_request_headers([(":method", b"POST"), (":path", b"/v1/chat/completions")])
     await stream.take(lambda w: w.on_request_body(body, is_end=True, at=NOW), ends_reply=False)

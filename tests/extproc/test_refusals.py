@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extproc.edge_trust import EdgeTrust
 from extproc.exchange import TurnSeed
 from extproc.identity import Headers, IdentityMode
 from extproc.observe import LengthRefusal, NoteOutcome, Observation
@@ -89,7 +90,7 @@ def note_outcome(
     said: str = "bad request",
     **fields: Any,
 ) -> NoteOutcome | None:
-    watch = Observation(seed=TurnSeed("t1"), mode=IdentityMode.DEVELOPMENT, is_recording=is_recording)
+    watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed("t1"), is_recording=is_recording)
     watch.on_request_headers(POST)
     watch.on_request_body(body(**fields), is_end=True, at=1.0)
     watch.read_request()
@@ -124,7 +125,7 @@ def test_overload_and_keys_are_no_refusal_of_messages_whatever_they_name(status:
 def test_a_request_that_is_too_long_tells_the_window_and_nothing_about_the_template(
     placement: str, *, is_recording: bool, is_cut: bool
 ) -> None:
-    watch = Observation(seed=TurnSeed("t1"), mode=IdentityMode.DEVELOPMENT, is_recording=is_recording)
+    watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed("t1"), is_recording=is_recording)
     watch.on_request_headers(POST)
     watch.on_request_body(body(), is_end=True, at=1.0)
     watch.read_request()
@@ -140,7 +141,7 @@ def test_a_request_that_is_too_long_tells_the_window_and_nothing_about_the_templ
 
 
 def test_a_refusal_whose_text_never_comes_counts_against_the_template_as_before() -> None:
-    watch = Observation(seed=TurnSeed("t1"), mode=IdentityMode.DEVELOPMENT, is_recording=False)
+    watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed("t1"), is_recording=False)
     watch.on_request_headers(POST)
     watch.on_request_body(body(), is_end=True, at=1.0)
     watch.read_request()

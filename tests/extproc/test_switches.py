@@ -6,12 +6,12 @@ import json
 
 import pytest
 
+from extproc.edge_trust import EdgeTrust
 from extproc.exchange import LeaveOut, TurnSeed
 from extproc.identity import IdentityMode
 from extproc.inject import CountRequest, Finish, Injection, Proceed, RequestBody, RequestHeaders
 from extproc.observe import Observation
-from extproc.switches import RequestRules, switched_off
-from extproc.upstream_signals import SignalReader
+from extproc.switches import switched_off
 from memory.errors import BadSetting
 from memory.model import RecallStatus
 from memory.settings import OffRoute
@@ -81,14 +81,14 @@ def test_a_header_can_only_take_memory_away(values: list[bytes], reason: str) ->
 def test_such_a_request_is_stripped_and_neither_recalled_nor_recorded(
     sent: list[tuple[str, bytes]], reason: str
 ) -> None:
-    injection = Injection(IdentityMode.HEADER, SignalReader(), requests=RequestRules([GUESTS]))
+    injection = Injection(EdgeTrust(IdentityMode.HEADER, off_routes=[GUESTS]))
     assert injection.on(RequestHeaders(sent)) == [Proceed(wants_body=True)]
     count, finish = injection.on(RequestBody(BODY))
     assert count == CountRequest(RecallStatus.DISABLED, reason)
     assert isinstance(finish, Finish)
     assert finish.body is not None
     assert b"memory_context" not in finish.body
-    watch = Observation(seed=TurnSeed("t1"), mode=IdentityMode.HEADER, requests=RequestRules([GUESTS]))
+    watch = Observation(EdgeTrust(IdentityMode.HEADER, off_routes=[GUESTS]), seed=TurnSeed("t1"))
     watch.on_request_headers(sent)
     watch.on_request_body(BODY, is_end=True, at=1.0)
     assert isinstance(watch.read_request(), LeaveOut)

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -25,11 +25,10 @@ from prometheus_client import CollectorRegistry
 from turn_logs import sqlite_deployment
 
 from extproc.addresses import HostAndPort, unix_target
-from extproc.edge_trust import edge_trust
 from extproc.large_bodies import LargeBodies
 from extproc.recorder import ModelLessons, TurnRecorder
 from extproc.resent_history import RecordingPolicy
-from extproc.server import DrainPace, Filter, LifecycleEvents, error_boundary, serve
+from extproc.server import DrainPace, Filter, LifecycleEvents, edge_trust, error_boundary, serve
 from extproc.supervisor.bootstrap import EnvoyPlan, render
 from extproc.supervisor.locks_and_ports import reserve_port
 from memory.adapters.models.template_probe import TemplateProbe
@@ -191,7 +190,7 @@ class FilterStack:
         filter_ = Filter(
             recall=self.recall,
             recorder=recorder,
-            trust=replace(edge_trust(self.settings), secret=secret),
+            trust=edge_trust(self.settings, secret=secret),
             telemetry=Telemetry(CLOCK, self.metrics),
             new_id=lambda: f"t-{next(self.ids)}",
         )

@@ -90,8 +90,8 @@ class PageWorld:
 
         async def kept() -> None:
             for receipt in receipts:
-                self.parts.state.receipts.keep(receipt)
-            while await self.parts.state.receipts.get(receipts[-1].user_id, receipts[-1].id) is None:
+                self.parts.stores.receipts.keep(receipt)
+            while await self.parts.stores.receipts.get(receipts[-1].user_id, receipts[-1].id) is None:
                 await asyncio.sleep(0.01)
 
         self.run(kept())

@@ -20,7 +20,7 @@ from memory.ports import CompactedStates, ResentHistory, StatementReader, Tokens
 from memory.ports.writing import GroundedWriter
 from memory.runtime.task_groups import ErrorBoundary
 from memory.runtime.telemetry import Telemetry
-from memory.sessions.compaction.cuts import NO_CUT, CompactionLimits, Cut, due_cuts, message_sizes
+from memory.sessions.compaction.cuts import NO_CUT, STATE_TOKENS_MAX, Cut, due_cuts, message_sizes
 from memory.sessions.compaction.sentence_kinds import SentenceKind
 from memory.sessions.compaction.sentences import Sentences, opening_of, segment_of, users_messages
 from memory.sessions.compaction.state_text import (
@@ -67,11 +67,11 @@ class CompactorParts:
 
 
 class Compactor:
-    """One per process. `run` is the process's own task."""
+    """One per process. `run` is the process's own task. `threshold_tokens`: of a history that is compacted at all."""
 
-    def __init__(self, parts: CompactorParts, *, limits: CompactionLimits, telemetry: Telemetry) -> None:
+    def __init__(self, parts: CompactorParts, *, threshold_tokens: int, telemetry: Telemetry) -> None:
         self._parts = parts
-        self._limits = limits
+        self._threshold_tokens = threshold_tokens
         self._outcomes = telemetry.metrics.compactions
         self._writings = telemetry.metrics.compaction_writings
         self._waiting: asyncio.Queue[ResentHistory] = asyncio.Queue(WAITING_MAX)
@@ -79,7 +79,7 @@ class Compactor:
     def prepare(self, history: ResentHistory) -> None:
         """Prepare the state that this history is due, if any, for the next request. Never waits, never raises."""
         characters = sum(len(message.content) for message in history.conversation.messages)
-        if self._limits.threshold_tokens < characters <= CHARACTERS_MAX:
+        if self._threshold_tokens < characters <= CHARACTERS_MAX:
             with suppress(asyncio.QueueFull):
                 self._waiting.put_nowait(history)
 
@@ -123,7 +123,7 @@ class Compactor:
                 history.conversation,
                 clean=history.clean_cuts(),
                 last=last,
-                limits=self._limits,
+                threshold_tokens=self._threshold_tokens,
                 tokens=self._parts.tokens,
             )
         )
@@ -145,7 +145,7 @@ class Compactor:
         if is_last and self._waiting.empty():  # others should not wait for a model
             new = await self._written(new, exchanges, claims, kinds)
         made = await asyncio.to_thread(self._stated, conversation, state, cut, new)
-        if needed_tokens(made.stretches, self._parts.tokens) <= self._limits.state_tokens_max:
+        if needed_tokens(made.stretches, self._parts.tokens) <= STATE_TOKENS_MAX:
             return made
         needed = [item.text for item in needed_items(made.stretches)]
         held = await self._parts.held(scope.user_id, needed)
@@ -212,7 +212,7 @@ class Compactor:
             cut=cut.at,
             replaced_tokens=replaced,
             tokens=parts.tokens,
-            tokens_max=self._limits.state_tokens_max,
+            tokens_max=STATE_TOKENS_MAX,
         )
 
 

@@ -16,25 +16,12 @@ from memory.chat.completions import SYSTEM_ROLES
 from memory.model import Conversation, Message, Role
 from memory.ports import Tokens
 
-KEPT_SHARE = 0.4  # of the tokens aimed at: when the kept turns take more, the cut moves
+TARGET_TOKENS = (
+    1_000  # aimed at for state, kept turns and notes: a quarter of the shortest history compacted by default
+)
+KEPT_TOKENS_MAX = 400  # of the turns that stay verbatim: when they take more, the cut moves
+STATE_TOKENS_MAX = 440
 MESSAGE_TOKENS = 4  # role and marks of a chat template
-STATE_SHARE = 0.44  # of them: the most that the state takes
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionLimits:
-    """`threshold_tokens`: of a history that is compacted at all. `keep_turns`: complete turns that stay verbatim.
-
-    `target_tokens`: aimed at for state, kept turns and notes together; long turns may take more.
-    """
-
-    threshold_tokens: int = 4_000
-    keep_turns: int = 1  # with more, all of them are processed again whenever the cut moves
-    target_tokens: int = 1_000  # a quarter of the shortest history that is compacted by default
-
-    @property
-    def state_tokens_max(self) -> int:
-        return int(self.target_tokens * STATE_SHARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +36,12 @@ NO_CUT = Cut(0, 0)
 
 
 def due_cuts(
-    conversation: Conversation, *, clean: Collection[int], last: Cut, limits: CompactionLimits, tokens: Tokens
+    conversation: Conversation, *, clean: Collection[int], last: Cut, threshold_tokens: int, tokens: Tokens
 ) -> Iterator[Cut]:
-    """The cuts that are due after `last`, oldest first."""
+    """The cuts that are due after `last`, oldest first. `threshold_tokens`: of a history that is compacted at all.
+
+    One complete turn stays verbatim: with more, all of them would be processed again whenever the cut moves.
+    """
     starts = turn_starts(conversation)
     before = [0, *accumulate(message_sizes(conversation.messages, tokens, begin=last.at))]
     for place, question in enumerate(starts):
@@ -59,12 +49,12 @@ def due_cuts(
             continue
         size = before[question] - before[last.at]
         turns = place - bisect_right(starts, last.at - 1)  # complete ones between the cut and the question
-        if last.at == 0 and size <= limits.threshold_tokens:
+        if last.at == 0 and size <= threshold_tokens:
             continue
-        if last.at and (size <= limits.target_tokens * KEPT_SHARE or turns <= limits.keep_turns):
+        if last.at and (size <= KEPT_TOKENS_MAX or turns <= 1):
             continue
-        newest = place - (limits.keep_turns - 1)  # the turn of this question will be complete when the cut is used
-        at = next((starts[n] for n in range(newest, -1, -1) if last.at < starts[n] and starts[n] in clean), None)
+        # The turn of this question will be complete when the cut is used.
+        at = next((starts[n] for n in range(place, -1, -1) if last.at < starts[n] and starts[n] in clean), None)
         if at is not None:
             last = Cut(at, question)
             yield last

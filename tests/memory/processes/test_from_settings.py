@@ -179,13 +179,13 @@ async def test_what_is_kept_keeps_to_the_bounds_of_the_settings(
     async with parts_of(text, tmp_path, monkeypatch) as parts:
         for number, days in enumerate((3, 2, 0, 0)):
             made_at = now - days * DAY
-            parts.state.receipts.keep(Receipt(f"r{number}", "u", made_at, RecallStatus.EMPTY, "nothing_relevant"))
+            parts.stores.receipts.keep(Receipt(f"r{number}", "u", made_at, RecallStatus.EMPTY, "nothing_relevant"))
         keys = [f"k{number}" for number in range(40)]
         for key in keys:
-            await parts.state.notes.keep("u", key, PastNote("n" * (50 << 10), (), 1), made_at=now)
-        await parts.state.opt_outs.clear("u")  # what was kept is written with it
-        assert sorted(await notes_of(parts.state.notes, "u", keys), key=keys.index) == keys[-21:]
-        kept = [await parts.state.receipts.get("u", f"r{number}") is not None for number in range(4)]
+            await parts.stores.notes.keep("u", key, PastNote("n" * (50 << 10), (), 1), made_at=now)
+        await parts.stores.opt_outs.clear("u")  # what was kept is written with it
+        assert sorted(await notes_of(parts.stores.notes, "u", keys), key=keys.index) == keys[-21:]
+        kept = [await parts.stores.receipts.get("u", f"r{number}") is not None for number in range(4)]
         assert kept == [False, False, True, True]
 
 

@@ -87,10 +87,10 @@ async def test_imports_and_receipts_are_written_by_the_same_policy(
     async with composition.open_parts(settings) as parts:
         now = composition.SYSTEM_CLOCK()
         for number, one in enumerate(said):
-            parts.state.receipts.keep(Receipt(f"r{number}", "ann", now, RecallStatus.EMPTY, "test", query=one))
+            parts.stores.receipts.keep(Receipt(f"r{number}", "ann", now, RecallStatus.EMPTY, "test", query=one))
         library = parts.library()
         # written by the same thread as the receipts, after them
         await library.append_turn(Scope("ann", session_id="s"), [Message("user", one) for one in said])
         assert [message.content async for turn in library.turns("ann") for message in turn.messages] == expected
-        kept: list[Any] = [await parts.state.receipts.get("ann", f"r{number}") for number in range(3)]
+        kept: list[Any] = [await parts.stores.receipts.get("ann", f"r{number}") for number in range(3)]
         assert [receipt.query for receipt in kept] == expected

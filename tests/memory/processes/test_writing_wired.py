@@ -109,13 +109,13 @@ async def test_switched_off_those_that_exist_are_not_recalled_withdrawn_ones_lea
     async with opened(tmp_path, **memory) as here:
         made, state = await summarised(here), here.parts.state
         assert await given(here.parts) == ""
-        await state.notes.keep("ann", "k", PastNote("a note", (made.id,), 3), made_at=NOW - 1)
+        await state.stores.notes.keep("ann", "k", PastNote("a note", (made.id,), 3), made_at=NOW - 1)
         await state.turn_log.messages.delete_message("ann", "turn:t1:0")
         until = asyncio.Event()
         async with asyncio.timeout(20), asyncio.TaskGroup() as group:
             for work in entrypoints._derivations(here.parts, Readers(PlainReader()), until):
                 group.create_task(work)
-            while await notes_of(state.notes, "ann", ["k"]):
+            while await notes_of(state.stores.notes, "ann", ["k"]):
                 await asyncio.sleep(0.02)
             until.set()
         assert await state.summaries.of_session("ann", "s1") is None

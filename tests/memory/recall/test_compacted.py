@@ -35,7 +35,6 @@ from memory.recall import pipeline
 from memory.recall.pipeline import RecallOutcome
 from memory.runtime.telemetry import Telemetry
 from memory.sessions.compaction.compactor import Compactor, CompactorParts
-from memory.sessions.compaction.cuts import CompactionLimits
 
 NOW = 1_750_000_000.0
 KAYAK = {"role": "user", "content": "Where is my kayak stored?"}
@@ -67,7 +66,7 @@ class CompactingRig:
         )
         self.now = NOW
         telemetry = Telemetry(lambda: self.now, rig.metrics)
-        self.compactor = Compactor(parts, limits=CompactionLimits(), telemetry=telemetry)
+        self.compactor = Compactor(parts, threshold_tokens=4_000, telemetry=telemetry)
 
     async def _load(self) -> StatementReader:
         return self.reader

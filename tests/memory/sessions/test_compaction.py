@@ -33,13 +33,13 @@ from memory.model import (
 )
 from memory.processes.compaction_parts import own_sentences
 from memory.recall.notes.injection import on_one_line
-from memory.sessions.compaction.cuts import NO_CUT, CompactionLimits, Cut, due_cuts, turn_starts
+from memory.sessions.compaction.cuts import NO_CUT, Cut, due_cuts, turn_starts
 from memory.sessions.compaction.sentence_kinds import SentenceKind
 from memory.sessions.compaction.sentences import segment_of, specifics_of
 from memory.sessions.compaction.state_text import made_plain, next_state, rendered, without_need
 
 count = counted_tokens()
-LIMITS = CompactionLimits()
+THRESHOLD = 4_000
 
 
 def conversation(messages: list[dict[str, Any]]) -> Conversation:
@@ -49,9 +49,9 @@ def conversation(messages: list[dict[str, Any]]) -> Conversation:
 LONG = conversation([*FIRST.messages(), {"role": "user", "content": "And now?"}])
 
 
-def cuts_of(talk: Conversation, last: Cut = NO_CUT, limits: CompactionLimits = LIMITS) -> list[Cut]:
+def cuts_of(talk: Conversation, last: Cut = NO_CUT) -> list[Cut]:
     clean = range(len(talk.messages))
-    return list(due_cuts(talk, clean=clean, last=last, limits=limits, tokens=count))
+    return list(due_cuts(talk, clean=clean, last=last, threshold_tokens=THRESHOLD, tokens=count))
 
 
 def test_cuts_depend_only_on_what_came_before_them() -> None:
@@ -65,19 +65,17 @@ def test_cuts_depend_only_on_what_came_before_them() -> None:
 
 def test_a_short_history_is_not_cut_and_a_long_one_keeps_its_last_turns() -> None:
     assert cuts_of(Conversation(LONG.messages[:21])) == []
-    for limits in (LIMITS, CompactionLimits(keep_turns=4)):
-        for cut in cuts_of(LONG, limits=limits):
-            kept = [start for start in turn_starts(LONG) if cut.at <= start <= cut.made_at]
-            assert len(kept) >= limits.keep_turns
-            assert cut.at in turn_starts(LONG)
+    for cut in cuts_of(LONG):
+        assert any(cut.at <= start <= cut.made_at for start in turn_starts(LONG))
+        assert cut.at in turn_starts(LONG)
 
 
 def test_a_cut_stands_only_where_the_history_may_be_cut() -> None:
     clean = {start for start in turn_starts(LONG) if start % 4 == 1}
-    found = list(due_cuts(LONG, clean=clean, last=NO_CUT, limits=LIMITS, tokens=count))
+    found = list(due_cuts(LONG, clean=clean, last=NO_CUT, threshold_tokens=THRESHOLD, tokens=count))
     assert found
     assert {cut.at for cut in found} <= clean
-    assert list(due_cuts(LONG, clean=(), last=NO_CUT, limits=LIMITS, tokens=count)) == []
+    assert list(due_cuts(LONG, clean=(), last=NO_CUT, threshold_tokens=THRESHOLD, tokens=count)) == []
 
 
 def test_messages_of_the_user_in_a_row_are_one_turn() -> None:

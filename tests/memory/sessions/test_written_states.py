@@ -44,7 +44,6 @@ from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
 from memory.sessions.compaction import compactor as compactor_module
 from memory.sessions.compaction.compactor import Compactor, CompactorParts
-from memory.sessions.compaction.cuts import CompactionLimits
 from memory.sessions.compaction.sentences import segment_of
 from memory.sessions.compaction.written import TASK, entry_faults, spoken_sentences, written_segment
 
@@ -210,7 +209,7 @@ async def compacting(
             writer=ChatWriter(model, seconds=seconds, answer_tokens_max=400),
         )
         yield (
-            Compactor(parts, limits=CompactionLimits(), telemetry=Telemetry(lambda: NOW, metrics)),
+            Compactor(parts, threshold_tokens=4_000, telemetry=Telemetry(lambda: NOW, metrics)),
             states,
             metrics,
         )

@@ -102,7 +102,7 @@ def export_all(keys: Keys, user: str) -> None:
 
 
 def pause_and_resume(keys: Keys, world: PageWorld, user: str) -> None:
-    opt_outs = world.parts.state.opt_outs
+    opt_outs = world.parts.stores.opt_outs
     keys.go("Pause", backward=True)
     keys.press("Space")
     keys.hears("Memory is paused.")
