@@ -10,7 +10,7 @@ from typing import TypeAlias
 from memory.learn.embedded import Vectors
 from memory.ports import PairRelation, PairVerdict, StatementPair
 
-SHARE_LEAST = 1e-4
+SHARE_LEAST = 0.01
 ASKED_MAX = 16  # statements that the reader is asked about, of each request: the nearest
 
 Relate: TypeAlias = Callable[[Sequence[StatementPair]], Awaitable[list[PairVerdict]]]
@@ -39,9 +39,10 @@ async def closeness_of(
 
 
 def _over(verdict: PairVerdict) -> float:
+    """Of a reader that gives no odds, what it says."""
     if verdict.over is not None:
         return verdict.over
-    share = verdict.confidence if verdict.relation is PairRelation.REPLACES else 1.0 - verdict.confidence
+    share = verdict.confidence if verdict.relation is PairRelation.REPLACES else 0.0
     return log(max(share, SHARE_LEAST)) - log(max(1.0 - share, SHARE_LEAST))
 
 

@@ -48,11 +48,12 @@ class Connection(Protocol):
 
 
 class Statement:
-    """One text, for both engines."""
+    """One text, for both engines. `name`: its file and its name there."""
 
-    __slots__ = ("postgres", "sqlite")
+    __slots__ = ("name", "postgres", "sqlite")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
         self.sqlite = sqlite_statement(text)
         self.postgres = postgres_statement(text)
 
@@ -70,7 +71,7 @@ class SqlStatements:
 
     def __init__(self, file: str, texts: Mapping[str, str]) -> None:
         self._file = file
-        self._statements = {name: Statement(text) for name, text in texts.items()}
+        self._statements = {name: Statement(f"{file}.{name}", text) for name, text in texts.items()}
 
     def __getattr__(self, name: str) -> Statement:
         try:

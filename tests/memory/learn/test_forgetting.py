@@ -56,7 +56,7 @@ def like(request: ForgetRequest, likeness: dict[str, float], *over: Memory) -> C
     """
     rows = {text: np.array([one, (1 - one**2) ** 0.5]) for text, one in likeness.items()}
     vectors = {request.claim.text: np.array([1.0, 0.0]), **rows}
-    odds = dict.fromkeys(likeness, -2.0) | {one.content: 4.0 for one in over}
+    odds = dict.fromkeys(likeness, -1.5) | {one.content: 4.0 for one in over}
     return Closeness(vectors, {(text, request.claim.text): one for text, one in odds.items()})
 
 
