@@ -27,10 +27,10 @@ from memory.errors import BadSetting, Unavailable
 from memory.model import TurnStatus
 
 ANSWER_SECONDS_MAX = 30.0  # until a server that is back is found; only ends a hang
-ADD = Statement("UPDATE users SET revision = revision + 1 WHERE user_id = :user_id RETURNING revision")
-READ = Statement("SELECT revision FROM users WHERE user_id = :user_id")
-MAKE = Statement("INSERT INTO users (user_id, revision, known_since) VALUES (:user_id, :revision, 0)")
-SET = Statement("UPDATE users SET revision = :revision WHERE user_id = :user_id")
+ADD = Statement("tests.add", "UPDATE users SET revision = revision + 1 WHERE user_id = :user_id RETURNING revision")
+READ = Statement("tests.read", "SELECT revision FROM users WHERE user_id = :user_id")
+MAKE = Statement("tests.make", "INSERT INTO users (user_id, revision, known_since) VALUES (:user_id, :revision, 0)")
+SET = Statement("tests.set", "UPDATE users SET revision = :revision WHERE user_id = :user_id")
 
 
 @pytest.fixture(scope="module")
