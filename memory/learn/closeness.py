@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log
 from typing import TypeAlias
 
 from memory.learn.embedded import Vectors
-from memory.ports import PairRelation, PairVerdict, StatementPair
+from memory.ports import PairVerdict, StatementPair
 
-SHARE_LEAST = 0.01
 ASKED_MAX = 16  # statements that the reader is asked about, of each request: the nearest
 
 Relate: TypeAlias = Callable[[Sequence[StatementPair]], Awaitable[list[PairVerdict]]]
@@ -35,15 +33,7 @@ async def closeness_of(
     """`requests` and `statements`: their texts, which `vectors` has. Raises `Unavailable`."""
     pairs = [StatementPair(one, request) for request in requests for one in _nearest(request, statements, vectors)]
     verdicts = await relate(pairs) if pairs else []
-    return Closeness(vectors, {(pair.older, pair.newer): _over(one) for pair, one in zip(pairs, verdicts, strict=True)})
-
-
-def _over(verdict: PairVerdict) -> float:
-    """Of a reader that gives no odds, what it says."""
-    if verdict.over is not None:
-        return verdict.over
-    share = verdict.confidence if verdict.relation is PairRelation.REPLACES else 0.0
-    return log(max(share, SHARE_LEAST)) - log(max(1.0 - share, SHARE_LEAST))
+    return Closeness(vectors, {(pair.older, pair.newer): one.over for pair, one in zip(pairs, verdicts, strict=True)})
 
 
 def _nearest(request: str, statements: Collection[str], vectors: Vectors) -> list[str]:

@@ -16,11 +16,11 @@ from memory.language import asked_words, content_words, names_everything
 from memory.language.restating import says_all
 from memory.learn.closeness import Closeness
 from memory.model import Claim, Memory, MemoryStatus, Relation
+from memory.ports.reading import NOT_OVER
 
 MEANT_MIN, SIMILAR_MIN = 0.0, -2.0  # log odds at which a statement is meant, or close to what is meant
 UNRELATED_LIKENESS = 0.35  # cosine that the nearest of some ten statements has which is not meant
 GAP_MAX = 0.3  # cosine; a statement that stands out more is not more likely
-NOT_ASKED = -6.0  # log odds of a statement that is not among the nearest
 WEIGHTS: Mapping[str, float] = MappingProxyType(  # of the evidence, in log odds: `python bench/fit_targets.py`
     {
         "base": 0.6,
@@ -63,8 +63,8 @@ def evidence(
     likeness = [None if asked is None or one is None else float(one @ asked) for one in vectors]
     active = [like or 0.0 for like, row in zip(likeness, known, strict=True) if _is_active(row)]
     best, second = sorted([nearest, nearest, *active], reverse=True)[:2]
-    over = [close.over.get((text_of(one), request.text), NOT_ASKED) for one in known]
-    surest = max(over, default=0.0)
+    over = [close.over.get((text_of(one), request.text), NOT_OVER) for one in known]
+    surest = max([0.0, *over])
     is_all = names_everything(request.text) and request.relation is not Relation.USER
     return [
         None
@@ -72,7 +72,7 @@ def evidence(
         else {
             "base": 1.0,
             "over": odds,
-            "behind": odds - max(surest, 0.0),
+            "behind": odds - surest,
             "likeness": like,
             "gap": float(np.clip(like - (second if _is_active(row) and like >= best else best), -GAP_MAX, GAP_MAX)),
             "all_of_person": is_all and request.relation.value == _subject(row),

@@ -39,13 +39,16 @@ class StatementPair:
     likeness: float | None = None
 
 
+NOT_OVER = -6.0  # log odds of what nobody asked a reader about, or what it gives no odds for
+
+
 @dataclass(frozen=True, slots=True)
 class PairVerdict:
     """`confidence`: 0..1. `over`: log odds that the older statement is over with the newer one, of a `ReadyReader`."""
 
     relation: PairRelation
     confidence: float
-    over: float | None = None
+    over: float = NOT_OVER
 
 
 class FrameKind(StrEnum):

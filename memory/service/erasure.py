@@ -77,7 +77,7 @@ class Erasure:
         said = [*forgotten, *(worded for one in forgotten for worded in as_worded(one))]
         await self._narrow(user_id, held, forgotten, spare=gone)
         found = await self._raw_words.of_memories(user_id, said, held)
-        await self._summaries.leave_out(user_id, found.turn_ids)
+        await self._exclusions.leave_out(user_id, found.turn_ids)
         await self._exclusions.forget(user_id, said, between=held.renew)
         raw_ids = {*found.row_ids, *(one.id for one in forgotten if one.status is MemoryStatus.RAW)}
         memories = [one for one in gone if one not in raw_ids]

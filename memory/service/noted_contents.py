@@ -19,6 +19,6 @@ async def noted_contents(
         records = await store.get(user_id, sorted(ids)) if ids else []
     except Unavailable:  # a note may be about this very outage, and messages can be shown all the same
         records = []
-    current = await summaries.get(user_id, ids)
+    current = await summaries.get(user_id, ids) if ids else []
     texts = {one.id: f"{one.title}: {one.text}" if one.text else one.title for one in current}
     return texts | {record.memory.id: record.memory.content for record in records}

@@ -67,7 +67,7 @@ def by_words(pair: StatementPair) -> PairVerdict:
     if act_of(pair.newer) is Act.FORGET and (
         (asked and says_all(asked, known)) or says_all(known, content_words(pair.newer))
     ):
-        return PairVerdict(PairRelation.REPLACES, 0.95)
+        return PairVerdict(PairRelation.REPLACES, 0.95, over=3.0)
     if statement_key(pair.older) == statement_key(pair.newer):
         return PairVerdict(PairRelation.SAME, 1.0)
     return NEVER

@@ -170,7 +170,11 @@ def _sureness(shares: Mapping[str, float], likeness: float | None) -> float:
     """The log odds that the newer statement replaces the older one, and how much they resemble each other."""
     replaces = shares[PairRelation.REPLACES.value]
     other = max(share for relation, share in shares.items() if relation != PairRelation.REPLACES)
-    return log(max(replaces, SHARE_LEAST)) - log(max(other, SHARE_LEAST)) + LIKENESS_WEIGHT * (likeness or 0.0)
+    return _log_odds(replaces, other) + LIKENESS_WEIGHT * (likeness or 0.0)
+
+
+def _log_odds(share: float, against: float) -> float:
+    return log(max(share, SHARE_LEAST)) - log(max(against, SHARE_LEAST))
 
 
 def _verdict(shares: Mapping[str, float], *, is_surest: bool) -> PairVerdict:
@@ -178,7 +182,7 @@ def _verdict(shares: Mapping[str, float], *, is_surest: bool) -> PairVerdict:
     Below it the verdict is not sure enough to count alone, nor is that on a neighbour of what is meant.
     """
     replaces = shares[PairRelation.REPLACES.value]
-    over = log(max(replaces, SHARE_LEAST)) - log(max(1.0 - replaces, SHARE_LEAST))
+    over = _log_odds(replaces, 1.0 - replaces)
     if replaces >= REPLACES_SHARE_MIN and not is_surest:
         return PairVerdict(PairRelation.REPLACES, NEIGHBOUR_CONFIDENCE, over)
     if replaces >= REPLACES_SHARE_MIN:
