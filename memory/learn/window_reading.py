@@ -228,6 +228,3 @@ def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmati
 def asks_memory(claims: Sequence[Claim]) -> bool:
     """Whether the user asks to remember, forget, or not to store something. A low-confidence claim does not count."""
     return any(c.act in forgetting.ASKING_ACTS and c.confidence >= forgetting.SURE_MIN for c in claims)
-
-
-__all__ = ["WindowBounds", "WindowClaims", "WindowReading", "asks_memory"]
