@@ -9,7 +9,7 @@ logs content.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -17,7 +17,7 @@ from typing import Protocol
 import structlog
 
 from memory.errors import Conflict, Unavailable, Unusable
-from memory.learn import gate
+from memory.learn.gate import Secrets
 from memory.learn.plan import UnreadablePlan
 from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
@@ -29,8 +29,7 @@ from memory.ports import LearnDue, Lease, MemoryBank, RequestStores, TurnTriage
 from memory.runtime.task_groups import pause_before, unwrapped
 from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import SpanName, linked
-from memory.secrets.redaction import REDACT_ALL, SecretPolicy
-from memory.secrets.secret_classes import SecretClass
+from memory.secrets.redaction import REDACT_ALL
 from memory.service.branch_memories import BranchMemories
 from memory.service.word_removal import WordRemoval
 
@@ -61,7 +60,7 @@ class WorkerSettings:
     outage_seconds_max: float = 86_400.0
     model_outage_seconds_max: float = 21_600.0  # likewise for the model: long enough for a night's maintenance
     facts_per_session_max: int = 200  # per hour of conversation, one fact every 18 seconds; loops exceed it by far
-    secrets: Mapping[SecretClass, SecretPolicy] = field(default_factory=lambda: REDACT_ALL)  # as turns are recorded
+    secrets: Secrets = field(default_factory=lambda: REDACT_ALL)  # as turns are recorded
     words_of: frozenset[Role] = frozenset()  # whose are kept as said, in rows of their own
     compares_arms: bool = False  # whether signs of conversations that are held out, or might have been, are counted
     drain_seconds: float = 10.0  # at the end, for windows in progress; interrupted ones are continued later
@@ -93,7 +92,7 @@ class Worker:
             telemetry=telemetry,
             bounds=WindowBounds(
                 SessionRateLimit(self.settings.facts_per_session_max),
-                gate.GateLimits(secrets=self.settings.secrets),
+                self.settings.secrets,
                 self.settings.words_of,
                 self.settings.compares_arms,
             ),
