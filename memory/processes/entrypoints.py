@@ -21,7 +21,7 @@ from memory.api.rest import create_app
 from memory.errors import Unavailable
 from memory.learn.readers import Readers
 from memory.learn.retention import DAY
-from memory.learn.schedule import ScheduleTiming, UpkeepLoop
+from memory.learn.schedule import UpkeepLoop
 from memory.model import Candidate, Memory, Query, Question, RequestOptions, Scope
 from memory.ports import ChatStateQuery, MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts
@@ -60,13 +60,12 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
     life = parts.settings.memory.life
     with unwrapped():
         async with open_upkeep(parts, reader=readers.ready) as upkeep, asyncio.TaskGroup() as group:
-            timing = ScheduleTiming(every=life.every_hours * 3600)
             schedule = UpkeepLoop(
                 upkeep,
                 upkeep_schedule=parts.state.upkeep_schedule,
                 clock=SYSTEM_CLOCK,
                 metrics=parts.metrics,
-                timing=timing,
+                every=life.every_hours * 3600,
             )
             looking_after = group.create_task(schedule.run(until)) if life.every_hours else None
             keep_seconds = parts.settings.memory.turn_log.keep_days * DAY

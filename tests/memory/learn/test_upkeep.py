@@ -30,7 +30,7 @@ from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.errors import Unavailable
 from memory.learn.reflection import Reflector
 from memory.learn.retention import DAY, RetentionReason, RetentionRules
-from memory.learn.schedule import ScheduleTiming, UpkeepLoop
+from memory.learn.schedule import UpkeepLoop
 from memory.learn.upkeep import ROWS_PER_WRITE, Upkeep, UpkeepTask
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Message, PastNote, Trust
 from memory.ports import Completion, MemoryBank, MemoryFilter, MemoryStore, StatementReader
@@ -293,7 +293,7 @@ async def test_the_schedule_looks_after_everybody_in_their_time(here: World) -> 
             upkeep_schedule=here.upkeep_schedule,
             clock=lambda: now[0],
             metrics=here.metrics,
-            timing=ScheduleTiming(every=DAY),
+            every=DAY,
         )
 
     assert not await schedule(here.upkeep()).look_after_next()
@@ -318,7 +318,7 @@ async def test_a_schedule_ends_when_told_to(here: World) -> None:
         upkeep_schedule=here.upkeep_schedule,
         clock=lambda: NOW,
         metrics=here.metrics,
-        timing=ScheduleTiming(),
+        every=DAY,
     )
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         group.create_task(schedule.run(until))
