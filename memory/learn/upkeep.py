@@ -135,18 +135,13 @@ class Upkeep:
             batch = ids[start : start + ROWS_PER_WRITE]
             async with self._ledger.write(user_id) as held:
                 records = await self._store.get(user_id, batch)
-                stored = {record.memory.id: record.memory.access_count for record in records}
-                await self._usage_counts.begin_store(user_id, stored)
-                usage_counts = await self._usage_counts.unstored(user_id, limit=USES_MAX)
+                uses = await self._usage_counts.take(user_id, batch)
                 counted = [
-                    Record(_used(one.memory, replace(usage_counts[one.memory.id], counted=0)), one.vector)
+                    Record(_used(one.memory, uses[one.memory.id]), one.vector)
                     for one in records
-                    if one.memory.id in usage_counts
+                    if one.memory.id in uses
                 ]
                 await self._apply(user_id, held, counted)
-                await self._usage_counts.end_store(user_id, list(stored))
-                if gone := [memory_id for memory_id in batch if memory_id not in stored]:
-                    await self._usage_counts.drop(user_id, gone)
             written |= {record.memory.id: record.memory for record in counted}
         return written
 
@@ -192,7 +187,7 @@ class Upkeep:
 
 def _used(memory: Memory, use: UsageCount) -> Memory:
     used_at = use.used_at if memory.used_at is None else max(memory.used_at, use.used_at)
-    return replace(memory, access_count=use.on_top_of(memory.access_count), used_at=used_at)
+    return replace(memory, access_count=memory.access_count + use.counted, used_at=used_at)
 
 
 def _fits(step: RetentionStep, found: Mapping[str, Record], forgotten: Collection[str]) -> bool:

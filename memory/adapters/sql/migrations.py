@@ -24,6 +24,7 @@ STEPS: Mapping[int, tuple[str, ...]] = {
         "DROP TRIGGER turns_are_deleted",
         "DROP TRIGGER turns_are_left_out",
         "ALTER TABLE turns ADD COLUMN utc_offset BIGINT",
+        "ALTER TABLE uses DROP COLUMN total",
         "DROP INDEX profiles_unwritten",
         "ALTER TABLE profiles DROP COLUMN prose",
         "ALTER TABLE erasures DROP COLUMN scan",

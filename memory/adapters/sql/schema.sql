@@ -180,12 +180,11 @@ CREATE TABLE model_traits (
     learnt_at DOUBLE PRECISION NOT NULL
 );
 
--- Uses of memories that the store does not have yet (`counted`), and the sum that it is just being given (`total`).
+-- Uses of memories that the store does not have yet.
 CREATE TABLE uses (
     user_id TEXT NOT NULL,
     memory_id TEXT NOT NULL,
     counted BIGINT NOT NULL,
-    total BIGINT,
     used_at DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (user_id, memory_id)
 );
