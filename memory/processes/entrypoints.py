@@ -83,12 +83,9 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
     """What is made of memories and sessions besides learning, which goes on whatever happens to these."""
     settings = parts.settings.memory
 
-    async def profiles() -> None:
-        await parts.stores.profiles.follow(is_enabled=settings.profile.enabled)
-        if settings.profile.enabled:
-            await parts.profile_refresher().run(until)
-
-    yield started_again(profiles, name="profiles", pause=DERIVATION_PAUSE_SECONDS)
+    if settings.profile.enabled:
+        refreshing = partial(parts.profile_refresher().run, until)
+        yield started_again(refreshing, name="profiles", pause=DERIVATION_PAUSE_SECONDS)
     yield started_again(partial(parts.file_rewriter.run, until), name="rewriting", pause=DERIVATION_PAUSE_SECONDS)
     withdrawn = WithdrawnSummaries(summaries=parts.state.summaries, notes=parts.stores.notes, clock=SYSTEM_CLOCK)
     yield started_again(partial(withdrawn.run, until), name="withdrawn summaries", pause=DERIVATION_PAUSE_SECONDS)

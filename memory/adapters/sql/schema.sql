@@ -359,9 +359,6 @@ CREATE TABLE profiles_built (
     revision BIGINT NOT NULL
 );
 
--- One row while the deployment builds no profiles: users are not queued then.
-CREATE TABLE profiles_switched_off (is_off BOOLEAN PRIMARY KEY);
-
 -- Summaries of sessions, one each. `series`: the same until one is withdrawn. `vector`: 16 bits a number, by the
 -- model that `origin` names.
 CREATE TABLE session_summaries (
