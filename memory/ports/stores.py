@@ -32,7 +32,6 @@ class MemoryFilter:
     # Without a status: whether archived memories are included; False: only what may be recalled.
     with_archived: bool = True
     with_raw: bool = False  # without a status: whether rows with the raw words of turns are included
-    created_after: float | None = None  # Unix seconds, by `created_at`
     source: str = ""  # exactly that one
     other_source: str = ""  # any but that one
     said_within: tuple[tuple[float, float], ...] = ()  # in one of these times, `[start, end)`, by `said_at`
