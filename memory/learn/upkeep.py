@@ -21,12 +21,11 @@ from memory.learn.reflection import Reflector, grounds_of, stale
 from memory.learn.retention import RetentionReason, RetentionRules, RetentionStep
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector
 from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RequestStores, StatementReader, UsageCount
-from memory.ports.paging import all_pages
 from memory.runtime.telemetry import Telemetry
 from memory.service import old_rows
 from memory.service.locked_writes import write_rows
+from memory.service.memory_scan import scanned
 
-ROWS_PER_PAGE = 1_000
 ROWS_MAX = 200_000  # of one user per round: the newest
 ROWS_PER_WRITE = 200  # under one hold of the lock: well within its expiry, since a chat's refresh waits for it
 SPLIT_MAX = 2_000  # old rows read again in one round, some ten milliseconds each
@@ -121,8 +120,8 @@ class Upkeep:
     async def _rows(self, user_id: str) -> dict[str, Memory]:
         """All rows of the user by id, newest first."""
         rows, where = dict[str, Memory](), MemoryFilter(user_id, status=None)
-        async for page in all_pages(lambda cursor: self._store.page(where, limit=ROWS_PER_PAGE, cursor=cursor)):
-            rows |= {memory.id: memory for memory in page.memories}
+        async for memories in scanned(self._store, where):
+            rows |= {memory.id: memory for memory in memories}
             if len(rows) >= ROWS_MAX:
                 break
         return rows

@@ -215,11 +215,11 @@ class ChangedMeanwhile:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def page(self, where: MemoryFilter, *, limit: int, cursor: str) -> Any:
-        page = await self._store.page(where, limit=limit, cursor=cursor)
+    async def memories(self, user_id: str, memory_ids: Sequence[str]) -> list[Memory]:
+        found = await self._store.memories(user_id, memory_ids)
         vectors = await EMBEDDER.embed([self._changed.content], is_urgent=False)
         await self._store.apply("ann", [Change(ChangeKind.UPDATE, self._changed)], np.asarray(vectors))
-        return page
+        return found
 
 
 async def test_a_row_that_was_changed_after_the_plan_is_left_alone_with_all_that_belongs_to_it(here: World) -> None:
