@@ -21,7 +21,7 @@ from memory.learn.gate import Secrets
 from memory.learn.plan import UnreadablePlan
 from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
-from memory.learn.trigger_scanner import TriggerScanner, TriggerSettings
+from memory.learn.trigger_scanner import TriggerScanner
 from memory.learn.window import LearningTurns, WindowLearning
 from memory.learn.window_reading import WindowBounds
 from memory.model import Role
@@ -43,7 +43,7 @@ class WorkerSettings:
     """Times in seconds."""
 
     due: LearnDue = field(default_factory=LearnDue)
-    triggers: TriggerSettings = field(default_factory=TriggerSettings)
+    queue_turns_max: int = 10_000  # `memproxy dlq replay` learns later what was shed; more would only wait
     windows_at_once: int = 4  # of different users; more would only be serialised by the models and the store
     lease_seconds: float = 30.0  # extended while working; after a crash nobody waits longer
     poll_seconds: float = 0.05  # a closed turn has to be learnt within a second
@@ -103,7 +103,7 @@ class Worker:
             readers=readers,
             due=self.settings.due,
             telemetry=telemetry,
-            settings=self.settings.triggers,
+            queue_turns_max=self.settings.queue_turns_max,
         )
         self._branches = BranchMemories(trees=turn_log.trees, memories=memories, stores=stores, telemetry=telemetry)
         self._words = WordRemoval(turn_log.removed_words, memories, stores.notes, telemetry)
