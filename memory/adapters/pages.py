@@ -79,13 +79,8 @@ def admits(where: MemoryFilter, memory: Memory) -> bool:
         return False
     if where.other_source and memory.source == where.other_source:
         return False
-    return _is_of_time(where, memory) and (where.status is None or memory.status == where.status)
-
-
-def _is_of_time(where: MemoryFilter, memory: Memory) -> bool:
-    if where.created_after is not None and memory.created_at <= where.created_after:
-        return False
-    return not where.said_within or any(start <= memory.said_at < end for start, end in where.said_within)
+    was_said_then = not where.said_within or any(start <= memory.said_at < end for start, end in where.said_within)
+    return was_said_then and (where.status is None or memory.status == where.status)
 
 
 def holds(words: Collection[str], content: str) -> bool:

@@ -100,7 +100,7 @@ class LearningOptions:
         settings = msgspec.structs.replace(settings, memory=msgspec.structs.replace(settings.memory, learn=learn))
         if not self.llm:
             return settings
-        from memory.adapters.models.openai_chat import first_model
+        from memory.adapters.models.upstream_models import first_model
 
         parts = urlsplit(self.llm)
         endpoint = ModelEndpoint(address=f"{parts.scheme}://{parts.hostname}", port=parts.port or _PORTS[parts.scheme])

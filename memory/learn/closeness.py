@@ -42,6 +42,3 @@ def _nearest(request: str, statements: Collection[str], vectors: Vectors) -> lis
         return []
     likeness = {text: float(vectors[text] @ asked) for text in statements if text in vectors and text != request}
     return sorted(likeness, key=lambda text: -likeness[text])[:ASKED_MAX]
-
-
-__all__ = ["UNKNOWN", "Closeness", "closeness_of"]

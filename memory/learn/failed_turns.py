@@ -31,6 +31,3 @@ def with_failed_turns(
 def muted(turn: Turn) -> Turn:
     """A failed turn without its content: nothing is learnt from it, and its requests have no effect."""
     return replace(turn, messages=(), answer="") if is_broken(turn) else turn
-
-
-__all__ = ["muted", "with_failed_turns"]

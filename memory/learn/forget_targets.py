@@ -96,6 +96,3 @@ def _is_raw(known: Known) -> bool:
 
 def _is_active(known: Known) -> bool:
     return not isinstance(known, Memory) or known.status is MemoryStatus.ACTIVE
-
-
-__all__ = ["MEANT_MIN", "SIMILAR_MIN", "UNKNOWN_LIKENESS", "WEIGHTS", "Known", "evidence", "odds_of", "text_of"]

@@ -43,6 +43,3 @@ def _spans(turns: Sequence[Turn], marks: Sequence[FrameMark]) -> Iterator[tuple[
                     yield turn.id, message, mark.end, len(message)
             if plays:
                 yield turn.id, message, since, len(message)
-
-
-__all__ = ["foreign"]

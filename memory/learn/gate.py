@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
 from math import inf
+from typing import TypeAlias
 
 from memory.chat import hidden_text
 from memory.language import content_words, language_of
@@ -27,23 +28,13 @@ FACTS_OF_SENTENCE_MAX = 12
 REQUESTS_OF_TURN_MAX = 100  # to forget or to withhold; each of them scans everything that is stored
 ECHOED_WORDS_MIN = 2  # words of a note that a question repeats: "what is your cat called?" only repeats one
 WORDS_BESIDE_A_SECRET_MIN = 4  # "my card is [redacted]" has no content
+CONTENT_CHARACTERS_MIN, CONTENT_CHARACTERS_MAX = 5, 2_000
+CONTENT_IDEOGRAPHS_MIN = 3  # three Chinese characters can be a sentence
+CONFIDENCE_MIN = 0.7  # 0..1
+ECHO_CHARACTERS_MIN = 16  # shorter statements recur by chance
+ECHO_TURNS_MAX = 8  # answers before a statement that are checked for echoes, however many turns are learnt together
 
-
-@dataclass(frozen=True, slots=True)
-class GateLimits:
-    """`content_*` in characters; `confidence_min` in 0..1; `echo_characters_min`: shorter statements recur by chance.
-
-    `echo_turns_max`: number of answers before a statement that are checked for echoes, however many turns are learnt
-    together. `secrets`: the policy with which the turns were recorded.
-    """
-
-    content_characters_min: int = 5
-    content_ideographs_min: int = 3  # three Chinese characters can be a sentence
-    content_characters_max: int = 2_000
-    confidence_min: float = 0.7
-    echo_characters_min: int = 16
-    echo_turns_max: int = 8
-    secrets: Mapping[SecretClass, SecretPolicy] = field(default_factory=lambda: REDACT_ALL)
+Secrets: TypeAlias = Mapping[SecretClass, SecretPolicy]
 
 
 class Refusal(StrEnum):
@@ -109,19 +100,18 @@ def check_claims(
     turns: Sequence[Turn],
     *,
     shown: Sequence[str] = (),
-    limits: GateLimits | None = None,
+    secrets: Secrets = REDACT_ALL,
     facts_left: int | None = None,
 ) -> GateResult:
     """Split the claims whose acts leave a memory into those to be stored and those refused.
 
     `turns`: those that the claims quote, and earlier ones of the session whose answers may be echoed. `shown`: texts
-    that we added to the prompt (notes), if known. `facts_left`: how many more facts the session may store; explicit
-    requests to remember are not limited.
+    that we added to the prompt (notes), if known. `secrets`: the policy with which the turns were recorded.
+    `facts_left`: how many more facts the session may store; explicit requests to remember are not limited.
     """
-    rules = limits or GateLimits()
     by_id = {turn.id: turn for turn in turns}
     before = _before(turns, shown)
-    planted = planted_messages(claims, turns, limits=rules)
+    planted = planted_messages(claims, turns)
     planted |= {source for source in _sources(claims, by_id) if hidden_text.hides_text(source)}
     kept: list[Claim] = []
     dropped: list[Dropped] = []
@@ -129,7 +119,7 @@ def check_claims(
         if claim.act not in STORED_ACTS:
             continue
         is_full = facts_left is not None and len(kept) >= facts_left and not claim.is_explicit
-        reason = Refusal.RATE if is_full else _refusal(claim, by_id, planted, before, rules)
+        reason = Refusal.RATE if is_full else _refusal(claim, by_id, planted, before, secrets)
         if reason is None:
             kept.append(_readable(claim))
         else:
@@ -137,16 +127,15 @@ def check_claims(
     return GateResult(tuple(kept), tuple(dropped))
 
 
-def planted_messages(claims: Sequence[Claim], turns: Sequence[Turn], *, limits: GateLimits | None = None) -> set[str]:
+def planted_messages(claims: Sequence[Claim], turns: Sequence[Turn]) -> set[str]:
     """The messages in which the reader sees instructions to the model."""
-    sure_min = (limits or GateLimits()).confidence_min
     by_id = {turn.id: turn for turn in turns}
-    orders = [claim.evidence for claim in claims if claim.act is Act.INSTRUCT and claim.confidence >= sure_min]
+    orders = [claim.evidence for claim in claims if claim.act is Act.INSTRUCT and claim.confidence >= CONFIDENCE_MIN]
     return {source for order in orders if (source := _message(order.quote, by_id.get(order.turn_id)))}
 
 
 def _refusal(
-    claim: Claim, turns: Mapping[str, Turn], planted: Collection[str], before: Sequence[_Before], limits: GateLimits
+    claim: Claim, turns: Mapping[str, Turn], planted: Collection[str], before: Sequence[_Before], secrets: Secrets
 ) -> Refusal | None:
     source = _source(claim, turns)
     if source is None:
@@ -154,10 +143,10 @@ def _refusal(
     if source in planted:
         return Refusal.PLANTED
     return (
-        _refused_by_size(claim, limits)
-        or _refused_as_secret(claim, limits)
-        or (Refusal.UNSURE if claim.confidence < limits.confidence_min else None)
-        or _refused_as_echo(claim, turns, before, limits)
+        _refused_by_size(claim)
+        or _refused_as_secret(claim, secrets)
+        or (Refusal.UNSURE if claim.confidence < CONFIDENCE_MIN else None)
+        or _refused_as_echo(claim, turns, before)
     )
 
 
@@ -200,19 +189,19 @@ def _message(quote: str, turn: Turn | None) -> str:
     return next((content for content in own_messages(turn) if quote in content), "") if turn is not None else ""
 
 
-def _refused_by_size(claim: Claim, limits: GateLimits) -> Refusal | None:
+def _refused_by_size(claim: Claim) -> Refusal | None:
     content = claim.text.strip()
-    smallest = limits.content_ideographs_min if language_of(content) == "zh" else limits.content_characters_min
+    smallest = CONTENT_IDEOGRAPHS_MIN if language_of(content) == "zh" else CONTENT_CHARACTERS_MIN
     if len(content) < smallest:
         return Refusal.TOO_SHORT
-    return Refusal.TOO_LONG if len(content) > limits.content_characters_max else None
+    return Refusal.TOO_LONG if len(content) > CONTENT_CHARACTERS_MAX else None
 
 
-def _refused_as_secret(claim: Claim, limits: GateLimits) -> Refusal | None:
+def _refused_as_secret(claim: Claim, secrets: Secrets) -> Refusal | None:
     """A secret that redaction missed, one whose policy is to drop, or a statement that contains nothing but a
     secret.
     """
-    if any(redact(text, limits.secrets) != text for text in (claim.text, claim.evidence.quote)):
+    if any(redact(text, secrets) != text for text in (claim.text, claim.evidence.quote)):
         return Refusal.SECRET
     placeholders = list(PLACEHOLDER.finditer(claim.text))
     if any(match[1] == "withheld" for match in placeholders):
@@ -221,9 +210,7 @@ def _refused_as_secret(claim: Claim, limits: GateLimits) -> Refusal | None:
     return Refusal.SECRET if placeholders and len(words_left) < WORDS_BESIDE_A_SECRET_MIN else None
 
 
-def _refused_as_echo(
-    claim: Claim, turns: Mapping[str, Turn], before: Sequence[_Before], limits: GateLimits
-) -> Refusal | None:
+def _refused_as_echo(claim: Claim, turns: Mapping[str, Turn], before: Sequence[_Before]) -> Refusal | None:
     """The user repeats an earlier answer or our own note word for word, which is not a new statement of theirs.
 
     The same holds for an assistant's question, stored with a reply, that repeats our note.
@@ -233,12 +220,12 @@ def _refused_as_echo(
         return None  # what a bare "yes" confirms is compared with all known memories
     if claim.question and any(one.is_said_again_by(claim.question) for one in before):
         return Refusal.ECHO
-    if claim.is_explicit or len(quote) < limits.echo_characters_min:
+    if claim.is_explicit or len(quote) < ECHO_CHARACTERS_MIN:
         return None
     own = turns[claim.evidence.turn_id]
     notes = [one for one in before if not one.turn_id]
     said = takewhile(lambda one: one.turn_id != own.id, (one for one in before if one.turn_id))
-    earlier = [one for one in deque(said, maxlen=limits.echo_turns_max) if one.at < own.at]
+    earlier = [one for one in deque(said, maxlen=ECHO_TURNS_MAX) if one.at < own.at]
     folded, sought = quote.casefold(), statement_key(quote)
     is_echo = any(folded in one.folded or sought in one.lines for one in (*notes, *earlier))
     return Refusal.ECHO if is_echo else None

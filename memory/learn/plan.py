@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from memory.errors import BadInput, MemproxyError
-from memory.learn import plan_inputs
 from memory.learn.plan_inputs import PlanInputs
-from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Trust
+from memory.model import Change, Memory
 
 VERSION = 5
 
@@ -32,10 +33,10 @@ class Plan:
     """
 
     changes: Sequence[Change] = ()
-    forget: Sequence[str] = ()
+    forget: tuple[str, ...] = ()
     outcomes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     inputs: PlanInputs | None = None
-    raw: Sequence[Memory] = ()
+    raw: tuple[Memory, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -44,17 +45,8 @@ class Plan:
 
 def encode(plan: Plan) -> bytes:
     """ASCII JSON, which preserves lone surrogates that some clients send."""
-    rows = [{"kind": change.kind.value, "memory": asdict(change.memory)} for change in plan.changes]
-    inputs = None if plan.inputs is None else plan_inputs.to_json(plan.inputs)
-    stored: dict[str, Any] = {
-        "version": VERSION,
-        "forget": list(plan.forget),
-        "changes": rows,
-        "outcomes": plan.outcomes,
-        "basis": inputs,
-    }
-    if plan.raw:
-        stored["raw"] = [asdict(row) for row in plan.raw]
+    stored = msgspec.to_builtins(plan) | {"version": VERSION}
+    stored["basis"] = stored.pop("inputs")  # as the stored format calls it
     return json.dumps(stored, allow_nan=False).encode()
 
 
@@ -64,16 +56,6 @@ def decode(plan: bytes) -> Plan:
         stored = json.loads(plan)
         if stored["version"] != VERSION:
             raise UnreadablePlan(f"the stored plan has version {stored['version']!r:.20}, we read {VERSION}")
-        changes = [Change(ChangeKind(row["kind"]), _memory(row["memory"])) for row in stored["changes"]]
-        inputs = None if stored.get("basis") is None else plan_inputs.from_json(stored["basis"])
-        raw = tuple(_memory(row) for row in stored.get("raw", ()))
-        return Plan(changes, tuple(stored["forget"]), dict(stored["outcomes"]), inputs, raw)
-    except (ValueError, KeyError, TypeError, BadInput) as error:
+        return msgspec.convert({**stored, "inputs": stored["basis"]}, Plan)
+    except (ValueError, KeyError, TypeError, BadInput, msgspec.ValidationError) as error:
         raise UnreadablePlan("the stored plan is not one of ours") from error
-
-
-def _memory(fields: dict[str, Any]) -> Memory:
-    evidence = tuple(Evidence(**quoted) for quoted in fields.pop("evidence"))
-    fields |= {"status": MemoryStatus(fields["status"]), "trust": Trust(fields["trust"]), "evidence": evidence}
-    fields["values"] = tuple(fields["values"])
-    return Memory(**fields)

@@ -2,23 +2,24 @@
 
 A waiting plan becomes outdated when another session changes a memory that it touches, or stores one that it would have
 been compared with. The same claims are then consolidated again, without asking a model. Other windows' content is kept
-as digests only. Pure.
+as digests only. Names and types of the fields are a stored format. Pure.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from memory.learn.consolidation import Pair
 from memory.learn.feedback import Confirmation
-from memory.learn.stored_reading import claim_of
-from memory.model import Change, ChangeKind, Claim, Memory, MemoryStatus, Scope, statement_key
+from memory.model import Change, ChangeKind, Claim, Memory, MemoryStatus, statement_key
 from memory.ports import PairRelation, PairVerdict
 
 DIGEST_BYTES = 8
+
+StoredVerdict: TypeAlias = tuple[int, str, PairRelation, float]  # the index of a claim, a memory, a `PairVerdict`
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,10 @@ class PlanInputs:
     """
 
     revision: int
-    claims: Sequence[Claim] = ()
-    confirmations: Sequence[Confirmation] = ()
-    verdicts: Mapping[Pair, PairVerdict] = field(default_factory=dict)
-    before: Mapping[str, str] = field(default_factory=dict)
+    claims: Sequence[Claim]
+    confirmations: Sequence[Confirmation]
+    verdicts: Sequence[StoredVerdict]
+    before: Mapping[str, str]
     done: frozenset[int] = frozenset()
 
 
@@ -74,7 +75,8 @@ def inputs_of(
     """The inputs of the `changes` that were just planned from these arguments."""
     touched = {change.memory.id for change in changes}
     before = {memory.id: memory_digest(memory) for memory in known if memory.id in touched}
-    return PlanInputs(revision, tuple(claims), tuple(confirmations), dict(verdicts), before)
+    told = tuple((place, memory_id, one.relation, one.confidence) for (place, memory_id), one in verdicts.items())
+    return PlanInputs(revision, tuple(claims), tuple(confirmations), told, before)
 
 
 def is_outdated(inputs: PlanInputs, revision: int) -> bool:
@@ -133,38 +135,8 @@ def valid_verdicts(
     contents = {memory.id: memory.content for memory in known}
     own = {ids(str(place)): claim.text for place, claim in enumerate(inputs.claims)}
     return {
-        (place, memory_id): verdict
-        for (place, memory_id), verdict in inputs.verdicts.items()
+        (place, memory_id): PairVerdict(relation, confidence)
+        for place, memory_id, relation, confidence in inputs.verdicts
         if (memory_id in own and contents.get(memory_id, own[memory_id]) == own[memory_id])
         or states.get(memory_id, "") == inputs.before.get(memory_id)
     }
-
-
-def to_json(inputs: PlanInputs) -> dict[str, Any]:
-    """JSON-serialisable fields. The key names are a stored format."""
-    return {
-        "revision": inputs.revision,
-        "claims": [asdict(claim) for claim in inputs.claims],
-        "confirmations": [asdict(confirmation) for confirmation in inputs.confirmations],
-        "verdicts": [
-            [place, memory_id, verdict.relation.value, verdict.confidence]
-            for (place, memory_id), verdict in inputs.verdicts.items()
-        ],
-        "before": dict(inputs.before),
-        "done": sorted(inputs.done),
-    }
-
-
-def from_json(fields: Mapping[str, Any]) -> PlanInputs:
-    """Raises `KeyError`, `TypeError`, `ValueError` or `BadInput` for other input."""
-    return PlanInputs(
-        revision=fields["revision"],
-        claims=tuple(claim_of(one) for one in fields["claims"]),
-        confirmations=tuple(Confirmation(**{**one, "scope": Scope(**one["scope"])}) for one in fields["confirmations"]),
-        verdicts={
-            (place, memory_id): PairVerdict(PairRelation(relation), confidence)
-            for place, memory_id, relation, confidence in fields["verdicts"]
-        },
-        before=dict(fields["before"]),
-        done=frozenset(fields["done"]),
-    )

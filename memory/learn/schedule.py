@@ -6,7 +6,6 @@ It must never disturb learning: an error with one user is counted, and that user
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 import structlog
 
@@ -19,43 +18,33 @@ from memory.runtime.task_groups import pause_before
 
 log = structlog.get_logger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class ScheduleTiming:
-    """Seconds. `every`: between two rounds for one user. `look`: between two checks for a due user.
-
-    `rest`: between two users, so that other writers of Milvus Lite get their turn. `patience`: other processes take
-    over a round that takes longer.
-    """
-
-    every: float = 86_400.0
-    look: float = 60.0
-    rest: float = 0.5
-    patience: float = 900.0
+LOOK_SECONDS = 60.0  # between two checks for a due user
+REST_SECONDS = 0.5  # between two users, so that other writers of Milvus Lite get their turn
+PATIENCE_SECONDS = 900.0  # other processes take over a round that takes longer
 
 
 class UpkeepLoop:
     """Upkeep of all users until told to stop. Any number of workers may run it; one at a time is active."""
 
     def __init__(
-        self, upkeep: Upkeep, *, upkeep_schedule: UpkeepSchedule, clock: Clock, metrics: Metrics, timing: ScheduleTiming
+        self, upkeep: Upkeep, *, upkeep_schedule: UpkeepSchedule, clock: Clock, metrics: Metrics, every: float
     ) -> None:
+        """`every`: seconds between two rounds for one user."""
         self._upkeep = upkeep
         self._schedule = upkeep_schedule
         self._clock = clock
         self._metrics = metrics
-        self._timing = timing
+        self._every = every
 
     async def run(self, until: asyncio.Event) -> None:
         while not until.is_set():
             had_work = await self.look_after_next()
-            await pause_before(until, self._timing.rest if had_work else self._timing.look)
+            await pause_before(until, REST_SECONDS if had_work else LOOK_SECONDS)
 
     async def look_after_next(self) -> bool:
         """One round for the user who is due; False if nobody is, or if that is not known now."""
-        timing = self._timing
         try:
-            user_id = await self._schedule.next_due(now=self._clock(), every=timing.every, patience=timing.patience)
+            user_id = await self._schedule.next_due(now=self._clock(), every=self._every, patience=PATIENCE_SECONDS)
             if user_id is None:
                 return False
             self._metrics.upkeep_rounds.labels(await self._looked_after(user_id)).inc()

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+
+import msgspec
 
 from memory.errors import BadInput
-from memory.model import Act, Claim, Evidence, Relation, Scope
+from memory.model import Claim
 
 STAGE = "read"  # marks a reading; plans have no stage
 VERSION = 1
@@ -21,7 +21,7 @@ VERSION = 1
 
 def encode(claims: Sequence[Claim]) -> bytes:
     """ASCII JSON, which preserves lone surrogates that some clients send."""
-    stored = {"stage": STAGE, "version": VERSION, "claims": [asdict(claim) for claim in claims]}
+    stored = {"stage": STAGE, "version": VERSION, "claims": msgspec.to_builtins(claims)}
     return json.dumps(stored, allow_nan=False).encode()
 
 
@@ -41,18 +41,6 @@ def decode(stored: bytes | None) -> list[Claim] | None:
     try:
         read = json.loads(stored or b"null")
         is_ours = read is not None and (read["stage"], read["version"]) == (STAGE, VERSION)
-        return [claim_of(fields) for fields in read["claims"]] if is_ours else None
-    except (ValueError, KeyError, TypeError, BadInput):
+        return msgspec.convert(read["claims"], list[Claim]) if is_ours else None
+    except (ValueError, KeyError, TypeError, BadInput, msgspec.ValidationError):
         return None
-
-
-def claim_of(fields: dict[str, Any]) -> Claim:
-    """A claim from the fields that `asdict` produced, also after JSON."""
-    built = {
-        "act": Act(fields["act"]),
-        "relation": Relation(fields["relation"]),
-        "evidence": Evidence(**fields["evidence"]),
-        "scope": Scope(**fields["scope"]),
-        "values": tuple(fields["values"]),
-    }
-    return Claim(**{**fields, **built})

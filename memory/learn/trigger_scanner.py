@@ -8,7 +8,6 @@ scanners may examine the same turns. Logs no content.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import structlog
@@ -26,14 +25,6 @@ TURNS_PER_LOOK = 32  # about 10 ms each, in a thread
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class TriggerSettings:
-    """`drift_similarity`: a cosine, 0 to disable. `queue_turns_max`: finished turns that may wait to be learnt."""
-
-    drift_similarity: float = 0.1  # unrelated questions have a cosine of about 0 in every language
-    queue_turns_max: int = 10_000  # `memproxy dlq replay` learns later what was shed; more would only wait
-
-
 class TriggerScanner:
     """Raises `Unavailable` while the turn log is down; without the embedder it continues without topic changes."""
 
@@ -45,15 +36,16 @@ class TriggerScanner:
         readers: Readers,
         due: LearnDue,
         telemetry: Telemetry,
-        settings: TriggerSettings,
+        queue_turns_max: int,
     ) -> None:
+        """`queue_turns_max`: finished turns that may wait to be learnt."""
         self._turn_log = turn_log
         self._embedded = embedded_by(embedder)
         self._readers = readers
         self._due = due
         self._clock = telemetry.clock
         self._metrics = telemetry.metrics
-        self._settings = settings
+        self._queue_turns_max = queue_turns_max
 
     async def scan(self) -> None:
         """Examine and mark every finished turn that waits and is not marked."""
@@ -63,12 +55,12 @@ class TriggerScanner:
 
     async def relieve(self) -> None:
         """Shed the least valuable turns while more are waiting than allowed."""
-        settings, now = self._settings, self._clock()
+        keep, now = self._queue_turns_max, self._clock()
         depth = await self._turn_log.depth(now=now)
-        if depth.due + depth.leased + depth.retrying <= settings.queue_turns_max:
+        if depth.due + depth.leased + depth.retrying <= keep:
             return
         await self._examine_all()
-        shed = await self._turn_log.shed(now=now, keep=settings.queue_turns_max, window_turns=self._due.batch_turns_max)
+        shed = await self._turn_log.shed(now=now, keep=keep, window_turns=self._due.batch_turns_max)
         if shed:
             self._metrics.turns_shed.inc(shed)
             log.warning("more turns wait than may: the least valuable are shed", turns=shed)
@@ -85,14 +77,12 @@ class TriggerScanner:
         return triggers.examine(
             turn,
             await self._readers.ready.read([turn], context=fresh.earlier[-1:]),
-            has_earlier=bool(fresh.earlier),
             likeness=likeness.get(turn.id),
-            drift_similarity=self._settings.drift_similarity,
         )
 
     async def _likeness(self, fresh: Sequence[FreshTurn]) -> dict[str, float]:
         """By turn, the highest cosine to a waiting turn of its session. Turns without a topic are left out."""
-        if self._settings.drift_similarity <= 0 or self._due.idle_seconds <= 0:
+        if self._due.idle_seconds <= 0:
             return {}
         topics = {one.turn.id: triggers.topic_text(one.turn) for one in fresh if one.earlier}
         before = {

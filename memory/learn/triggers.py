@@ -17,34 +17,25 @@ from memory.model import STORED_ACTS, Act, Claim, Message, Role, Turn, Urgency
 MESSAGES_MAX = 8  # of one turn, the last ones
 CHARACTERS_MAX = 4_000  # of the beginning of a message; longer ones are mostly pasted text
 TOPIC_CHARACTERS_MAX = 500  # similar in length to what a short question can be compared with
+DRIFT_SIMILARITY = 0.1  # a cosine: unrelated questions have one of about 0 in every language
 TOPIC_WORDS_MIN = 4  # content words; with fewer, the topic is unclear: "and how much is that?"
 
 WORTH_NOTHING = 0.1  # the trained reader finds nothing; a model may find more
 WORTH_STATEMENT = 0.5  # something that would be stored; up to 1 by its importance
 
 
-def examine(
-    turn: Turn,
-    claims: Sequence[Claim],
-    *,
-    has_earlier: bool = False,
-    likeness: float | None = None,
-    drift_similarity: float = 0.0,
-) -> Urgency:
-    """`claims`: of this turn, by the trained reader. `has_earlier`: earlier turns of its session wait as well.
-
-    `likeness`: the highest cosine of its `topic_text` to theirs, None if there is nothing to compare; below
-    `drift_similarity` the turn starts another topic. A `drift_similarity` of 0 disables this.
+def examine(turn: Turn, claims: Sequence[Claim], *, likeness: float | None = None) -> Urgency:
+    """`claims`: of this turn, by the trained reader. `likeness`: the highest cosine of its `topic_text` to those of
+    earlier turns of its session that wait as well, None if there is nothing to compare.
     """
     sure = [claim for claim in claims if claim.confidence >= SURE_MIN and claim.evidence.turn_id == turn.id]
-    has_left_topic = likeness is not None and drift_similarity > 0 and likeness < drift_similarity
     kept = [claim.importance for claim in sure if claim.act in STORED_ACTS]
     asks_memory = any(claim.act in ASKING_ACTS for claim in sure)
     return Urgency(
         worth=min(1.0, WORTH_STATEMENT + (1 - WORTH_STATEMENT) * max(kept)) if kept else WORTH_NOTHING,
         is_explicit=asks_memory or any(claim.act is Act.CORRECT for claim in sure),
         asks_memory=asks_memory,
-        ends_topic=has_earlier and has_left_topic,
+        ends_topic=likeness is not None and likeness < DRIFT_SIMILARITY,
     )
 
 

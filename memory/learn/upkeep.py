@@ -21,12 +21,11 @@ from memory.learn.reflection import Reflector, grounds_of, stale
 from memory.learn.retention import RetentionReason, RetentionRules, RetentionStep
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector
 from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RequestStores, StatementReader, UsageCount
-from memory.ports.paging import all_pages
 from memory.runtime.telemetry import Telemetry
 from memory.service import old_rows
 from memory.service.locked_writes import write_rows
+from memory.service.memory_scan import scanned
 
-ROWS_PER_PAGE = 1_000
 ROWS_MAX = 200_000  # of one user per round: the newest
 ROWS_PER_WRITE = 200  # under one hold of the lock: well within its expiry, since a chat's refresh waits for it
 SPLIT_MAX = 2_000  # old rows read again in one round, some ten milliseconds each
@@ -121,8 +120,8 @@ class Upkeep:
     async def _rows(self, user_id: str) -> dict[str, Memory]:
         """All rows of the user by id, newest first."""
         rows, where = dict[str, Memory](), MemoryFilter(user_id, status=None)
-        async for page in all_pages(lambda cursor: self._store.page(where, limit=ROWS_PER_PAGE, cursor=cursor)):
-            rows |= {memory.id: memory for memory in page.memories}
+        async for memories in scanned(self._store, where):
+            rows |= {memory.id: memory for memory in memories}
             if len(rows) >= ROWS_MAX:
                 break
         return rows
@@ -135,18 +134,13 @@ class Upkeep:
             batch = ids[start : start + ROWS_PER_WRITE]
             async with self._ledger.write(user_id) as held:
                 records = await self._store.get(user_id, batch)
-                stored = {record.memory.id: record.memory.access_count for record in records}
-                await self._usage_counts.begin_store(user_id, stored)
-                usage_counts = await self._usage_counts.unstored(user_id, limit=USES_MAX)
+                uses = await self._usage_counts.take(user_id, batch)
                 counted = [
-                    Record(_used(one.memory, replace(usage_counts[one.memory.id], counted=0)), one.vector)
+                    Record(_used(one.memory, uses[one.memory.id]), one.vector)
                     for one in records
-                    if one.memory.id in usage_counts
+                    if one.memory.id in uses
                 ]
                 await self._apply(user_id, held, counted)
-                await self._usage_counts.end_store(user_id, list(stored))
-                if gone := [memory_id for memory_id in batch if memory_id not in stored]:
-                    await self._usage_counts.drop(user_id, gone)
             written |= {record.memory.id: record.memory for record in counted}
         return written
 
@@ -192,7 +186,7 @@ class Upkeep:
 
 def _used(memory: Memory, use: UsageCount) -> Memory:
     used_at = use.used_at if memory.used_at is None else max(memory.used_at, use.used_at)
-    return replace(memory, access_count=use.on_top_of(memory.access_count), used_at=used_at)
+    return replace(memory, access_count=memory.access_count + use.counted, used_at=used_at)
 
 
 def _fits(step: RetentionStep, found: Mapping[str, Record], forgotten: Collection[str]) -> bool:

@@ -224,7 +224,7 @@ class WindowLearning:
         outcomes = forgetting.with_kept(forgetting.outcomes_of(read.requests, forgotten), claims, read.turns)
         revision = (await self._ledger.revision(lease.user_id)).number
         inputs = plan_inputs.inputs_of(claims, read.confirmations, verdicts, known, changes, revision=revision)
-        raw = raw_words.without_quoted(read.raw, changes)
+        raw = tuple(raw_words.without_quoted(read.raw, changes))
         return Plan(changes, tuple(gone), outcomes, inputs, raw), {one.memory.content: one.vector for one in left}
 
     async def _forgotten(
@@ -294,7 +294,7 @@ class WindowLearning:
                 fitting, known = await self._planned_again(lease, held.lock, stored, inputs, close.vectors)
                 await held.save(fitting)
             said = [row for row in stored.raw if not is_forgotten(row)]
-            fitting = replace(fitting, raw=await self._plan_writer.raw_not_forgotten(held.lock, said))
+            fitting = replace(fitting, raw=tuple(await self._plan_writer.raw_not_forgotten(held.lock, said)))
             gone = await self._plan_writer.apply(lease.user_id, held.lock, fitting, known)
         await self._plan_writer.finish(lease.user_id, stored, gone)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 
@@ -26,6 +26,7 @@ from memory.learn.withheld_turns import refused_turns, withheld_turns
 from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Role, Turn, TurnStatus
 from memory.ports import ConversationRecord, Lease, MemoryBank, RequestStores
 from memory.runtime.metrics import Metrics
+from memory.secrets.redaction import REDACT_ALL
 from memory.service.summary_exclusions import SummaryExclusions
 
 # failed and aborted turns are not learnt
@@ -60,13 +61,13 @@ class WindowClaims:
 
 @dataclass(frozen=True, slots=True)
 class WindowBounds:
-    """Limits what is stored of a window: `limits` per claim, and a session's `rate_limit`, which outlives windows.
+    """Limits what is stored of a window. `rate_limit`: of a session; it outlives windows. `secrets`: as turns are kept.
 
     `words_of`: whose are stored as said. `compares_arms`: whether signs are counted.
     """
 
     rate_limit: SessionRateLimit
-    limits: gate.GateLimits | None = None
+    secrets: gate.Secrets = field(default_factory=lambda: REDACT_ALL)
     words_of: Collection[Role] = ()
     compares_arms: bool = False
 
@@ -93,7 +94,7 @@ class WindowReading:
         self._exclusions = SummaryExclusions(stores.summaries)
         self._metrics = metrics
         self._rate_limit = bounds.rate_limit
-        self._limits = bounds.limits
+        self._secrets = bounds.secrets
         self._words_of = bounds.words_of
 
     async def read(self, lease: Lease, *, save: Store) -> WindowClaims:
@@ -113,7 +114,7 @@ class WindowReading:
         at, session = turns[-1].at, (lease.user_id, lease.session_id, lease.window_id)
         facts_left = self._rate_limit.facts_left(*session, at=at)
         judging = partial(
-            gate.check_claims, claims, [*context, *turns], shown=shown, limits=self._limits, facts_left=facts_left
+            gate.check_claims, claims, [*context, *turns], shown=shown, secrets=self._secrets, facts_left=facts_left
         )
         # A flood takes longer than the interval at which a lease must be extended.
         verdict = await asyncio.to_thread(judging)
@@ -140,7 +141,7 @@ class WindowReading:
         return WindowClaims(kept, requests, (*context, *turns), confirmations, raw)
 
     def _raw(self, claims: Sequence[Claim], turns: Sequence[Turn], withheld: Collection[str]) -> Sequence[Memory]:
-        planted = gate.planted_messages(claims, turns, limits=self._limits)
+        planted = gate.planted_messages(claims, turns)
         return raw_words.raw_rows(turns, words_of=self._words_of, withheld=withheld, planted=planted)
 
     async def later_for_stored(
@@ -228,6 +229,3 @@ def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmati
 def asks_memory(claims: Sequence[Claim]) -> bool:
     """Whether the user asks to remember, forget, or not to store something. A low-confidence claim does not count."""
     return any(c.act in forgetting.ASKING_ACTS and c.confidence >= forgetting.SURE_MIN for c in claims)
-
-
-__all__ = ["WindowBounds", "WindowClaims", "WindowReading", "asks_memory"]

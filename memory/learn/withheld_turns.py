@@ -65,6 +65,3 @@ def _meant(request: ForgetRequest, turns: Iterable[Turn], claimed: Collection[st
         return {turn.id for turn in of_project if turn.id not in claimed}
     says = says_topic(request)
     return {turn.id for turn in of_project if any(map(says, own_messages(turn)))}
-
-
-__all__ = ["refused_turns", "withheld_turns"]

@@ -9,7 +9,7 @@ logs content.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -17,11 +17,11 @@ from typing import Protocol
 import structlog
 
 from memory.errors import Conflict, Unavailable, Unusable
-from memory.learn import gate
+from memory.learn.gate import Secrets
 from memory.learn.plan import UnreadablePlan
 from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
-from memory.learn.trigger_scanner import TriggerScanner, TriggerSettings
+from memory.learn.trigger_scanner import TriggerScanner
 from memory.learn.window import LearningTurns, WindowLearning
 from memory.learn.window_reading import WindowBounds
 from memory.model import Role
@@ -29,8 +29,7 @@ from memory.ports import LearnDue, Lease, MemoryBank, RequestStores, TurnTriage
 from memory.runtime.task_groups import pause_before, unwrapped
 from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import SpanName, linked
-from memory.secrets.redaction import REDACT_ALL, SecretPolicy
-from memory.secrets.secret_classes import SecretClass
+from memory.secrets.redaction import REDACT_ALL
 from memory.service.branch_memories import BranchMemories
 from memory.service.word_removal import WordRemoval
 
@@ -44,7 +43,7 @@ class WorkerSettings:
     """Times in seconds."""
 
     due: LearnDue = field(default_factory=LearnDue)
-    triggers: TriggerSettings = field(default_factory=TriggerSettings)
+    queue_turns_max: int = 10_000  # `memproxy dlq replay` learns later what was shed; more would only wait
     windows_at_once: int = 4  # of different users; more would only be serialised by the models and the store
     lease_seconds: float = 30.0  # extended while working; after a crash nobody waits longer
     poll_seconds: float = 0.05  # a closed turn has to be learnt within a second
@@ -61,7 +60,7 @@ class WorkerSettings:
     outage_seconds_max: float = 86_400.0
     model_outage_seconds_max: float = 21_600.0  # likewise for the model: long enough for a night's maintenance
     facts_per_session_max: int = 200  # per hour of conversation, one fact every 18 seconds; loops exceed it by far
-    secrets: Mapping[SecretClass, SecretPolicy] = field(default_factory=lambda: REDACT_ALL)  # as turns are recorded
+    secrets: Secrets = field(default_factory=lambda: REDACT_ALL)  # as turns are recorded
     words_of: frozenset[Role] = frozenset()  # whose are kept as said, in rows of their own
     compares_arms: bool = False  # whether signs of conversations that are held out, or might have been, are counted
     drain_seconds: float = 10.0  # at the end, for windows in progress; interrupted ones are continued later
@@ -93,7 +92,7 @@ class Worker:
             telemetry=telemetry,
             bounds=WindowBounds(
                 SessionRateLimit(self.settings.facts_per_session_max),
-                gate.GateLimits(secrets=self.settings.secrets),
+                self.settings.secrets,
                 self.settings.words_of,
                 self.settings.compares_arms,
             ),
@@ -104,7 +103,7 @@ class Worker:
             readers=readers,
             due=self.settings.due,
             telemetry=telemetry,
-            settings=self.settings.triggers,
+            queue_turns_max=self.settings.queue_turns_max,
         )
         self._branches = BranchMemories(trees=turn_log.trees, memories=memories, stores=stores, telemetry=telemetry)
         self._words = WordRemoval(turn_log.removed_words, memories, stores.notes, telemetry)

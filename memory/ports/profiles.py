@@ -60,12 +60,5 @@ class Profiles(Protocol):
         ...
 
     async def is_stale(self, user_id: str) -> bool:
-        """Whether this user's memories were written since the lines were put, also while nobody follows."""
-        ...
-
-    async def follow(self, *, is_enabled: bool) -> None:
-        """Whether `stale` is to name users, as it does by default; for all processes. Durable on return.
-
-        Switched off, no user is queued; switched on again, whoever is stale by then is.
-        """
+        """Whether this user's memories were written since the lines were put."""
         ...

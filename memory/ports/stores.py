@@ -32,7 +32,6 @@ class MemoryFilter:
     # Without a status: whether archived memories are included; False: only what may be recalled.
     with_archived: bool = True
     with_raw: bool = False  # without a status: whether rows with the raw words of turns are included
-    created_after: float | None = None  # Unix seconds, by `created_at`
     source: str = ""  # exactly that one
     other_source: str = ""  # any but that one
     said_within: tuple[tuple[float, float], ...] = ()  # in one of these times, `[start, end)`, by `said_at`
@@ -46,7 +45,37 @@ class Page:
     next_cursor: str
 
 
-class MemoryStore(Protocol):
+class MemoryLookup(Protocol):
+    """Lookups among one user's memories: memories of others are never returned. Raises `Unavailable`."""
+
+    async def nearest(
+        self, where: MemoryFilter, vectors: Vector, *, limit: int, words: Collection[str] = ()
+    ) -> list[Record]:
+        """The memories nearest to any of these vectors, at most `limit` per vector, with their vectors, as last
+        written.
+
+        Unordered, each once. `vectors` has shape `(n, dimension)`. `words`: only memories whose content contains one of
+        these strings, as given or capitalised; letters and digits only. One round trip.
+        """
+        ...
+
+    async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:
+        """All memories with their vectors, unordered, as last written; None if there are more than `most`.
+
+        The cost does not depend on how many there are.
+        """
+        ...
+
+    async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
+        """The memory with this `model.statement_key`, the newest of several; None if there is none."""
+        ...
+
+    async def get(self, user_id: str, memory_ids: Sequence[str]) -> list[Record]:
+        """Those that exist and belong to the user, in the order asked for."""
+        ...
+
+
+class MemoryStore(MemoryLookup, Protocol):
     """Stores memories. Every call concerns one user; memories of others are never returned or changed.
 
     For read-modify-write the caller holds `UserLedger.write`. Rows written by `apply` are visible to all later calls of
@@ -64,34 +93,8 @@ class MemoryStore(Protocol):
         """The nearest memories by cosine, best first; `parts["dense"]` and `score` are the cosine."""
         ...
 
-    async def nearest(
-        self, where: MemoryFilter, vectors: Vector, *, limit: int, words: Collection[str] = ()
-    ) -> list[Record]:
-        """The memories nearest to any of these vectors, at most `limit` per vector, with their vectors, as last
-        written.
-
-        Unordered, each once. `vectors` has shape `(n, dimension)`. `words`: only memories whose content contains one of
-        these strings, as given or capitalised; letters and digits only. One round trip.
-        """
-        ...
-
     async def load(self, where: MemoryFilter, *, limit: int) -> list[Record]:
         """All memories with their vectors, newest first, at most `limit`, as last written; for working sets."""
-        ...
-
-    async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:
-        """All memories with their vectors, unordered, as last written; None if there are more than `most`.
-
-        The cost does not depend on how many there are.
-        """
-        ...
-
-    async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
-        """The memory with this `model.statement_key`, the newest of several; None if there is none."""
-        ...
-
-    async def get(self, user_id: str, memory_ids: Sequence[str]) -> list[Record]:
-        """Those that exist and belong to the user, in the order asked for."""
         ...
 
     async def ids(self, where: MemoryFilter) -> list[str]:
@@ -189,20 +192,6 @@ class LedgerWrite(Protocol):
         lost; then nothing is deleted.
         """
         ...
-
-
-class MemoryLookup(Protocol):
-    """Lookups among a user's memories before new ones are stored. Semantics as in `MemoryStore`."""
-
-    async def nearest(
-        self, where: MemoryFilter, vectors: Vector, *, limit: int, words: Collection[str] = ()
-    ) -> list[Record]: ...
-
-    async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None: ...
-
-    async def same_statement(self, where: MemoryFilter, key: str) -> Record | None: ...
-
-    async def get(self, user_id: str, memory_ids: Sequence[str]) -> list[Record]: ...
 
 
 class UserMemories(Protocol):

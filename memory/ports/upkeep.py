@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
 class UsageCount:
-    """Uses of one memory: `counted` since the last store attempt, and the `total` that this attempt was to store.
-
-    `used_at`: when it was last part of a prompt. A `total` below the stored value is ignored.
-    """
+    """Uses of one memory. `used_at`: when it was last part of a prompt."""
 
     counted: int
-    total: int
     used_at: float
-
-    def on_top_of(self, stored: int) -> int:
-        """The new `access_count`, if the store has `stored`."""
-        return max(stored, self.total) + self.counted
 
 
 class UsageCounts(Protocol):
@@ -38,16 +30,8 @@ class UsageCounts(Protocol):
         """Counts that the store does not have yet, by memory id, ordered by id."""
         ...
 
-    async def begin_store(self, user_id: str, stored: Mapping[str, int]) -> None:
-        """Record that the counts of these memories are about to be stored; `stored`: the store's current values.
-
-        If we die before the write, the next attempt computes the right totals: no use counts twice. Hold the user's
-        lock.
-        """
-        ...
-
-    async def end_store(self, user_id: str, memory_ids: Collection[str]) -> None:
-        """The store now has the totals of `begin_store`; uses counted since then remain."""
+    async def take(self, user_id: str, memory_ids: Collection[str]) -> dict[str, UsageCount]:
+        """Those of these memories, for whoever stores them: they are gone here, so that no use counts twice."""
         ...
 
     async def drop(self, user_id: str, memory_ids: Collection[str]) -> None:

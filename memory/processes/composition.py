@@ -29,8 +29,7 @@ from memory.adapters.models.onnx_embedder import OnnxEmbedder, OnnxModel
 from memory.adapters.models.openai_embeddings import OpenAiEmbedder
 from memory.adapters.models.packaged_encoder import sentence_pieces
 from memory.adapters.models.sentence_pieces import SentencePieceTokens
-from memory.adapters.models.template_probe import TemplateProbe
-from memory.adapters.models.window_probe import WindowProbe
+from memory.adapters.models.upstream_models import UpstreamModels
 from memory.errors import BadSetting
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
@@ -278,6 +277,7 @@ async def open_parts_on(
     pieces = await asyncio.to_thread(sentence_pieces, settings.models_path)
     state, tokens = await open_sql_state(process, stack, origin=origin), SentencePieceTokens(pieces)
     sets, ledger = await opened_sets(process, stack, store=store, state=state, origin=origin, tokens=tokens)
+    upstream = await stack.enter_async_context(UpstreamModels(settings.upstream))
     return Parts(
         store=store,
         corpora=sets,
@@ -288,12 +288,8 @@ async def open_parts_on(
         state=state,
         file_rewriter=await open_rewriter_of_files(process, stack, state=state, store=store, origin=origin),
         questions=question_training(settings, embedder),
-        templates=await stack.enter_async_context(TemplateProbe(settings.upstream)),
-        windows=KnownWindows(
-            await stack.enter_async_context(WindowProbe(settings.upstream)),
-            clock=clock,
-            fixed=settings.memory.context_length,
-        ),
+        templates=upstream,
+        windows=KnownWindows(upstream, clock=clock, fixed=settings.memory.context_length),
         rewriter=await open_rewriter(settings, stack, process.telemetry.metrics),
         writing_model=await open_writing_model(settings, stack, exams=state.exams, metrics=process.telemetry.metrics),
         tokens=tokens,

@@ -19,9 +19,9 @@ from memory.adapters.milvus.durability import durability_of
 from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.models import embedding_model, reader_weights
-from memory.adapters.models.openai_chat import first_model
 from memory.adapters.models.prepared_models import is_complete
 from memory.adapters.models.statement_encoder import OnnxStatementEncoder
+from memory.adapters.models.upstream_models import first_model
 from memory.errors import BadInput, Unavailable
 from memory.learn.reading.exam import StoredExam
 from memory.model import VectorOrigin

@@ -21,7 +21,7 @@ from memory.api.rest import create_app
 from memory.errors import Unavailable
 from memory.learn.readers import Readers
 from memory.learn.retention import DAY
-from memory.learn.schedule import ScheduleTiming, UpkeepLoop
+from memory.learn.schedule import UpkeepLoop
 from memory.model import Candidate, Memory, Query, Question, RequestOptions, Scope
 from memory.ports import ChatStateQuery, MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts
@@ -60,13 +60,12 @@ async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
     life = parts.settings.memory.life
     with unwrapped():
         async with open_upkeep(parts, reader=readers.ready) as upkeep, asyncio.TaskGroup() as group:
-            timing = ScheduleTiming(every=life.every_hours * 3600)
             schedule = UpkeepLoop(
                 upkeep,
                 upkeep_schedule=parts.state.upkeep_schedule,
                 clock=SYSTEM_CLOCK,
                 metrics=parts.metrics,
-                timing=timing,
+                every=life.every_hours * 3600,
             )
             looking_after = group.create_task(schedule.run(until)) if life.every_hours else None
             keep_seconds = parts.settings.memory.turn_log.keep_days * DAY
@@ -84,12 +83,9 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
     """What is made of memories and sessions besides learning, which goes on whatever happens to these."""
     settings = parts.settings.memory
 
-    async def profiles() -> None:
-        await parts.stores.profiles.follow(is_enabled=settings.profile.enabled)
-        if settings.profile.enabled:
-            await parts.profile_refresher().run(until)
-
-    yield started_again(profiles, name="profiles", pause=DERIVATION_PAUSE_SECONDS)
+    if settings.profile.enabled:
+        refreshing = partial(parts.profile_refresher().run, until)
+        yield started_again(refreshing, name="profiles", pause=DERIVATION_PAUSE_SECONDS)
     yield started_again(partial(parts.file_rewriter.run, until), name="rewriting", pause=DERIVATION_PAUSE_SECONDS)
     withdrawn = WithdrawnSummaries(summaries=parts.state.summaries, notes=parts.stores.notes, clock=SYSTEM_CLOCK)
     yield started_again(partial(withdrawn.run, until), name="withdrawn summaries", pause=DERIVATION_PAUSE_SECONDS)

@@ -12,9 +12,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import structlog
 
 from memory.adapters.breaker import Breaker
-from memory.adapters.models.openai_chat import OpenAiChatModel, first_model
+from memory.adapters.models.openai_chat import OpenAiChatModel
 from memory.adapters.models.reader_weights import prepared
 from memory.adapters.models.statement_encoder import OnnxStatementEncoder
+from memory.adapters.models.upstream_models import first_model
 from memory.learn.examination import examine
 from memory.learn.readers import OffReader, Readers
 from memory.learn.reading.exam import StoredExam

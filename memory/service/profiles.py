@@ -14,7 +14,7 @@ import msgspec
 from memory.errors import BadInput, NotFound
 from memory.model import Evidence, Memory, Profile, ProfileLine, Scope
 from memory.ports import Clock, MemoryBank, MemoryFilter, NoteBook, Profiles, RequestStores, Revision, Tokens
-from memory.ports.paging import all_pages
+from memory.service.memory_scan import scanned
 from memory.service.profile_layout import (
     LINE_TOKENS_MAX,
     PINNED_LINES_MAX,
@@ -28,7 +28,6 @@ from memory.service.profile_layout import (
 from memory.service.user_writes import erase_epoch_of, refuse_erased
 
 MEMORIES_MAX = 2_000  # of one user, the newest; with what the profile holds already
-PAGE_MEMORIES = 1_000
 PROFILES_MAX = 1_000  # of one user, by what they decide: each write of a memory reads all of them
 PINNED_CHARACTERS_MAX = 600  # of one line, refused before its tokens are counted: no token of a sentence is so long
 ROUNDS_MAX = 3  # of building for a caller, while somebody else writes
@@ -71,13 +70,12 @@ class ProfileBuilder:
         records = await local.load_few(where, most=MEMORIES_MAX) if local is not None else None
         if records is not None:
             return [record.memory for record in records]
-        found, store, has_more = dict[str, Memory](), self._memories.store, False
-        async for page in all_pages(lambda cursor: store.page(where, limit=PAGE_MEMORIES, cursor=cursor)):
-            found |= {memory.id: memory for memory in page.memories}
-            has_more = bool(page.next_cursor)
+        found = dict[str, Memory]()
+        async for memories in scanned(self._memories.store, where):
+            found |= {memory.id: memory for memory in memories}
             if len(found) >= MEMORIES_MAX:
                 break
-        if has_more:  # older memories stay in a profile that holds them
+        if len(found) >= MEMORIES_MAX:  # older memories stay in a profile that holds them
             shown = [one for one in await self._profiles.all(user_id) if not one.project_id]
             ids = [line.memory_id for one in shown for line in one.lines if line.memory_id not in found]
             found |= {record.memory.id: record.memory for record in await self._memories.store.get(user_id, ids)}

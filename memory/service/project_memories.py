@@ -25,11 +25,10 @@ from memory.model.projects import (
 from memory.model.versions import refuse_changed
 from memory.model.wordings import Corrector
 from memory.ports import MemoryFilter, Page
-from memory.ports.paging import all_pages
 from memory.service.idempotency import NewId
+from memory.service.memory_scan import scanned
 from memory.service.project_members import ProjectParts, RightMissing
 from memory.service.requests import MemoryEdit, NewMemory, memory_to_store
-from memory.service.shared_rows import ROWS_AT_ONCE
 from memory.service.user_writes import EraseEpoch
 
 PAGES_PER_LOOK_MAX = 50  # store pages read for one page: limits the cost of rows that the caller may not see
@@ -114,9 +113,9 @@ class ProjectMemories:
         if access is None:
             return
         where = MemoryFilter(access.project.owner_id, status=None)
-        async for page in all_pages(lambda cursor: self._store.page(where, limit=ROWS_AT_ONCE, cursor=cursor)):
-            entries = await self._projects.entries([row.id for row in page.memories])
-            for row in page.memories:
+        async for rows in scanned(self._store, where):
+            entries = await self._projects.entries([row.id for row in rows])
+            for row in rows:
                 entry = entries.get(row.id)
                 if entry is not None and entry.author_id != user_id and entry.may_be_read(user_id, access.role):
                     yield as_seen_by(user_id, row, entry, project_id)

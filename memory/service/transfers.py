@@ -21,9 +21,9 @@ from memory.model import Change, ChangeKind, Memory, MemoryStatus, Scope, is_val
 from memory.model.raw_words import embedded_text
 from memory.model.wordings import plain_metadata_of, with_wordings, wordings_of
 from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RecordCopies
-from memory.ports.paging import all_pages
 from memory.service import imported_ids
 from memory.service.locked_writes import write_rows
+from memory.service.memory_scan import scanned
 from memory.service.opt_outs import OptedOut
 from memory.service.profiles import OwnProfile, ProfileService
 from memory.service.record_lines import (
@@ -38,7 +38,7 @@ from memory.service.requests import checked_metadata
 from memory.service.shared_projects import SharedProjects
 from memory.service.user_writes import EraseEpoch, UserWrites
 
-PAGE = 200  # memories read, or embedded and written, at a time
+PAGE = 200  # memories embedded and written at a time
 UNREAD_KINDS_MAX = 20  # of a later release; a file with more of them is something else
 LINE_BYTES_MAX = 16 << 20  # a turn has up to 2 MiB of text, which JSON may write with six bytes for one
 
@@ -153,8 +153,8 @@ class MemoryTransfers:
 
     async def _rows(self, user_id: str, project_id: str, status: MemoryStatus | None) -> AsyncIterator[Memory]:
         where = MemoryFilter(user_id, project_id, status=status, exact_project=bool(project_id))
-        async for page in all_pages(lambda cursor: self._store.page(where, limit=PAGE, cursor=cursor)):
-            for memory in page.memories:
+        async for memories in scanned(self._store, where):
+            for memory in memories:
                 yield memory
 
     async def load(self, user_id: str, lines: AsyncIterator[bytes], *, first_line: int = 2) -> Imported:

@@ -82,7 +82,6 @@ async def test_every_write_makes_its_user_stale_until_the_lines_are_put(deployme
         revision = await written(one)
         await written(one, "bob")
         await written(one, " project/k1")  # has none
-        await two.profiles.follow(is_enabled=True)  # who was queued keeps their place
         assert await two.profiles.stale(limit=10) == ["ann", "bob"]
         assert not await two.profiles.is_stale(" project/k1")
         assert await two.profiles.stale(limit=1) == ["ann"]
@@ -126,25 +125,6 @@ async def test_erasing_takes_one_project_or_everything_of_one_user(process: Proc
     await process.profiles.erase("ann")
     assert await process.profiles.get("ann", ["", "atlas"]) == {}
     assert set(await process.profiles.get("bob", ["", "atlas"])) == {"", "atlas"}
-
-
-async def test_users_do_not_queue_up_where_nobody_builds_profiles(deployment: Deployment) -> None:
-    async with deployment.start() as one, deployment.start() as two:
-        built = await written(one)
-        assert await one.profiles.put("ann", {"": [LEEDS]}, revision=built, now=START)
-        await written(one, "bob")
-        await two.profiles.follow(is_enabled=False)
-        await written(one)
-        await written(one, "cleo")
-        assert await one.profiles.stale(limit=10) == []
-        assert await one.profiles.is_stale("ann"), "who asks for a profile gets the current one all the same"
-    async with deployment.start() as later:
-        assert await later.profiles.stale(limit=10) == []
-        await later.profiles.put("cleo", {}, revision=(await later.ledger.revision("cleo")).number, now=START)
-        await later.profiles.follow(is_enabled=True)
-        assert sorted(await later.profiles.stale(limit=10)) == ["ann", "bob"]
-        await written(later, "cleo")
-        assert "cleo" in await later.profiles.stale(limit=10)
 
 
 async def test_a_line_is_not_shown_once_its_memory_was_written_until_the_lines_are_put_again(

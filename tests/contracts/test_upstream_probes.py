@@ -18,9 +18,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from template_server import models_body, running_template_server
 
-from memory.adapters.models import template_probe, window_probe
-from memory.adapters.models.template_probe import MODELS_NAMED_MAX, TemplateProbe
-from memory.adapters.models.window_probe import WindowProbe
+from memory.adapters.models import upstream_models
+from memory.adapters.models.upstream_models import MODELS_NAMED_MAX, UpstreamModels
 from memory.chat.token_estimate import estimated_tokens
 from memory.model import Placement
 
@@ -31,24 +30,22 @@ LISTING = {"data": [{"id": "small", "max_model_len": 4096}, {"id": "large", "max
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is tested here is not speed."""
-    for module in (template_probe, window_probe):
-        monkeypatch.setattr(module, "SECONDS_MAX", 60.0)
+    monkeypatch.setattr(upstream_models, "SECONDS_MAX", 60.0)
 
 
 async def test_a_server_that_is_silent_or_not_there_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with running_template_server(MODELS) as server:
         there = server.url
     for nowhere in (there, ""):
-        async with TemplateProbe(nowhere) as templates, WindowProbe(nowhere) as windows:
-            assert await templates.placement("strict") is await windows.window("small") is None
-            assert list(await templates.models()) == []
-    for module in (template_probe, window_probe):
-        monkeypatch.setattr(module, "SECONDS_MAX", 0.1)
+        async with UpstreamModels(nowhere) as probe:
+            assert await probe.placement("strict") is await probe.window("small") is None
+            assert list(await probe.models()) == []
+    monkeypatch.setattr(upstream_models, "SECONDS_MAX", 0.1)
     with running_template_server(MODELS, shapes.SILENT) as server:
-        async with TemplateProbe(server.url) as templates:
+        async with UpstreamModels(server.url) as templates:
             assert await asyncio.gather(templates.placement("strict"), templates.placement("free")) == [None, None]
     with running_model_server(ModelServer(LISTING, LISTING, is_silent=True)) as url:
-        async with WindowProbe(url) as windows:
+        async with UpstreamModels(url) as windows:
             assert await windows.window("small") is None
 
 
@@ -74,7 +71,7 @@ async def test_a_server_that_renders_templates_tells_where_notes_may_stand(
 ) -> None:
     with running_template_server(MODELS, shape) as server:
         for base in (server.url, f"{server.url}/v1/", f"{server.url}/below/v1"):
-            async with TemplateProbe(base) as probe:
+            async with UpstreamModels(base) as probe:
                 assert await probe.placement(model) is placement
 
 
@@ -83,7 +80,7 @@ async def test_a_server_that_renders_templates_tells_where_notes_may_stand(
 )
 async def test_a_server_of_another_shape_tells_nothing(shape: str) -> None:
     with running_template_server(MODELS, shape) as server:
-        async with TemplateProbe(server.url) as probe:
+        async with UpstreamModels(server.url) as probe:
             assert [await probe.placement(model) for model in MODELS] == [None] * len(MODELS)
 
 
@@ -91,7 +88,7 @@ async def test_a_server_names_its_models() -> None:
     with running_template_server(MODELS) as server:
         server.models = models_body("one", "two", *(f"more-{number}" for number in range(100)))
         for base in (server.url, f"{server.url}/v1/"):
-            async with TemplateProbe(base) as probe:
+            async with UpstreamModels(base) as probe:
                 named = await probe.models()
                 assert named[:2] == ["one", "two"]
                 assert len(named) == MODELS_NAMED_MAX
@@ -99,7 +96,7 @@ async def test_a_server_names_its_models() -> None:
 
 async def test_many_who_ask_at_once_and_again_cost_one_question() -> None:
     with running_template_server(MODELS) as server:
-        async with TemplateProbe(server.url) as probe:
+        async with UpstreamModels(server.url) as probe:
             told = await asyncio.gather(*(probe.placement("free") for _ in range(50)))
             assert {*told, await probe.placement("free")} == {Placement.BEFORE_LAST_USER}
             assert len(server.questions) == 1
@@ -111,7 +108,7 @@ async def test_many_who_ask_at_once_and_again_cost_one_question() -> None:
 async def test_a_server_that_names_no_models_costs_nothing(answer: bytes | None) -> None:
     with running_template_server(MODELS) as server:
         server.models = answer
-        async with TemplateProbe(server.url) as probe:
+        async with UpstreamModels(server.url) as probe:
             assert list(await probe.models()) == []
 
 
@@ -153,7 +150,7 @@ def running_model_server(server: ModelServer) -> Iterator[str]:
 async def test_a_server_that_lists_windows_tells_them() -> None:
     with running_model_server(ModelServer(listed=LISTING)) as url:
         for base in (url, f"{url}/v1", f"{url}/v1/"):
-            async with WindowProbe(base) as probe:
+            async with UpstreamModels(base) as probe:
                 found = [await probe.window(model) for model in ("small", "large", "mute", "other", "", "x" * 999)]
                 assert [one.tokens if one else None for one in found] == [4096, 131072, None, None, None, None]
 
@@ -161,7 +158,7 @@ async def test_a_server_that_lists_windows_tells_them() -> None:
 async def test_a_server_that_counts_tokens_corrects_our_estimate() -> None:
     server = ModelServer(tokenized={"count": 1, "max_model_len": 8192}, listed=LISTING)
     with running_model_server(server) as url:
-        async with WindowProbe(url) as probe:
+        async with UpstreamModels(url) as probe:
             await probe.window("m")
             (asked,) = server.asked
             assert asked["model"] == "m"
@@ -182,5 +179,5 @@ async def test_a_server_that_counts_tokens_corrects_our_estimate() -> None:
 )
 async def test_a_server_of_another_shape_tells_no_window(answer: dict[str, Any] | bytes | None) -> None:
     with running_model_server(ModelServer(answer, answer)) as url:
-        async with WindowProbe(url) as probe:
+        async with UpstreamModels(url) as probe:
             assert await probe.window("m") is None

@@ -30,30 +30,24 @@ async def test_uses_of_several_processes_add_up_and_outlive_them(deployment: Dep
         one.usage_counts.count("bob", ["a"], at=START)
     async with deployment.start() as later:
         found = await later.usage_counts.unstored("ann", limit=10)
-    assert found == {"a": UsageCount(3, 0, START + 9), "b": UsageCount(1, 0, START)}
+    assert found == {"a": UsageCount(3, START + 9), "b": UsageCount(1, START)}
 
 
-async def test_a_use_counts_once_though_whoever_stored_it_died_before_saying_so(deployment: Deployment) -> None:
-    await counted(deployment, "a", "a", "a")
-    async with deployment.start() as first:
-        await first.usage_counts.begin_store("ann", {"a": 10})
-        assert (await first.usage_counts.unstored("ann", limit=10))["a"].on_top_of(10) == 13
-    await counted(deployment, "a")  # the store has 13 by now, or still has 10
-    async with deployment.start() as second:
-        [waiting] = (await second.usage_counts.unstored("ann", limit=10)).values()
-        assert waiting.on_top_of(13) == waiting.on_top_of(10) == 14
-        await second.usage_counts.begin_store("ann", {"a": 13})
-        [settled] = (await second.usage_counts.unstored("ann", limit=10)).values()
-        assert (settled.counted, settled.total) == (0, 14)
-
-
-async def test_what_was_counted_while_it_was_stored_stays(deployment: Deployment) -> None:
-    await counted(deployment, "a", "b")
-    async with deployment.start() as here:
-        await here.usage_counts.begin_store("ann", {"a": 0, "b": 0})
+async def test_uses_that_are_taken_are_nobody_elses_and_later_ones_stay(deployment: Deployment) -> None:
+    await counted(deployment, "a", "a", "b", "c")
+    await counted(deployment, "a", user="bob")
+    async with deployment.start() as one, deployment.start() as two:
+        assert await one.usage_counts.take("ann", ["a", "b", "unknown"]) == {
+            "a": UsageCount(2, START),
+            "b": UsageCount(1, START),
+        }
+        assert await two.usage_counts.take("ann", ["a", "b"]) == {}
         await counted(deployment, "b", at=START + 1)
-        await here.usage_counts.end_store("ann", ["a", "b"])
-        assert await here.usage_counts.unstored("ann", limit=10) == {"b": UsageCount(1, 0, START + 1)}
+        assert await two.usage_counts.unstored("ann", limit=10) == {
+            "b": UsageCount(1, START + 1),
+            "c": UsageCount(1, START),
+        }
+        assert set(await two.usage_counts.unstored("bob", limit=10)) == {"a"}
 
 
 async def test_dropped_uses_are_gone_and_nobody_elses(deployment: Deployment) -> None:
@@ -81,7 +75,7 @@ async def test_uses_are_written_behind_the_request_many_at_once_and_never_raise(
         async with asyncio.timeout(60):
             while not (found := await usage_counts.unstored("ann", limit=10)):
                 await asyncio.sleep(0.01)
-        assert found == {"a": UsageCount(1_000, 0, START)}
+        assert found == {"a": UsageCount(1_000, START)}
         await database.write(lambda _: None)  # rows are seen before their commit is counted; this counts after it
         assert database.commits == before + 2
     async with usage_counts:

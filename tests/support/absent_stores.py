@@ -62,9 +62,6 @@ class NoProfiles:
     async def is_stale(self, user_id: str) -> bool:
         return False
 
-    async def follow(self, *, is_enabled: bool) -> None:
-        return None
-
 
 class NoProjects:
     """`Projects` where nothing can be shared."""

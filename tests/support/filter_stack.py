@@ -31,8 +31,7 @@ from extproc.resent_history import RecordingPolicy
 from extproc.server import DrainPace, Filter, LifecycleEvents, edge_trust, error_boundary, serve
 from extproc.supervisor.bootstrap import EnvoyPlan, render
 from extproc.supervisor.locks_and_ports import reserve_port
-from memory.adapters.models.template_probe import TemplateProbe
-from memory.adapters.models.window_probe import WindowProbe
+from memory.adapters.models.upstream_models import UpstreamModels
 from memory.adapters.sql.model_capabilities import SqlModelCapabilities
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat.completions import ChatRequest
@@ -258,7 +257,7 @@ async def running_stack(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stack-")))
         process = await stack.enter_async_context(sqlite_deployment(data_dir or folder).start())
         database = await stack.enter_async_context(SqliteDatabase((data_dir or folder) / "traits.sqlite"))
-        templates = await stack.enter_async_context(TemplateProbe(upstream))
+        templates = await stack.enter_async_context(UpstreamModels(upstream))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         reserved = [stack.enter_context(reserve_port("127.0.0.1", 0, setting="a port of the test")) for _ in range(2)]
         port, admin_port = (one.getsockname()[1] for one in reserved)  # held until the end: nobody else gets them
@@ -273,7 +272,7 @@ async def running_stack(
         plan = EnvoyPlan(given, sockets, addresses)
         recall = ScriptedRecall(SqlModelCapabilities(database, clock=CLOCK))
         recall.begin()
-        windows = KnownWindows(WindowProbe(""), clock=CLOCK)
+        windows = KnownWindows(UpstreamModels(""), clock=CLOCK)
         running = FilterStack(plan, recall, process.log, templates, windows, Metrics(CollectorRegistry()), tasks)
         targets = [*map(unix_target, plan.filter_sockets), *(one.target for one in addresses)]
         for target in targets:

@@ -7,7 +7,7 @@ characters, too long) never get here: `Scope` and `Memory` refuse them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from memory.adapters.pages import spellings
 from memory.model import MEMORY_TYPES, MemoryStatus
@@ -38,15 +38,8 @@ def expression(where: MemoryFilter) -> str:
         terms.append(f"source == {literal(where.source)}")
     if where.other_source:
         terms.append(f"source != {literal(where.other_source)}")
-    return " and ".join([*terms, *_times(where)])
-
-
-def _times(where: MemoryFilter) -> Iterator[str]:
-    if where.created_after is not None:
-        yield f"created_at > {float(where.created_after)!r}"
-    if where.said_within:
-        spans = (f"(said_at >= {_finite(start)!r} and said_at < {_finite(end)!r})" for start, end in where.said_within)
-        yield f"({' or '.join(spans)})"
+    said = [f"(said_at >= {_finite(start)!r} and said_at < {_finite(end)!r})" for start, end in where.said_within]
+    return " and ".join([*terms, f"({' or '.join(said)})"] if said else terms)
 
 
 def holding(where: MemoryFilter, words: Collection[str]) -> str:

@@ -69,14 +69,6 @@ class _Choice(msgspec.Struct):
     finish_reason: Any = None
 
 
-class _Named(msgspec.Struct):
-    id: str
-
-
-class _Models(msgspec.Struct):
-    data: list[_Named]
-
-
 class _Answer(msgspec.Struct):
     choices: list[_Choice]
     usage: Any = None
@@ -259,22 +251,6 @@ def _completion_of(status: int, answer: bytes) -> tuple[Completion, _Usage]:
     if first is None or first.message.content is None:
         raise Unusable(PART, "an answer without text")
     return Completion(first.message.content, is_cut=first.finish_reason == CUT), _usage_of(read.usage)
-
-
-async def first_model(endpoint: str, *, seconds: float) -> str:
-    """The name of the first model that the server lists. Raises `Unavailable`."""
-    base = endpoint.rstrip("/").removesuffix("/v1")
-    try:
-        async with httpx.AsyncClient(timeout=seconds, trust_env=False) as client:
-            answer = await client.get(f"{base}/v1/models")
-        names = msgspec.json.decode(answer.content, type=_Models).data
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        raise Unavailable(PART, type(error).__name__) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Unavailable(PART, "no list of models") from None
-    if not names:
-        raise Unavailable(PART, "an empty list of models")
-    return names[0].id
 
 
 def _usage_of(reported: object) -> _Usage:

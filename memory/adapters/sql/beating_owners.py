@@ -13,12 +13,13 @@ import secrets
 import threading
 import time
 from collections.abc import Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import psycopg
 import structlog
 
-from memory.adapters.sql.postgres_errors import translated
+from memory.adapters.sql.postgres_errors import translating
 from memory.adapters.sql.postgres_pool import PostgresConnection, PostgresPool
 from memory.adapters.sql.statements import Connection, statements
 from memory.errors import Unavailable
@@ -81,10 +82,8 @@ class BeatingOwners:
     def enter(self) -> None:
         """Raises `Unavailable`."""
         self.name = secrets.token_hex(16)
-        try:
+        with translating():
             self._beat()
-        except psycopg.Error as error:
-            raise translated(error) from error
         self._thread = threading.Thread(target=self._go_on, name="turn-log-heartbeat", daemon=True)
         self._thread.start()
 
@@ -110,20 +109,14 @@ class BeatingOwners:
         return [owner for owner in sorted({*suspects, *self._watch.names()}) if self.is_dead(connection, owner)]
 
     def forget(self, dead_owners: Collection[str]) -> None:
-        try:
-            with self._pool.connection() as connection:
-                for name in dead_owners:
-                    SQL.leave(connection, name=name)
-        except psycopg.Error as error:
-            raise translated(error) from error
+        with translating(), self._pool.connection() as connection:
+            for name in dead_owners:
+                SQL.leave(connection, name=name)
 
     def introductions(self) -> list[str]:
         now = time.monotonic()
-        try:
-            with self._pool.connection() as connection:
-                rows = SQL.introductions(connection, name=self.name).fetchall()
-        except psycopg.Error as error:
-            raise translated(error) from error
+        with translating(), self._pool.connection() as connection:
+            rows = SQL.introductions(connection, name=self.name).fetchall()
         return [text for name, text in rows if not self._watch.is_still(name, at=now)]
 
     def _go_on(self) -> None:
@@ -143,19 +136,14 @@ class BeatingOwners:
 
 def living_owners(pool: PostgresPool) -> int:
     """How many owners live now, seen from outside: their numbers grow while this looks. Closes the pool."""
-    try:
-        with pool.connection() as connection:
-            if not _are_there_owners(connection):
-                return 0
-            before = dict(SQL.beats(connection).fetchall())
-            if not before:
-                return 0
-            time.sleep(LATE_SECONDS)
-            after = SQL.beats(connection).fetchall()
-    except psycopg.Error as error:
-        raise translated(error) from error
-    finally:
-        pool.close()
+    with closing(pool), translating(), pool.connection() as connection:
+        if not _are_there_owners(connection):
+            return 0
+        before = dict(SQL.beats(connection).fetchall())
+        if not before:
+            return 0
+        time.sleep(LATE_SECONDS)
+        after = SQL.beats(connection).fetchall()
     return sum(before.get(name) != beat for name, beat in after)
 
 

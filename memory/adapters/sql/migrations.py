@@ -24,8 +24,17 @@ STEPS: Mapping[int, tuple[str, ...]] = {
         "DROP TRIGGER turns_are_deleted",
         "DROP TRIGGER turns_are_left_out",
         "ALTER TABLE turns ADD COLUMN utc_offset BIGINT",
+        "ALTER TABLE uses DROP COLUMN total",
         "DROP INDEX profiles_unwritten",
         "ALTER TABLE profiles DROP COLUMN prose",
+        "DROP TABLE profiles_switched_off",
+        # Users were not queued while it had a row.
+        """
+        INSERT INTO stale_profiles (user_id)
+        SELECT users.user_id FROM users LEFT JOIN profiles_built AS built ON built.user_id = users.user_id
+        WHERE users.revision - users.revision % 2 > coalesce(built.revision, 0) AND users.user_id NOT LIKE ' %'
+        ON CONFLICT DO NOTHING
+        """,
         "ALTER TABLE erasures DROP COLUMN scan",
         "CREATE TABLE owners (name TEXT PRIMARY KEY, beat BIGINT NOT NULL, introduction TEXT NOT NULL) WITHOUT ROWID",
         """

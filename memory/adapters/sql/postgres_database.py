@@ -20,7 +20,7 @@ import psycopg
 from memory.adapters.sql.beating_owners import BeatingOwners
 from memory.adapters.sql.database import CALL_SECONDS_MAX, Job
 from memory.adapters.sql.job_writer import OF_ONE_JOB, Batch, JobWriter, WritesJobs, bounded
-from memory.adapters.sql.postgres_errors import MET_ANOTHER, is_gone, translated
+from memory.adapters.sql.postgres_errors import MET_ANOTHER, is_gone, translating
 from memory.adapters.sql.postgres_pool import PostgresAddress, PostgresConnection, PostgresPool
 from memory.adapters.sql.postgres_schema import prepare_tables
 from memory.adapters.sql.statements import Connection
@@ -125,16 +125,15 @@ class PostgresDatabase(WritesJobs):
 
     def _written(self, job: Job[Result], *, tries: int) -> Result:
         give_up_at = time.monotonic() + CALL_SECONDS_MAX
-        for attempt in range(tries):
-            try:
-                with self._pool.connection() as connection:
-                    return _in_transaction(connection, WRITING, job)
-            except MET_ANOTHER as error:
-                if attempt + 1 == tries or time.monotonic() > give_up_at:
-                    raise translated(error) from error
-                time.sleep(random.uniform(0, PAUSE_SECONDS_MAX) * min(1.0, attempt / 4))  # noqa: S311  # no secret
-            except psycopg.Error as error:
-                raise translated(error) from error
+        with translating():
+            for attempt in range(tries):
+                try:
+                    with self._pool.connection() as connection:
+                        return _in_transaction(connection, WRITING, job)
+                except MET_ANOTHER:
+                    if attempt + 1 == tries or time.monotonic() > give_up_at:
+                        raise
+                    time.sleep(random.uniform(0, PAUSE_SECONDS_MAX) * min(1.0, attempt / 4))  # noqa: S311  # no secret
         raise AssertionError("the last try returned or raised")
 
     def _read(self, job: Job[Result]) -> Result:
@@ -145,17 +144,15 @@ class PostgresDatabase(WritesJobs):
 
     def _without_a_change(self, job: Callable[[PostgresConnection], Result]) -> Result:
         """Once more where the connection was one that the server had closed meanwhile."""
-        try:
+        with translating():
             try:
                 with self._pool.connection() as connection:
                     return job(connection)
             except psycopg.Error as error:
                 if not is_gone(error):
                     raise
-                with self._pool.connection() as connection:
-                    return job(connection)
-        except psycopg.Error as error:
-            raise translated(error) from error
+            with self._pool.connection() as connection:
+                return job(connection)
 
 
 def _in_transaction(connection: PostgresConnection, begin: bytes, job: Job[Result]) -> Result:

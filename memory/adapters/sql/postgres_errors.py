@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import psycopg
 from psycopg import errors
 
@@ -34,3 +37,12 @@ def translated(error: psycopg.Error) -> Unavailable:
     if code is None:
         return Unavailable("turn_log", "PostgreSQL cannot be reached, or closed the connection")
     return Unavailable("turn_log", f"PostgreSQL: {_REASONS.get(code, type(error).__name__)} ({code})")
+
+
+@contextmanager
+def translating() -> Iterator[None]:
+    """Raises `Unavailable` for the server's errors."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translated(error) from error

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from memory.adapters.sql.postgres_errors import translated
+from memory.adapters.sql.postgres_errors import translating
 from memory.adapters.sql.postgres_pool import SCHEMA, PostgresAddress
 from memory.errors import Unavailable
 
@@ -42,11 +42,8 @@ class PostgresRewriting:
 
     def _tables(self) -> list[str]:
         """Raises `Unavailable` if one is too large."""
-        try:
-            with psycopg.connect(self._conninfo, autocommit=True) as connection:
-                rows: list[Any] = connection.execute(_TABLES, (SCHEMA,)).fetchall()
-        except psycopg.Error as error:
-            raise translated(error) from error
+        with translating(), psycopg.connect(self._conninfo, autocommit=True) as connection:
+            rows: list[Any] = connection.execute(_TABLES, (SCHEMA,)).fetchall()
         for name, size in rows:
             if size > self._bytes_max:
                 raise Unavailable(
@@ -58,10 +55,7 @@ class PostgresRewriting:
 
     def _rewrite(self) -> None:
         names = self._tables()
-        try:
-            with psycopg.connect(self._conninfo, autocommit=True) as connection:
-                for name in names:
-                    connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
-                connection.execute("VACUUM (FULL) pg_catalog.pg_statistic")  # left out unless we own the database
-        except psycopg.Error as error:
-            raise translated(error) from error
+        with translating(), psycopg.connect(self._conninfo, autocommit=True) as connection:
+            for name in names:
+                connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
+            connection.execute("VACUUM (FULL) pg_catalog.pg_statistic")  # left out unless we own the database

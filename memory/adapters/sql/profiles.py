@@ -1,8 +1,7 @@
 """Profiles in SQL, in the database of the ledger, whose revisions say when a profile is out of date.
 
 The end of each write queues the user (`ledger`), whoever wrote; so a crash between a write and the
-building of a profile loses nothing. Where no profiles are built it queues nobody, and the revision that was built says
-who is out of date when that is switched on again. Pinned lines and lines from memories are JSON in one row per project.
+building of a profile loses nothing. Pinned lines and lines from memories are JSON in one row per project.
 """
 
 from __future__ import annotations
@@ -91,16 +90,6 @@ class SqlProfiles(OnDatabase):
     @reads
     def is_stale(self, connection: Connection, user_id: str) -> bool:
         return SQL.stale_user(connection, user_id=user_id).fetchone() is not None
-
-    @writes
-    def follow(self, connection: Connection, *, is_enabled: bool) -> None:
-        is_off = SQL.switched_off(connection).fetchone() is not None
-        if is_enabled and is_off:
-            SQL.switch_on(connection)
-            SQL.queue_stale_users(connection)
-        elif not is_enabled:
-            SQL.switch_off(connection)
-            SQL.empty_queue(connection)
 
 
 def without_written(profile: Profile, memory_ids: Collection[str]) -> Profile:

@@ -39,27 +39,6 @@ INSERT INTO profiles_built (user_id, revision)
 SELECT user_id, revision - revision % 2 FROM users WHERE user_id = :user_id
 ON CONFLICT (user_id) DO UPDATE SET revision = excluded.revision;
 
--- name: switched_off
-SELECT 1 FROM profiles_switched_off;
-
--- name: switch_on
-DELETE FROM profiles_switched_off;
-
--- name: queue_stale_users
-INSERT INTO stale_profiles (user_id)
-SELECT users.user_id
-FROM users
-LEFT
-JOIN profiles_built AS built ON built.user_id = users.user_id
-WHERE users.revision - users.revision % 2 > coalesce(built.revision, 0) AND users.user_id NOT LIKE ' %'
-ON CONFLICT DO NOTHING;
-
--- name: switch_off
-INSERT INTO profiles_switched_off (is_off) VALUES (TRUE) ON CONFLICT DO NOTHING;
-
--- name: empty_queue
-DELETE FROM stale_profiles;
-
 -- name: put_profile
 INSERT INTO profiles (user_id, project_id, version, pinned, lines, is_enabled, updated_at)
 VALUES (:user_id, :project_id, :version, :pinned, :lines, :enabled, :now)
@@ -71,5 +50,4 @@ SET version = :version, pinned = :pinned, lines = :lines,
 -- After a write to the user's memories. Shared projects, whose owner ids begin with a space, have no profiles.
 INSERT INTO stale_profiles (user_id) SELECT user_id FROM users
 WHERE user_id = :user_id AND user_id NOT LIKE ' %' AND revision % 2 = 0
-  AND NOT EXISTS (SELECT 1 FROM profiles_switched_off)
 ON CONFLICT DO NOTHING;

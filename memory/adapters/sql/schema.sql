@@ -180,12 +180,11 @@ CREATE TABLE model_traits (
     learnt_at DOUBLE PRECISION NOT NULL
 );
 
--- Uses of memories that the store does not have yet (`counted`), and the sum that it is just being given (`total`).
+-- Uses of memories that the store does not have yet.
 CREATE TABLE uses (
     user_id TEXT NOT NULL,
     memory_id TEXT NOT NULL,
     counted BIGINT NOT NULL,
-    total BIGINT,
     used_at DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (user_id, memory_id)
 );
@@ -359,9 +358,6 @@ CREATE TABLE profiles_built (
     user_id TEXT PRIMARY KEY,
     revision BIGINT NOT NULL
 );
-
--- One row while the deployment builds no profiles: users are not queued then.
-CREATE TABLE profiles_switched_off (is_off BOOLEAN PRIMARY KEY);
 
 -- Summaries of sessions, one each. `series`: the same until one is withdrawn. `vector`: 16 bits a number, by the
 -- model that `origin` names.

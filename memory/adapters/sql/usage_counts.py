@@ -1,13 +1,12 @@
 """Access counts in SQL, in the turn log's database: gathered in memory, written in batches, added up for the store.
 
-A row holds what was counted and is not in the store yet, and, once somebody set out to bring it there, the sum that the
-store has to show: so a repeat after a crash writes the same sum. It must never make a request wait, nor a reader fail.
+A row holds what was counted and is not in the store yet. It must never make a request wait, nor a reader fail.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Self
 
@@ -46,29 +45,19 @@ class SqlUsageCounts(OnDatabase):
         for memory_id in memory_ids:
             known = self._gathered.get((user_id, memory_id))
             if known is not None:
-                self._gathered[user_id, memory_id] = UsageCount(known.counted + 1, 0, max(known.used_at, at))
+                self._gathered[user_id, memory_id] = UsageCount(known.counted + 1, max(known.used_at, at))
             elif len(self._gathered) < GATHERED_MAX:
-                self._gathered[user_id, memory_id] = UsageCount(1, 0, at)
+                self._gathered[user_id, memory_id] = UsageCount(1, at)
         if self._gathered and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._flush_seconds, self._flush)
 
     @reads
     def unstored(self, connection: Connection, user_id: str, *, limit: int) -> dict[str, UsageCount]:
-        rows = SQL.uses_of_user(connection, user_id=user_id, limit=limit)
-        return {memory_id: UsageCount(counted, total or 0, used_at) for memory_id, counted, total, used_at in rows}
+        return _counts(SQL.uses_of_user(connection, user_id=user_id, limit=limit))
 
     @writes
-    def begin_store(self, connection: Connection, user_id: str, stored: Mapping[str, int]) -> None:
-        SQL.set_total.many(
-            connection,
-            [{"count": count, "user_id": user_id, "memory_id": memory_id} for memory_id, count in stored.items()],
-        )
-
-    @writes
-    def end_store(self, connection: Connection, user_id: str, memory_ids: Collection[str]) -> None:
-        ids = listed(memory_ids)
-        SQL.delete_stored(connection, user_id=user_id, memory_ids=ids)
-        SQL.forget_total(connection, user_id=user_id, memory_ids=ids)
+    def take(self, connection: Connection, user_id: str, memory_ids: Collection[str]) -> dict[str, UsageCount]:
+        return _counts(SQL.take_uses(connection, user_id=user_id, memory_ids=listed(memory_ids)))
 
     async def drop(self, user_id: str, memory_ids: Collection[str]) -> None:
         for key in [key for key in self._gathered if key[0] == user_id and (not memory_ids or key[1] in memory_ids)]:
@@ -84,6 +73,10 @@ class SqlUsageCounts(OnDatabase):
         gathered, self._gathered = self._gathered, {}
         if gathered:
             self._database.post(partial(_added, gathered=gathered))
+
+
+def _counts(rows: Iterable[tuple[str, int, float]]) -> dict[str, UsageCount]:
+    return {memory_id: UsageCount(counted, used_at) for memory_id, counted, used_at in rows}
 
 
 def _added(connection: Connection, *, gathered: Mapping[tuple[str, str], UsageCount]) -> None:

@@ -1,10 +1,10 @@
 -- name: uses_of_user
-SELECT memory_id, counted, total, used_at FROM uses WHERE user_id = :user_id ORDER BY memory_id LIMIT :limit;
+SELECT memory_id, counted, used_at FROM uses WHERE user_id = :user_id ORDER BY memory_id LIMIT :limit;
 
--- name: set_total
-UPDATE uses
-SET total = greatest(:count, coalesce(total, 0)) + counted, counted = 0
-WHERE user_id = :user_id AND memory_id = :memory_id;
+-- name: take_uses
+DELETE FROM uses
+WHERE user_id = :user_id AND memory_id IN (SELECT value FROM json_each(:memory_ids))
+RETURNING memory_id, counted, used_at;
 
 -- name: delete_uses
 DELETE
@@ -15,11 +15,3 @@ WHERE user_id = :user_id AND (:memory_ids = '[]' OR memory_id IN (SELECT value F
 INSERT INTO uses (user_id, memory_id, counted, used_at) VALUES (:user_id, :memory_id, :counted, :used_at)
 ON CONFLICT (user_id, memory_id) DO UPDATE
 SET counted = uses.counted + excluded.counted, used_at = greatest(uses.used_at, excluded.used_at);
-
--- name: delete_stored
-DELETE FROM uses
-WHERE user_id = :user_id AND memory_id IN (SELECT value FROM json_each(:memory_ids)) AND counted = 0;
-
--- name: forget_total
-UPDATE uses SET total = NULL
-WHERE user_id = :user_id AND memory_id IN (SELECT value FROM json_each(:memory_ids));

@@ -8,7 +8,7 @@ import pytest
 from claims import NOW, claim, turn
 
 from memory.learn import gate
-from memory.learn.gate import GateLimits, Refusal
+from memory.learn.gate import ECHO_TURNS_MAX, Refusal
 from memory.learn.rate_limit import SessionRateLimit
 from memory.model import Act, Claim, Message, Turn
 from memory.secrets.redaction import redact
@@ -16,8 +16,8 @@ from memory.secrets.redaction import redact
 LEEDS = "I live in Leeds"
 
 
-def refusal(one: Claim, *turns: Turn, shown: tuple[str, ...] = (), limits: GateLimits | None = None) -> Refusal | None:
-    verdict = gate.check_claims([one], turns, shown=shown, limits=limits)
+def refusal(one: Claim, *turns: Turn, shown: tuple[str, ...] = ()) -> Refusal | None:
+    verdict = gate.check_claims([one], turns, shown=shown)
     return verdict.dropped[0].reason if verdict.dropped else None
 
 
@@ -230,7 +230,7 @@ def test_what_repeats_an_earlier_answer_or_our_note_is_no_news() -> None:
 
 
 def test_how_far_back_an_echo_is_looked_for_does_not_depend_on_how_many_turns_are_learnt_at_once() -> None:
-    text, most = "I live in the blue house by the river.", GateLimits().echo_turns_max
+    text, most = "I live in the blue house by the river.", ECHO_TURNS_MAX
     earlier = turn("Write a first line.", turn_id="t0", at=NOW - 99, answer=text)
     between = [turn("Go on.", turn_id=f"b{n}", at=NOW - 50 + n, answer="Well.") for n in range(most)]
     assert refusal(claim(text), earlier, *between[1:], turn(text)) is Refusal.ECHO

@@ -22,8 +22,16 @@ from turn_logs import Process
 
 from memory.learn import triggers
 from memory.learn.readers import Readers
-from memory.learn.trigger_scanner import TriggerScanner, TriggerSettings
-from memory.learn.triggers import CHARACTERS_MAX, MESSAGES_MAX, WORTH_NOTHING, examine, shortened, topic_text
+from memory.learn.trigger_scanner import TriggerScanner
+from memory.learn.triggers import (
+    CHARACTERS_MAX,
+    DRIFT_SIMILARITY,
+    MESSAGES_MAX,
+    WORTH_NOTHING,
+    examine,
+    shortened,
+    topic_text,
+)
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Act, Claim, Message, Scope, Turn, TurnStatus, Vector
 from memory.ports import Embedder, LearnDue, StatementReader
@@ -82,17 +90,10 @@ def test_what_leaves_no_memory_is_worth_no_more_than_small_talk() -> None:
     assert examine(TURN, [claim("forget my cat", act=Act.FORGET, importance=1.0)]).worth == WORTH_NOTHING
 
 
-def test_a_turn_ends_a_topic_only_if_it_is_less_alike_than_asked_for() -> None:
-    def ends_topic(likeness: float | None, drift_similarity: float, *, has_earlier: bool = True) -> bool:
-        return examine(
-            TURN, NOTHING, has_earlier=has_earlier, likeness=likeness, drift_similarity=drift_similarity
-        ).ends_topic
-
-    assert ends_topic(0.05, 0.1)
-    assert not ends_topic(0.2, 0.1)
-    assert not ends_topic(None, 0.1)
-    assert not ends_topic(-0.5, 0.0)  # switched off
-    assert not ends_topic(-0.5, 0.1, has_earlier=False)  # nothing that could have ended
+def test_a_turn_ends_a_topic_only_if_it_is_hardly_alike() -> None:
+    assert examine(TURN, NOTHING, likeness=DRIFT_SIMILARITY / 2).ends_topic
+    assert not examine(TURN, NOTHING, likeness=2 * DRIFT_SIMILARITY).ends_topic
+    assert not examine(TURN, NOTHING, likeness=None).ends_topic  # nothing that could have ended
 
 
 @pytest.mark.parametrize("text", ["thanks, that helps!", "and how much?", "yes", "好的谢谢", "", "```\nx = 1\n```"])
@@ -115,7 +116,7 @@ def test_only_the_users_last_messages_are_looked_at_and_of_each_its_beginning() 
 @given(st.lists(st.text(max_size=400), max_size=4), st.floats(0, 1), st.floats(0, 1))
 def test_whatever_was_said_a_look_gives_an_answer(texts: list[str], confidence: float, importance: float) -> None:
     claims = [claim(text, confidence=confidence, importance=importance) for text in texts]
-    found = examine(a_turn(*texts), claims, has_earlier=True, likeness=0.0, drift_similarity=0.1)
+    found = examine(a_turn(*texts), claims, likeness=0.0)
     assert 0.0 <= found.worth <= 1.0
     assert isinstance(topic_text(a_turn(*texts)), str)
 
@@ -143,8 +144,8 @@ class Windows(PlainReader):
         return []
 
 
-def patient(bench: Bench, process: Process, model: Windows, triggers: TriggerSettings | None = None) -> Worker:
-    settings = WorkerSettings(due=DUE, triggers=triggers or TriggerSettings(), scan_seconds=0.01, measure_seconds=0.01)
+def patient(bench: Bench, process: Process, model: Windows) -> Worker:
+    settings = WorkerSettings(due=DUE, scan_seconds=0.01, measure_seconds=0.01)
     return bench.worker(process, model=model, settings=settings)
 
 
@@ -263,7 +264,7 @@ def a_scanner(
         readers=Readers(PlainReader(), model),
         due=DUE,
         telemetry=Telemetry(bench.deployment.clock, bench.metrics),
-        settings=TriggerSettings(drift_similarity=0.1, queue_turns_max=turns_max),
+        queue_turns_max=turns_max,
     )
 
 
@@ -272,7 +273,7 @@ async def test_without_the_embedder_a_look_still_sees_what_is_explicit(bench: Be
     bench.embedder.is_down = True
     for text in (HAWAII, SCRIPT, "Remember that I am allergic to nuts"):
         await bench.tell(process, text)
-    await patient(bench, process, model, TriggerSettings(drift_similarity=0.1)).work_off()
+    await patient(bench, process, model).work_off()
     assert [len(window) for window in model.windows] == [3]
 
 

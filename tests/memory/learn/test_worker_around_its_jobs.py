@@ -16,7 +16,6 @@ from suspensions import AROUND_THE_JOBS, EVERY, ProcessKilled, awaits_of, crash_
 from turn_logs import Process, a_turn, sqlite_deployment
 
 from memory.learn import trigger_scanner, worker
-from memory.learn.trigger_scanner import TriggerSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Claim, Turn
 from memory.ports import LearnDue
@@ -31,7 +30,7 @@ TOLD = {
 }
 SETTINGS = WorkerSettings(
     due=LearnDue(idle_seconds=0.001),
-    triggers=TriggerSettings(queue_turns_max=1),
+    queue_turns_max=1,
     windows_at_once=2,
     drain_seconds=0.01,
     lease_seconds=0.03,

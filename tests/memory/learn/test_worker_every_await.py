@@ -59,7 +59,6 @@ SETTINGS = WorkerSettings(
     attempts_max=2,
     model_outage_seconds_max=1.0,
     due=LearnDue(idle_seconds=1.0),
-    triggers=trigger_scanner.TriggerSettings(drift_similarity=0.1),
     words_of=frozenset({Role.USER, Role.ASSISTANT}),
 )
 LATER_SECONDS = 1_000.0

@@ -42,9 +42,9 @@ async def learnt(settings: Settings, recorded: str) -> list[str]:
         messages=(Message("user", recorded),),
         status=TurnStatus.CLOSED,
     )
-    limits = gate.GateLimits(secrets=worker_settings(settings).secrets)
+    secrets = worker_settings(settings).secrets
     claims = await PlainReader().read([turn], context=())
-    return [claim.text for claim in gate.check_claims(claims, [turn], limits=limits).kept]
+    return [claim.text for claim in gate.check_claims(claims, [turn], secrets=secrets).kept]
 
 
 def test_each_class_of_secrets_has_its_setting() -> None:

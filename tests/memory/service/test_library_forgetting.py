@@ -243,7 +243,7 @@ async def test_forgetting_takes_duplicates_reflections_notes_and_uses_along(part
     assert await notes_of(parts.notes, "ann", ["k"]) == {}
     async with parts.usage_counts:
         pass  # what was counted is on its way now
-    await parts.usage_counts.end_store("bob", [])  # and this comes after it
+    await parts.usage_counts.take("bob", [])  # and this comes after it
     assert set(await parts.usage_counts.unstored("ann", limit=10)) == {"other"}
     for gone in ("m", "d", "r"):
         with pytest.raises(NotFound):

@@ -15,10 +15,10 @@ from token_counts import counted_tokens
 from memory.adapters.in_memory import InMemoryStore
 from memory.errors import BadInput, NotFound, Unavailable
 from memory.model import Evidence, Memory, MemoryStatus, PastNote, Profile, ProfileLine, Scope, Trust
-from memory.ports import MemoryBank, MemoryFilter, MemoryLookup, Page
+from memory.ports import MemoryBank, MemoryFilter, MemoryLookup
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
-from memory.service import profile_refresher
+from memory.service import memory_scan, profile_refresher
 from memory.service import profiles as profiles_of_service
 from memory.service.profile_layout import (
     FOOT,
@@ -217,7 +217,7 @@ async def test_it_is_built_from_memories_of_this_revision_that_the_process_holds
             return parts.store
 
     class Unreadable(InMemoryStore):
-        async def page(self, where: MemoryFilter, *, limit: int, cursor: str = "") -> Page:
+        async def ids(self, where: MemoryFilter) -> list[str]:
             raise Unavailable("milvus", "it must not be asked")
 
     await parts.library.add(Scope("ann"), [TEA])
@@ -334,7 +334,7 @@ async def test_what_a_profile_holds_stays_when_many_newer_memories_follow(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(profiles_of_service, "MEMORIES_MAX", 5)
-    monkeypatch.setattr(profiles_of_service, "PAGE_MEMORIES", 5)
+    monkeypatch.setattr(memory_scan, "BATCH", 5)
     await parts.library.add(Scope("ann"), [TEA])
     assert await lines(parts) == ["I prefer green tea"]
     parts.now += 10
@@ -362,7 +362,7 @@ async def test_the_worker_builds_what_others_changed_rests_between_two_builds_an
     assert await background.refresh() == 0
     monkeypatch.setattr(profile_refresher, "REST_SECONDS", 0.0)
     with monkeypatch.context() as outage:
-        outage.setattr(parts.store, "page", down)
+        outage.setattr(parts.store, "ids", down)
         assert await background.refresh() == 0
     assert await background.refresh() == 1
     assert metrics.registry.get_sample_value("memproxy_profiles_total", {"outcome": "built"}) == 2
@@ -374,14 +374,14 @@ async def test_what_was_read_before_somebody_forgot_it_is_not_put(
     (memory_id,) = await parts.library.add(Scope("ann"), [TEA])
     bank = MemoryBank(parts.store, parts.ledger, parts.embedder)
     builder = ProfileBuilder(memories=bank, profiles=parts.profiles, clock=lambda: NOW, tokens=counted_tokens())
-    page = parts.store.page
+    memories = parts.store.memories
 
     async def forgotten_after(*args: object, **kwargs: object) -> object:
-        found = await page(*args, **kwargs)  # type: ignore[arg-type]
-        monkeypatch.setattr(parts.store, "page", page)
+        found = await memories(*args, **kwargs)  # type: ignore[arg-type]
+        monkeypatch.setattr(parts.store, "memories", memories)
         await parts.library.delete("ann", memory_id)
         return found
 
-    monkeypatch.setattr(parts.store, "page", forgotten_after)
+    monkeypatch.setattr(parts.store, "memories", forgotten_after)
     assert not await builder.build("ann")
     assert await parts.profiles.get("ann", [""]) == {}

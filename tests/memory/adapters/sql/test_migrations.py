@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from memory.adapters.sql.profiles import SqlProfiles
 from memory.adapters.sql.projects import SqlProjects
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.model.projects import Invitation, ProjectMember, ProjectRole, SharedProject
@@ -63,3 +64,15 @@ async def test_members_stay_and_whom_they_invite_joins_them(earlier: Path) -> No
         await projects.accept(Invitation(found.project, "dan", ProjectRole.VIEWER, "ann", AT), at=AT + 2)
         assert [one.user_id for one in await projects.members("k1")] == ["ann", "bob", "dan"]
         assert (await projects.members("k1"))[1] == ProjectMember("bob", ProjectRole.VIEWER, AT + 1)
+
+
+async def test_whoever_was_not_queued_while_profiles_were_off_is_queued(earlier: Path) -> None:
+    with sqlite3.connect(earlier) as connection:
+        connection.execute("INSERT INTO profiles_switched_off VALUES (1)")
+        connection.executemany(
+            "INSERT INTO users (user_id, revision, known_since) VALUES (?, ?, 0)", [("ann", 4), ("bob", 2), (" k1", 2)]
+        )
+        connection.execute("INSERT INTO profiles_built VALUES ('bob', 2)")
+    connection.close()
+    async with SqliteDatabase(earlier) as database:
+        assert await SqlProfiles(database).stale(limit=9) == ["ann"]
