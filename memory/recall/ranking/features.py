@@ -85,7 +85,7 @@ def text_features(corpus: Corpus, layout: Layout, asked: Question) -> TextFeatur
     """The features that can be computed while the question is still being embedded."""
     query, now = asked.query, asked.now
     folded = fold(query.text)
-    question = time_question(folded, now=now)
+    question = time_question(query.text, now=now)
     named, words = _query_terms(corpus, query.text)
     arrays = _lexical(corpus, layout, words)
     arrays["speaker"] = _speaker(layout, named)
