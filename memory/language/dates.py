@@ -7,7 +7,6 @@ around midnight they may be off by one for users far from it. Pure.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -22,7 +21,6 @@ YEARS_AROUND = 1  # a statement without a year is about the previous, the same o
 _UNCERTAIN = "uncertain"
 _DIRECTIONS = ("since", "onwards", "until", "before", "after")
 _RELATIVE_KINDS = (ItemKind.DAY, ItemKind.WEEK, ItemKind.MONTH, ItemKind.YEAR, ItemKind.WHICH, ItemKind.WEEKDAY)
-_DAY_AND_YEAR = re.compile(r"(?<=\d),(?=(?:19|20)\d\d\b)")  # "December 1,2023"
 _AHEAD = frozenset(_DIRECTIONS) - {"since"}
 _BESIDE_DATES = frozenset({"at", "ahead"})  # marks that may stand between a weekday and its date
 
@@ -63,7 +61,7 @@ def period(text: str, said_at: float) -> Period:
 
 def dates_asked_for(text: str, asked_at: float) -> list[MarkedDate]:
     """The dates in a question, with all days that each may mean; no weekday alone. `asked_at`: Unix seconds."""
-    text = _DAY_AND_YEAR.sub(", ", text[:CHARACTERS_MAX])
+    text = text[:CHARACTERS_MAX]
     try:
         asked_on = datetime.fromtimestamp(asked_at, UTC).date()
         return [one for language in candidates(text) for one in _asked_for(calendar_items(text, language), asked_on)]

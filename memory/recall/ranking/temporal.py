@@ -36,6 +36,7 @@ class TimeQuestion:
     asks_about_past: bool = False  # asks about an earlier state, so that superseded memories may be returned
 
 
+_DAY_AND_YEAR = re.compile(r"(?<=\d),(?=(?:19|20)\d\d\b)")  # "December 1,2023"
 _LAST_WEEKEND = re.compile(r"\blast weekend|\bletztes wochenende|\bfin de semana pasado|上个?周末")
 _WHEN = re.compile(
     r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bwhich (?:day|month|year|week)\b|\bhow long\b|\bsince when\b"
@@ -52,7 +53,7 @@ _PAST = re.compile(
 def time_question(text: str, *, now: float) -> TimeQuestion:
     """The times that a question names, as far as they have begun. `now`: Unix seconds."""
     folded = fold(text)
-    named = dates_asked_for(text, now)
+    named = dates_asked_for(_DAY_AND_YEAR.sub(", ", text), now)
     if not named and _LAST_WEEKEND.search(folded):  # no day of a statement's, but near enough for a question
         named = dates_asked_for("last week", now)
     if any(not one.is_relative for one in named):  # "last week, as told on 6 November" is relative to that date
