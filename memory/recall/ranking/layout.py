@@ -76,9 +76,9 @@ def lay_out(rows: Rows, names: Names, vectors: Vector, *, laid: LayoutArrays | N
     """`vectors` by slot. `laid`: the arrays of an earlier layout of the same rows, to be reused."""
     facts = {name: np.ascontiguousarray(rows.facts[name]) for name in FACTS.names or ()}
     said_at, slots = facts["said_at"], facts["slot"]
-    projects, project_numbers = numbered(rows.projects)
-    agents, agent_numbers = numbered(rows.agents)
-    is_linked, starts_session = _talks(numbered(rows.sessions)[0], projects, said_at)
+    projects, project_numbers = numbered(rows.keys["project_id"])
+    agents, agent_numbers = numbered(rows.keys["agent_id"])
+    is_linked, starts_session = _talks(numbered(rows.keys["session_id"])[0], projects, said_at)
     link = _links(is_linked)
     session = np.cumsum(starts_session, dtype=np.int32) - 1
     lengths = rows.tokens.sizes.astype(np.float32)
@@ -89,7 +89,7 @@ def lay_out(rows: Rows, names: Names, vectors: Vector, *, laid: LayoutArrays | N
         slots=slots,
         memories=rows.memories,
         places=places,
-        sessions=rows.sessions,
+        sessions=rows.keys["session_id"],
         facts=facts,
         saturation=_saturation(lengths),
         window_saturation=_saturation(windowed(lengths[None], link)[0]),
@@ -151,7 +151,7 @@ def _successions(rows: Rows, places: dict[str, int]) -> tuple[Ints, Ints]:
         for _ in range(SUCCESSIONS_MAX):
             if here is None or is_active[here]:
                 break
-            here = places.get(rows.successors[here])
+            here = places.get(rows.keys["superseded_by"][here])
         if here is not None and is_active[here]:
             found.append((row, here))
     pairs = np.array(found, dtype=np.int32).reshape(-1, 2)
