@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.progress import track
@@ -17,9 +18,9 @@ from memory.adapters.models.embedding_model import prepared
 from memory.adapters.models.onnx_embedder import OnnxModel
 from memory.model import Vector
 from memory.recall.signals.classifier import SignalClassifier
-from memory.recall.signals.linear_model import LinearModel
+from memory.recall.signals.linear_model import LinearModel, Phrase
 from memory.recall.signals.phrases import question_phrases, training_phrases
-from memory.recall.signals.question_kinds import KINDS, QuestionClassifier, QuestionPhrase
+from memory.recall.signals.question_kinds import KINDS, QuestionClassifier
 from memory.settings import EmbeddingSettings
 from memory.settings.loader import from_process
 
@@ -42,21 +43,21 @@ def main() -> None:
     _cross_validate(questions, vectors)
 
 
-def _write(file: str, classifier: LinearModel, trained_on: str, phrases: int) -> None:
+def _write(file: str, classifier: LinearModel[Any], trained_on: str, phrases: int) -> None:
     target = FOLDER / file
     classifier_file.write_classifier(target, classifier, trained_on=trained_on)
     print(f"{file}: {phrases} phrases, {len(classifier.vocabulary)} terms, {target.stat().st_size / 1024:.0f} KiB")
 
 
-def _cross_validate(phrases: Sequence[QuestionPhrase], vectors: Vector) -> None:
+def _cross_validate(phrases: Sequence[Phrase], vectors: Vector) -> None:
     scores = np.zeros((len(phrases), len(KINDS)))
     for fold in range(FOLDS):
         inside = [index for index in range(len(phrases)) if index % FOLDS != fold]
         classifier = QuestionClassifier.fit([phrases[index] for index in inside], vectors[inside])
         for index in range(fold, len(phrases), FOLDS):
-            scores[index] = classifier.outputs(phrases[index].text, vectors[index])
+            scores[index] = list(classifier.scores(phrases[index].text, vectors[index]).values())
     for place, kind in enumerate(KINDS):
-        truth = np.array([phrase.kind is kind for phrase in phrases])
+        truth = np.array([phrase.label is kind for phrase in phrases])
         for threshold in THRESHOLDS:
             found = scores[:, place] >= threshold
             print(

@@ -9,10 +9,11 @@ out. A message without facts counts as one that holds none. Each is learnt as th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any, TypeVar
+
+import msgspec
 
 from memory.errors import BadInput
 from memory.evaluation.records import Progress, ignore_progress, read_records
@@ -26,99 +27,67 @@ COVERED_SHARE_MIN = 0.6  # of a fact's distinct words, in one memory
 _RECORD = "message"  # all records share one id: users tell them apart
 _WORD = re.compile(r"[a-z0-9$']+|[\u4e00-\u9fff]")  # a Chinese character counts as a word
 
+_Record = TypeVar("_Record", "LabelledMessage", "MessageLabels")
 
-@dataclass(frozen=True, slots=True)
-class LabelledFact:
+
+class LabelledFact(msgspec.Struct, frozen=True):
     """`span` has at least one word; `type` is not scored."""
 
     span: str
-    type: str = ""
+    type: str | None = ""
+
+    def __post_init__(self) -> None:
+        if not words_of(self.span):
+            raise ValueError("a span needs a Latin letter, a digit or a Chinese character")
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledMessage:
-    """`facts` is empty if nothing lasting is stated; missing fields are ""."""
+class MessageLabels(msgspec.Struct, frozen=True):
+    """`facts` is empty if nothing lasting is stated."""
 
-    id: str
-    text: str
-    facts: tuple[LabelledFact, ...] = ()
-    source: str = ""
-    language: str = ""
-    kind: str = ""
-
-
-class _FactRecord(TypedDict):
-    span: str
-    type: NotRequired[str | None]
-
-
-class _MessageRecord(TypedDict):
-    id: str
-    text: str
-    source: NotRequired[str | None]
-    lang: NotRequired[str | None]
-    kind: NotRequired[str | None]
-    facts: NotRequired[list[_FactRecord] | None]
-
-
-class _LabelRecord(TypedDict):
-    id: str
-    facts: list[_FactRecord]
-    kind: NotRequired[str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Label:
     id: str
     facts: tuple[LabelledFact, ...]
-    kind: str
+    kind: str | None = ""
+
+
+class LabelledMessage(msgspec.Struct, frozen=True):
+    """As in the file; likewise."""
+
+    id: str
+    text: str
+    facts: tuple[LabelledFact, ...] | None = ()
+    source: str | None = ""
+    language: str | None = msgspec.field(default="", name="lang")
+    kind: str | None = ""
 
 
 def read_messages(path: Path, *, labels: Path | None = None) -> list[LabelledMessage]:
     """Raises `BadInput` naming the first invalid line, or one with a duplicate id."""
-    by_id = _read_labels(labels) if labels is not None else {}
-    known: set[str] = set()
-
-    def message(record: _MessageRecord) -> LabelledMessage:
-        _add_new(record["id"], known)
-        label = by_id.get(record["id"])
-        own_kind = record.get("kind") or ""
-        return LabelledMessage(
-            id=record["id"],
-            text=record["text"],
-            facts=_facts(record.get("facts") or ()) if label is None else label.facts,
-            source=record.get("source") or "",
-            language=record.get("lang") or "",
-            kind=own_kind if label is None else own_kind or label.kind,
-        )
-
-    messages = read_records(path, _MessageRecord, message, kind="messages")
-    if labels is not None and known.isdisjoint(by_id):
+    if labels is None:
+        return read_records(path, LabelledMessage, _each_once(), kind="messages")
+    by_id = {one.id: one for one in read_records(labels, MessageLabels, _each_once(), kind="labels")}
+    messages = read_records(path, LabelledMessage, _each_once(), kind="messages")
+    if by_id.keys().isdisjoint(one.id for one in messages):
         raise BadInput(f"{labels.name} labels no message of {path.name}: their ids have nothing in common")
-    return messages
+    return [_labelled(one, by_id.get(one.id)) for one in messages]
 
 
-def _read_labels(path: Path) -> Mapping[str, _Label]:
+def _labelled(message: LabelledMessage, labels: MessageLabels | None) -> LabelledMessage:
+    if labels is None:
+        return message
+    return msgspec.structs.replace(message, facts=labels.facts, kind=message.kind or labels.kind)
+
+
+def _each_once() -> Callable[[_Record], _Record]:
+    """Refuses a second record with the same id."""
     known: set[str] = set()
 
-    def label(record: _LabelRecord) -> _Label:
-        _add_new(record["id"], known)
-        return _Label(record["id"], _facts(record["facts"]), record.get("kind") or "")
+    def checked(record: _Record) -> _Record:
+        if record.id in known:
+            raise ValueError(f"an earlier line has the id {record.id!r:.80} - at `$.id`")
+        known.add(record.id)
+        return record
 
-    return {found.id: found for found in read_records(path, _LabelRecord, label, kind="labels")}
-
-
-def _add_new(record_id: str, known: set[str]) -> None:
-    if record_id in known:
-        raise ValueError(f"an earlier line has the id {record_id!r:.80} - at `$.id`")
-    known.add(record_id)
-
-
-def _facts(records: Sequence[_FactRecord]) -> tuple[LabelledFact, ...]:
-    for record in records:
-        if not words_of(record["span"]):
-            raise ValueError("a span needs a Latin letter, a digit or a Chinese character - at `$.facts[...].span`")
-    return tuple(LabelledFact(record["span"], record.get("type") or "") for record in records)
+    return checked
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -156,19 +125,20 @@ def _record(message: LabelledMessage) -> Data:
 
 def score_message(message: LabelledMessage, learnt: Learnt) -> dict[str, Any]:
     """The facts that each memory covers, and other memories. Quotes are searched in the recorded message."""
-    spans = [words_of(fact.span) for fact in message.facts]
+    facts = message.facts or ()
+    spans = [words_of(fact.span) for fact in facts]
     held = [_words_held(memory) for memory in learnt.active]
     recorded = [said.content for turn in learnt.turns for said in turn.messages]
     return {
         "id": message.id,
-        "lang": message.language,
-        "source": message.source,
-        "kind": message.kind,
+        "lang": message.language or "",
+        "source": message.source or "",
+        "kind": message.kind or "",
         "turns": len(learnt.turns),
         "text": message.text,
         "facts": [
-            {"span": fact.span, "type": fact.type, "is_covered": any(_covers(words, span) for words in held)}
-            for fact, span in zip(message.facts, spans, strict=True)
+            {"span": fact.span, "type": fact.type or "", "is_covered": any(_covers(words, span) for words in held)}
+            for fact, span in zip(facts, spans, strict=True)
         ],
         "memories": [
             {

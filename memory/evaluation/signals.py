@@ -55,7 +55,7 @@ async def evaluate_signals(
     path: Path,
     embedder: Embedder,
     *,
-    training: ClassifierTraining,
+    training: ClassifierTraining[SignalClassifier],
     progress: Progress = ignore_progress,
 ) -> dict[str, Any]:
     """Load or train a classifier as at the start of a process, decide every record, and score. Raises `BadInput` or

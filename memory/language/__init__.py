@@ -6,7 +6,7 @@ models: no rules may be added here for a misunderstood sentence. Pure, except fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import groupby, takewhile
 from typing import Literal
@@ -18,7 +18,6 @@ from memory.language.loader import (
     Calendar,
     Language,
     MalformedLanguage,
-    PhraseList,
     calendar,
     pleasantries,
     words,
@@ -61,7 +60,7 @@ def is_denied(text: str) -> bool:
             kept = kept[1:]
         if is_question and len(kept) > 1 and _reply(language, kept[-1]) == "no":
             kept = kept[:-1]
-        if any(_listed(language, "negators").labels(clause) for clause in kept):
+        if any(_table(language, "negators").labels(clause) for clause in kept):
             return True
     return False
 
@@ -75,12 +74,12 @@ def bare_reply(text: str) -> Reply:
 
 def names_everything(text: str) -> bool:
     """Whether "everything" or "all of it" occurs; it may still mean everything about one topic."""
-    return any(_listed(language, "everything").labels(tokenize(text).tokens) for language in candidates(text))
+    return any(_table(language, "everything").labels(tokenize(text).tokens) for language in candidates(text))
 
 
 def wants_several(text: str) -> bool:
     """Whether it asks to count, compare, order or list, for which one memory is rarely enough."""
-    return any(_listed(language, "several").labels(tokenize(text).tokens) for language in candidates(text))
+    return any(_table(language, "several").labels(tokenize(text).tokens) for language in candidates(text))
 
 
 def names_previous(text: str) -> bool:
@@ -91,7 +90,7 @@ def names_previous(text: str) -> bool:
 
 def is_limited(text: str) -> bool:
     """Whether it is temporary or has an exception ("for now", "except", "除了")."""
-    return any(_listed(language, "limits").labels(tokenize(text).tokens) for language in candidates(text))
+    return any(_table(language, "limits").labels(tokenize(text).tokens) for language in candidates(text))
 
 
 def asked_words(text: str) -> frozenset[str]:
@@ -99,17 +98,17 @@ def asked_words(text: str) -> frozenset[str]:
     tokens = tokenize(text).tokens
     named: set[int] = set()
     for language in candidates(text):
-        for table in (_forgetting(language), _listed(language, "everything")):
+        for table in (_table(language, "forgetting"), _table(language, "everything")):
             named |= _positions(table.found(tokens))
         named |= _positions(_pointing(language, tokens))
     return content_of(tokens, candidates(text), without=named)
 
 
 def _pointing(language: Language, tokens: Sequence[str]) -> Iterator[PhraseMatch[str]]:
-    yield from _anywhere(language).found(tokens)
-    for found in _closing(language).found(tokens):
+    yield from _table(language, "previous", "anywhere").found(tokens)
+    for found in _table(language, "previous", "closing").found(tokens):
         rest = list(takewhile(is_word, tokens[found.end :]))
-        if not content_of(rest, (language,), without=_positions(_forgetting(language).found(rest))):
+        if not content_of(rest, (language,), without=_positions(_table(language, "forgetting").found(rest))):
             yield found
 
 
@@ -127,7 +126,7 @@ def _reply(language: Language, tokens: Sequence[str]) -> Reply:
     said: set[str] = set()
     start = 0
     while start < len(tokens):
-        found = _replies(language).at(tokens, start)
+        found = _table(language, "replies", "yes", "no", "softeners").at(tokens, start)
         if found is None or not found.labels:
             return ""
         said |= found.labels
@@ -136,34 +135,11 @@ def _reply(language: Language, tokens: Sequence[str]) -> Reply:
 
 
 @cache
-def _listed(language: Language, section: Literal["negators", "several", "everything", "limits"]) -> PhraseTable[str]:
-    listed: PhraseList = getattr(words(language), section)
-    return _table({section: listed.words}, listed.unmeant)
-
-
-@cache
-def _replies(language: Language) -> PhraseTable[str]:
-    replies = words(language).replies
-    return _table({"yes": replies.yes, "no": replies.no, "softener": replies.softeners}, replies.unmeant)
-
-
-@cache
-def _forgetting(language: Language) -> PhraseTable[str]:
-    return _table({"forgetting": words(language).forgetting.words})
-
-
-@cache
-def _anywhere(language: Language) -> PhraseTable[str]:
-    return _table({"previous": words(language).previous.anywhere})
-
-
-@cache
-def _closing(language: Language) -> PhraseTable[str]:
-    return _table({"previous": words(language).previous.closing})
-
-
-def _table(words_of: Mapping[str, Iterable[str]], unmeant: Iterable[str] = ()) -> PhraseTable[str]:
-    return PhraseTable(((word, label) for label, listed in words_of.items() for word in listed), unmeant)
+def _table(language: Language, section: str, *lists: str) -> PhraseTable[str]:
+    """The phrases of these lists of a section of its words, each with its list's name."""
+    own = getattr(words(language), section)
+    phrases = ((phrase, name) for name in lists or ("words",) for phrase in getattr(own, name))
+    return PhraseTable(phrases, getattr(own, "unmeant", ()))
 
 
 __all__ = [

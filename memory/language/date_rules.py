@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from memory.language.calendar_items import CalendarItem, ItemKind
 
 ROW_MAX = 6  # items of the longest rule
-YEARS_AROUND = 1  # a date without a year may be in the previous, the same or the next year
+YEARS_BACK, YEARS_AHEAD = 8, 1  # a date without a year may be in any of these years
 AMOUNT_YEARS_MAX = 100
 
 DAY = timedelta(days=1)
@@ -239,7 +239,7 @@ _RULES: dict[str, Callable[[Sequence[CalendarItem], date], Options | None]] = {
 
 def _days(said: date, month: int, *, day: int, year: int) -> Options:
     """The day, or the whole month; if the year is open, in each of the years around. () if there is no such day."""
-    years = (year,) if year else range(said.year - YEARS_AROUND, said.year + YEARS_AROUND + 1)
+    years = (year,) if year else range(said.year - YEARS_BACK, said.year + YEARS_AHEAD + 1)
     found = []
     for one in years:
         whole = _month(one, month)

@@ -1,4 +1,4 @@
-"""The period in which a statement holds, according to its own date words.
+"""The period in which a statement holds, according to its own date words; and the dates that a question names.
 
 Only unambiguous dates count: "next Friday" said on a Monday may mean two days, so it is ignored, as are a bare "on
 Friday" and recurring dates. A day or month without a year is the one nearest to when it was said. Days are in UTC:
@@ -7,7 +7,7 @@ around midnight they may be off by one for users far from it. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -15,10 +15,12 @@ from memory.language.calendar_items import OTHER, CalendarItem, ItemKind, calend
 from memory.language.date_rules import Dated, Days, dates_of
 from memory.language.detection import candidates
 
-CHARACTERS_MAX = 2_000  # of a statement searched for dates
+CHARACTERS_MAX = 2_000  # of a text searched for dates
+YEARS_AROUND = 1  # a statement without a year is about the previous, the same or the next one
 
 _UNCERTAIN = "uncertain"
 _DIRECTIONS = ("since", "onwards", "until", "before", "after")
+_RELATIVE_KINDS = (ItemKind.DAY, ItemKind.WEEK, ItemKind.MONTH, ItemKind.YEAR, ItemKind.WHICH, ItemKind.WEEKDAY)
 _AHEAD = frozenset(_DIRECTIONS) - {"since"}
 _BESIDE_DATES = frozenset({"at", "ahead"})  # marks that may stand between a weekday and its date
 
@@ -27,11 +29,16 @@ _DatePeriod = tuple[date | None, date | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Marked:
-    """`mark`: a direction, "range" directly after another date, "at", or "" for none or an uncertain one."""
+class MarkedDate:
+    """`mark`: a direction, "range" directly after another date, "at", or "" for none or an uncertain one.
+
+    `is_relative`: only to the day on which it was said. `unit`: of an amount ("two weeks ago"), else "".
+    """
 
     dated: Dated
     mark: str
+    is_relative: bool = False
+    unit: str = ""
 
 
 def period(text: str, said_at: float) -> Period:
@@ -52,14 +59,49 @@ def period(text: str, said_at: float) -> Period:
     return _stamp(holds_from), _stamp(holds_until)
 
 
+def dates_asked_for(text: str, asked_at: float) -> list[MarkedDate]:
+    """The dates in a question, with all days that each may mean; no weekday alone. `asked_at`: Unix seconds."""
+    text = text[:CHARACTERS_MAX]
+    try:
+        asked_on = datetime.fromtimestamp(asked_at, UTC).date()
+        return [one for language in candidates(text) for one in _asked_for(calendar_items(text, language), asked_on)]
+    except (OSError, OverflowError, ValueError):  # a day before year 1 or after year 9999
+        return []
+
+
+def _asked_for(items: Sequence[CalendarItem], asked_on: date) -> Iterator[MarkedDate]:
+    """A question asks for a month that is no other word, whatever stands before it; of weekdays beside it no more."""
+    dates = [replace(one, is_plain=one.is_plain or _is_month(items, one)) for one in dates_of(items, asked_on)]
+    for marked in _marked(items, dates):
+        row = items[marked.dated.start : marked.dated.end]
+        unit = next((item.name for item in row if item.kind is ItemKind.UNIT), "")
+        is_relative = bool(unit) or all(item.kind in _RELATIVE_KINDS for item in row)
+        if not marked.dated.is_weekday:
+            yield replace(marked, is_relative=is_relative, unit=unit)
+
+
+def _is_month(items: Sequence[CalendarItem], dated: Dated) -> bool:
+    first = items[dated.start]
+    is_meant = first.name != "word" or first.is_joined
+    return dated.end == dated.start + 1 and first.kind is ItemKind.MONTH_NAME and is_meant
+
+
 def _period(items: Sequence[CalendarItem], said: date) -> _DatePeriod:
     if any(item.kind is ItemKind.EVERY for item in items):
         return None, None
-    marked = _marked(items, _with_weekdays(items, dates_of(items, said)))
+    marked = _marked(items, _with_weekdays(items, [_of_years_around(one, said) for one in dates_of(items, said)]))
     if len(marked) == 2 and _is_pair(*marked):
         return _from_to(marked[0].dated, _resolved(marked[1], said))
     meant = {_meant(one, _resolved(one, said)) for one in marked}
     return meant.pop() if len(meant) == 1 else (None, None)
+
+
+def _of_years_around(dated: Dated, said: date) -> Dated:
+    """Where the year is open."""
+    if len(dated.options) == 1:
+        return dated
+    near = (days for days in dated.options if abs(days.begin.year - said.year) <= YEARS_AROUND)
+    return replace(dated, options=tuple(near))
 
 
 def _with_weekdays(items: Sequence[CalendarItem], dates: Sequence[Dated]) -> list[Dated]:
@@ -85,13 +127,13 @@ def _is_beside(items: Sequence[CalendarItem], first: Dated, second: Dated) -> bo
     )
 
 
-def _marked(items: Sequence[CalendarItem], dates: Sequence[Dated]) -> list[_Marked]:
-    found: list[_Marked] = []
+def _marked(items: Sequence[CalendarItem], dates: Sequence[Dated]) -> list[MarkedDate]:
+    found: list[MarkedDate] = []
     previous_end = -1
     for dated in dates:
         mark = _mark(items, dated, previous_end)
         if mark or dated.is_plain:
-            found.append(_Marked(dated, mark))
+            found.append(MarkedDate(dated, mark))
             previous_end = dated.end
     return found
 
@@ -113,7 +155,7 @@ def _mark(items: Sequence[CalendarItem], dated: Dated, previous_end: int) -> str
     return "at" if before.before else ""
 
 
-def _is_pair(first: _Marked, second: _Marked) -> bool:
+def _is_pair(first: MarkedDate, second: MarkedDate) -> bool:
     """ "From 3 May until 10 May", "3 May to 10 May"."""
     is_begin = first.mark in ("since", "onwards") or (
         first.mark in ("", "at") and first.dated.end == second.dated.start - 1
@@ -126,7 +168,7 @@ def _from_to(first: Dated, last: Days | None) -> _DatePeriod:
     return (max(begins), last.end) if begins and last is not None else (None, None)
 
 
-def _resolved(marked: _Marked, said: date) -> Days | None:
+def _resolved(marked: MarkedDate, said: date) -> Days | None:
     """The option that is meant; None if uncertain."""
     options = marked.dated.options
     if marked.mark == _UNCERTAIN or not options:
@@ -140,7 +182,7 @@ def _resolved(marked: _Marked, said: date) -> Days | None:
     return None if is_tie else nearest[0][1]
 
 
-def _meant(marked: _Marked, days: Days | None) -> _DatePeriod:
+def _meant(marked: MarkedDate, days: Days | None) -> _DatePeriod:
     if days is None:
         return None, None
     match marked.mark:

@@ -137,25 +137,14 @@ class WholePhrases(LanguageStruct, frozen=True):
     examples: tuple[tuple[str, bool], ...]
 
 
-class Openings(LanguageStruct, frozen=True):
-    """Phrases that may precede the content of a message. Examples: a message, and the rest without its opening."""
-
-    words: Phrases
-    examples: tuple[tuple[str, str], ...]
-
-
 class Pleasantries(LanguageStruct, frozen=True):
-    """`pleasantries.toml`. `consent`: agrees to an offer. `slots`: the phrases for the placeholders of the other
-    two.
-    """
+    """`pleasantries.toml`. `slots`: the phrases for the placeholders of the others."""
 
     phrases: WholePhrases
-    consent: WholePhrases
-    openings: Openings
     slots: dict[str, Phrases] = {}
 
     def __post_init__(self) -> None:
-        parts = (part for phrase in self.phrases.words + self.consent.words for part in Formatter().parse(phrase))
+        parts = (part for phrase in self.phrases.words for part in Formatter().parse(phrase))
         used = {slot.removesuffix("?") for _, slot, *_ in parts if slot is not None}
         if used != set(self.slots):
             raise ValueError(f"slots without phrases: {used - set(self.slots)}, unused: {set(self.slots) - used}")

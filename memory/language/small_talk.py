@@ -6,48 +6,52 @@ with any other word ("thanks, and the address?") is not a pleasantry.
 
 from __future__ import annotations
 
-import string
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import chain, product
+from string import Formatter
+from typing import TypeAlias
 
 from memory.language import LANGUAGES, pleasantries
-from memory.language.phrase_sets import PhraseSet, fill_slots
-from memory.language.phrases import is_word, tokenize
+from memory.language.loader import Phrases
+from memory.language.phrases import is_word, spellings, tokenize
 
 PLEASANTRY_CHARACTERS_MAX = 80  # nothing longer is only a greeting
 
-_OWN = tuple(pleasantries(language) for language in LANGUAGES)
-_PLEASANTRIES = PhraseSet(tokens for own in _OWN for tokens in fill_slots(own.phrases.words, own.slots))
-_CONSENT = PhraseSet(tokens for own in _OWN for tokens in fill_slots(own.consent.words, own.slots))
-_OPENINGS = tuple(sorted((phrase for own in _OWN for phrase in own.openings.words), key=len, reverse=True))
-_SEPARATORS = string.whitespace + "\u00a0\u3000,.!，。！、;；~-"
+Tokens: TypeAlias = tuple[str, ...]
 
 
 def is_pleasantry(text: str) -> bool:
     """Whether the text is only greetings, thanks and acknowledgements, or has no words at all ("👍")."""
     if len(text) > PLEASANTRY_CHARACTERS_MAX:
         return False
-    return _PLEASANTRIES.covers(text) or not any(map(is_word, tokenize(text).tokens))
+    words = [token for token in tokenize(text).tokens if is_word(token)]
+    reached = {0}  # the words before each of these are covered by phrases; each position is visited once
+    for start, word in enumerate(words):
+        if start in reached:
+            ends = (start + length for length in _LENGTHS.get(word, ()))
+            reached.update(end for end in ends if tuple(words[start:end]) in _PHRASES)
+    return len(words) in reached
 
 
-def is_consent(text: str) -> bool:
-    """Whether the text only says yes, which after a question of the assistant means "do it"."""
-    return len(text) <= PLEASANTRY_CHARACTERS_MAX and _CONSENT.covers(text)
+def fill_slots(phrases: Phrases, slots: Mapping[str, Phrases]) -> Iterator[Tokens]:
+    """Every phrase in each of its spellings, with every phrase of a slot in place of its "{name}".
+
+    A slot with a question mark, "{name?}", may stay empty.
+    """
+    for phrase in phrases:
+        pieces: list[set[Tokens]] = []
+        for literal, slot, *_ in Formatter().parse(phrase):
+            pieces.append(spellings(literal) or {()})
+            if slot is not None:
+                choices = {tokens for choice in slots[slot.removesuffix("?")] for tokens in spellings(choice)}
+                pieces.append(choices | {()} if slot.endswith("?") else choices)
+        yield from (tuple(chain.from_iterable(chosen)) for chosen in product(*pieces))
 
 
-def without_opening(text: str) -> str:
-    """The text without a greeting or thanks at its beginning; unchanged if nothing else would be left."""
-    rest = text.lstrip()
-    while (behind := _behind_opening(rest)) is not None:
-        rest = behind
-    return rest or text
-
-
-def _behind_opening(text: str) -> str | None:
-    """What follows an opening and the punctuation after it; None if the text does not begin with one."""
-    for opening in _OPENINGS:
-        if text[: len(opening)].lower() == opening:
-            last = opening[-1]
-            spoken = text[len(opening) :].lstrip(last + last.upper())
-            behind = spoken.lstrip(_SEPARATORS)
-            if len(behind) < len(spoken):
-                return behind
-    return None
+_PHRASES = frozenset(
+    tokens for own in map(pleasantries, LANGUAGES) for tokens in fill_slots(own.phrases.words, own.slots)
+)
+_LENGTHS: defaultdict[str, set[int]] = defaultdict(set)  # of the phrases that begin with a word, in words
+for _phrase in _PHRASES:
+    _LENGTHS[_phrase[0]].add(len(_phrase))

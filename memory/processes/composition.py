@@ -78,7 +78,10 @@ from memory.recall.project_access import ReadableProjects
 from memory.recall.query_rewriter import Rewriter
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
-from memory.recall.signals.training import ClassifierTraining, QuestionTraining
+from memory.recall.signals.classifier import SignalClassifier
+from memory.recall.signals.phrases import question_phrases, training_phrases
+from memory.recall.signals.question_kinds import QuestionClassifier
+from memory.recall.signals.training import ClassifierTraining
 from memory.recall.working_set.working_sets import WorkingSets
 from memory.runtime.announced_labels import announce
 from memory.runtime.metrics import Metrics
@@ -111,11 +114,11 @@ class Parts:
     corpora: WorkingSets
     memories: UserMemories
     embedder: Embedder
-    training: ClassifierTraining
+    training: ClassifierTraining[SignalClassifier]
     ledger: UserLedger
     state: KeptState
     file_rewriter: FileRewriter
-    questions: QuestionTraining
+    questions: ClassifierTraining[QuestionClassifier]
     templates: ChatTemplates
     windows: KnownWindows
     rewriter: Rewriter | None
@@ -324,13 +327,13 @@ async def open_embedder(
         yield own
 
 
-def question_training(settings: Settings, embedder: Embedder) -> QuestionTraining:
+def question_training(settings: Settings, embedder: Embedder) -> ClassifierTraining[QuestionClassifier]:
     """The training of the classifier of questions that no single memory answers."""
-    return QuestionTraining(
-        embedder, shipped=partial(classifier_file.shipped_questions, settings.memory.embedding.model)
-    )
+    shipped = partial(classifier_file.shipped_questions, settings.memory.embedding.model)
+    return ClassifierTraining(embedder, QuestionClassifier, shipped=shipped, phrases=question_phrases)
 
 
-def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTraining:
+def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTraining[SignalClassifier]:
     """The signal classifier's training, for the filter and for evaluations."""
-    return ClassifierTraining(embedder, shipped=partial(classifier_file.shipped, settings.memory.embedding.model))
+    shipped = partial(classifier_file.shipped, settings.memory.embedding.model)
+    return ClassifierTraining(embedder, SignalClassifier, shipped=shipped, phrases=training_phrases)

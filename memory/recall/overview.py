@@ -31,10 +31,10 @@ def overview(corpus: Corpus, asked: Question, *, limit: int, examined: int = EXA
         is_open &= layout.projects == layout.project_numbers.get(asked.scope.project_id, -1)
     rows = np.flatnonzero(is_open)
     if len(rows) > examined:
-        rows = rows[np.lexsort((-layout.said_at[rows], -layout.importance[rows].round(1)))[:examined]]
+        rows = rows[np.lexsort((-layout.facts["said_at"][rows], -layout.facts["importance"][rows].round(1)))[:examined]]
     found = by_importance((layout.memories[int(row)] for row in rows), now=asked.now)[:limit]
     before = review_notes(corpus, asked.in_notes)
-    counted = {memory.id: int(layout.line_tokens[layout.places[memory.id]]) for memory in found}
+    counted = {memory.id: int(layout.facts["line_tokens"][layout.places[memory.id]]) for memory in found}
     return overview_of(found, tokens=counted, in_notes=before.still_valid)
 
 

@@ -19,7 +19,6 @@ from memory.language.restating import begins_word, folded
 from memory.model import Candidate, Memory, Scope, SessionSummary, StoredSummary, Vector
 from memory.model.raw_words import passages_of
 from memory.recall.notes.past_talk_notes import Passage, dates
-from memory.recall.ranking.lexical import fold
 from memory.recall.ranking.temporal import Span, time_question
 
 WORD = 0.2  # for a content word that question and summary share
@@ -51,7 +50,7 @@ class PastTalkQuestion:
     @property
     def spans(self) -> tuple[Span, ...]:
         """The times that it names; a month without a year means that month of several years."""
-        return time_question(fold(self.text), now=self.now).spans
+        return time_question(self.text, now=self.now).spans
 
 
 def answering(question: PastTalkQuestion, stored: Sequence[StoredSummary]) -> list[SessionSummary]:

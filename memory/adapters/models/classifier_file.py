@@ -11,38 +11,38 @@ import zipfile
 from collections.abc import Iterable
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
 from memory.recall.signals.classifier import SignalClassifier
-from memory.recall.signals.linear_model import LinearModel
+from memory.recall.signals.linear_model import LinearModel, Phrase
 from memory.recall.signals.phrases import question_phrases, training_phrases
 from memory.recall.signals.question_kinds import QuestionClassifier
 
 SHIPPED, SHIPPED_QUESTIONS = "signal_weights.npz", "question_weights.npz"
 FORMAT = 2  # of the file and of the features: increase it when either changes
 
-T = TypeVar("T", bound=LinearModel)
+T = TypeVar("T", bound=LinearModel[Any])
 
 _VOCABULARY = msgspec.json.Decoder(list[str])
 
 
 def fingerprint(model: str) -> str:
     """A hash of the training phrases and the embedding model's name."""
-    return _hashed(model, [(phrase.label, phrase.text) for phrase in training_phrases()])
+    return _hashed(model, training_phrases())
 
 
 def question_fingerprint(model: str) -> str:
     """The same for the kinds of questions."""
-    return _hashed(model, [(phrase.kind or "", phrase.text) for phrase in question_phrases()])
+    return _hashed(model, question_phrases())
 
 
-def _hashed(model: str, phrases: Iterable[tuple[str, str]]) -> str:
+def _hashed(model: str, phrases: Iterable[Phrase]) -> str:
     told = hashlib.sha256(f"{FORMAT}\x1f{model}".encode())
-    for label, text in phrases:
-        told.update(f"\x1f{label}\x1e{text}".encode())
+    for phrase in phrases:
+        told.update(f"\x1f{phrase.label or ''}\x1e{phrase.text}".encode())
     return told.hexdigest()
 
 
@@ -76,7 +76,7 @@ def read_classifier(path: Path, kind: type[T], *, expected: str) -> T | None:
         return None
 
 
-def write_classifier(path: Path, classifier: LinearModel, *, trained_on: str) -> None:
+def write_classifier(path: Path, classifier: LinearModel[Any], *, trained_on: str) -> None:
     """Term weights are stored with half precision, which halves the file; a test compares the decisions."""
     terms = sorted(classifier.vocabulary, key=lambda term: classifier.vocabulary[term])
     np.savez_compressed(

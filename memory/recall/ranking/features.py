@@ -85,14 +85,14 @@ def text_features(corpus: Corpus, layout: Layout, asked: Question) -> TextFeatur
     """The features that can be computed while the question is still being embedded."""
     query, now = asked.query, asked.now
     folded = fold(query.text)
-    question = time_question(folded, now=now)
+    question = time_question(query.text, now=now)
     named, words = _query_terms(corpus, query.text)
     arrays = _lexical(corpus, layout, words)
     arrays["speaker"] = _speaker(layout, named)
     arrays |= _temporal(layout, question, now)
-    arrays |= {"question": layout.is_question, "first_person": layout.is_first_person}
+    arrays |= {"question": layout.facts["is_question"], "first_person": layout.facts["is_first_person"]}
     arrays |= _of_the_memory(layout, asked.scope, now)
-    arrays["manner"] = layout.is_manner * np.float32(bool(_WRITES.search(folded)))
+    arrays["manner"] = layout.facts["is_manner"] * np.float32(bool(_WRITES.search(folded)))
     return TextFeatures(layout, arrays, question)
 
 
@@ -215,20 +215,20 @@ def _needed(corpus: Corpus, layout: Layout, direction: Direction | None) -> Floa
 def _speaker(layout: Layout, named: Collection[int]) -> Floats:
     out = _zeros(layout)
     for number in named:
-        out += layout.label == number
+        out += layout.facts["label"] == number
     return out
 
 
 def _temporal(layout: Layout, question: TimeQuestion, now: float) -> dict[str, Floats]:
     match = _zeros(layout)
     for span in question.spans:
-        late = np.maximum(layout.said_at - span.end, 0.0) / (AFTERWARDS_DAYS * DAY)
-        inside = (layout.said_at >= span.start) * np.exp(-late)
+        late = np.maximum(layout.facts["said_at"] - span.end, 0.0) / (AFTERWARDS_DAYS * DAY)
+        inside = (layout.facts["said_at"] >= span.start) * np.exp(-late)
         match = np.maximum(match, inside.astype(np.float32))
     return {
         "time": match,
-        "when": layout.is_dated * np.float32(question.asks_when),
-        "dated": layout.is_dated,
+        "when": layout.facts["is_dated"] * np.float32(question.asks_when),
+        "dated": layout.facts["is_dated"],
     }
 
 
@@ -236,14 +236,14 @@ def _answer(layout: Layout, dense: Floats) -> Floats:
     """High for the memory after one that resembles the question: a question is often followed by its answer."""
     answer = _zeros(layout)
     if layout.has_neighbours:
-        answer[1:] = dense[:-1] * layout.is_question[:-1] * layout.is_linked[1:]
+        answer[1:] = dense[:-1] * layout.facts["is_question"][:-1] * layout.is_linked[1:]
     return answer
 
 
 def _of_the_memory(layout: Layout, scope: Scope, now: float) -> dict[str, Floats]:
     """Features that do not depend on the question."""
     seconds = np.array([HALF_LIFE_DAYS[name] for name in HALF_LIFE_CLASSES]) * DAY
-    age = np.maximum(now - layout.said_at, 0.0)
+    age = np.maximum(now - layout.facts["said_at"], 0.0)
     own = _zeros(layout)
     if scope.session_id:  # rows are sorted by session
         first = bisect_left(layout.sessions, scope.session_id)
@@ -253,10 +253,10 @@ def _of_the_memory(layout: Layout, scope: Scope, now: float) -> dict[str, Floats
     if scope.agent_id:
         own += 0.5 * (layout.agents == layout.agent_numbers.get(scope.agent_id, -1))
     return {
-        "recency": np.exp2(-age / seconds[layout.half_life_class]).astype(np.float32),
-        "importance": layout.importance - np.float32(0.5),
-        "confidence": layout.confidence - np.float32(1.0),
+        "recency": np.exp2(-age / seconds[layout.facts["half_life_class"]]).astype(np.float32),
+        "importance": layout.facts["importance"] - np.float32(0.5),
+        "confidence": layout.facts["confidence"] - np.float32(1.0),
         "scope": own,
-        "correction": layout.is_correction,
-        "expiry": -(layout.ends_at <= now).astype(np.float32),
+        "correction": layout.facts["is_correction"],
+        "expiry": -(layout.facts["ends_at"] <= now).astype(np.float32),
     }

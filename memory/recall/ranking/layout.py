@@ -6,7 +6,7 @@ The arrays that are expensive to compute (the inverted index, the norms of windo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from memory.model import MemoryStatus, Vector
 from memory.recall.ranking.encoded_memories import Memories
-from memory.recall.ranking.rows import STATUSES, Floats, Ints, Names, Places, Ragged, Rows
+from memory.recall.ranking.rows import FACTS, STATUSES, Floats, Ints, Names, Places, Ragged, Rows
 
 LINK_SECONDS = 1_800.0  # memories of one session further apart than this are not neighbours: the topic changed
 # Without a session id, only memories said almost together belong to one conversation.
@@ -49,7 +49,7 @@ class Layout:
     memories: Memories
     places: dict[str, int]  # the row of each memory, by its id
     sessions: list[str]  # ascending
-    said_at: npt.NDArray[np.float64]
+    facts: Mapping[str, npt.NDArray[Any]]  # the columns of `FACTS`
     saturation: Floats  # of a term's count in a memory; the next ones: in its window, in its session
     window_saturation: Floats
     is_linked: npt.NDArray[np.bool_]  # the row before is its predecessor in the same conversation
@@ -59,20 +59,7 @@ class Layout:
     session_starts: Places
     session_saturation: Floats
     laid: LayoutArrays
-    is_question: Floats
-    is_first_person: Floats
-    is_dated: Floats
-    is_manner: Floats  # states how answers or texts should be written
-    importance: Floats
-    confidence: Floats
-    is_correction: Floats
     is_superseded: npt.NDArray[np.bool_]
-    ends_at: npt.NDArray[np.float64]
-    half_life_class: npt.NDArray[np.int8]
-    line_tokens: Ints  # tokens of its content on a line of a note, -1 if not counted
-    wording: npt.NDArray[np.uint64]
-    statement: npt.NDArray[np.uint64]
-    label: Ints  # number of the speaker's name, -1 without one
     projects: Ints  # number of each row's project in `project_numbers`; likewise agents
     project_numbers: dict[str, int]
     agents: Ints
@@ -87,11 +74,11 @@ class Layout:
 
 def lay_out(rows: Rows, names: Names, vectors: Vector, *, laid: LayoutArrays | None = None) -> Layout:
     """`vectors` by slot. `laid`: the arrays of an earlier layout of the same rows, to be reused."""
-    facts = rows.facts
-    said_at, slots = _column(facts, "said_at", np.float64), _column(facts, "slot", np.int32)
-    projects, project_numbers = numbered(rows.projects)
-    agents, agent_numbers = numbered(rows.agents)
-    is_linked, starts_session = _talks(numbered(rows.sessions)[0], projects, said_at)
+    facts = {name: np.ascontiguousarray(rows.facts[name]) for name in FACTS.names or ()}
+    said_at, slots = facts["said_at"], facts["slot"]
+    projects, project_numbers = numbered(rows.keys["project_id"])
+    agents, agent_numbers = numbered(rows.keys["agent_id"])
+    is_linked, starts_session = _talks(numbered(rows.keys["session_id"])[0], projects, said_at)
     link = _links(is_linked)
     session = np.cumsum(starts_session, dtype=np.int32) - 1
     lengths = rows.tokens.sizes.astype(np.float32)
@@ -102,8 +89,8 @@ def lay_out(rows: Rows, names: Names, vectors: Vector, *, laid: LayoutArrays | N
         slots=slots,
         memories=rows.memories,
         places=places,
-        sessions=rows.sessions,
-        said_at=said_at,
+        sessions=rows.keys["session_id"],
+        facts=facts,
         saturation=_saturation(lengths),
         window_saturation=_saturation(windowed(lengths[None], link)[0]),
         is_linked=is_linked,
@@ -113,20 +100,7 @@ def lay_out(rows: Rows, names: Names, vectors: Vector, *, laid: LayoutArrays | N
         session_starts=np.flatnonzero(starts_session),
         session_saturation=_saturation(np.bincount(session, weights=lengths).astype(np.float32)),
         laid=laid or LayoutArrays(*_postings(rows.tokens, len(names.terms)), _window_norms(vectors, slots, link)),
-        is_question=_column(facts, "is_question"),
-        is_first_person=_column(facts, "is_first_person"),
-        is_dated=_column(facts, "is_dated"),
-        is_manner=_column(facts, "is_manner"),
-        importance=_column(facts, "importance"),
-        confidence=_column(facts, "confidence"),
-        is_correction=_column(facts, "is_correction"),
         is_superseded=facts["status"] == SUPERSEDED,
-        ends_at=_column(facts, "ends_at", np.float64),
-        half_life_class=_column(facts, "half_life_class", np.int8),
-        line_tokens=_column(facts, "line_tokens", np.int32),
-        wording=_column(facts, "wording", np.uint64),
-        statement=_column(facts, "statement", np.uint64),
-        label=_column(facts, "label", np.int32),
         projects=projects,
         project_numbers=project_numbers,
         agents=agents,
@@ -149,10 +123,6 @@ def windowed(values: Floats, link: tuple[Floats, Floats]) -> Floats:
         out[:, distance:] += joined * values[:, :-distance]
         out[:, :-distance] += joined * values[:, distance:]
     return out
-
-
-def _column(facts: npt.NDArray[Any], name: str, kind: type[np.generic] = np.float32) -> npt.NDArray[Any]:
-    return np.ascontiguousarray(facts[name], dtype=kind)
 
 
 def _talks(
@@ -181,7 +151,7 @@ def _successions(rows: Rows, places: dict[str, int]) -> tuple[Ints, Ints]:
         for _ in range(SUCCESSIONS_MAX):
             if here is None or is_active[here]:
                 break
-            here = places.get(rows.successors[here])
+            here = places.get(rows.keys["superseded_by"][here])
         if here is not None and is_active[here]:
             found.append((row, here))
     pairs = np.array(found, dtype=np.int32).reshape(-1, 2)

@@ -70,13 +70,13 @@ class Scored(Sequence[Candidate]):
 
     def _candidate(self, place: int) -> Candidate:
         layout, row = self._layout, int(self._rows[place])
-        tokens = int(layout.line_tokens[row])
+        tokens = int(layout.facts["line_tokens"][row])
         return Candidate(
             memory=layout.memories[row],
             score=float(self._scores[place]),
             parts=dict(zip(PARTS, self._parts[place].tolist(), strict=True)),
             tokens=None if tokens == NOT_COUNTED else tokens,
-            wording=int(layout.wording[row]),
+            wording=int(layout.facts["wording"][row]),
         )
 
 
@@ -308,7 +308,7 @@ def open_rows(
         is_open &= (layout.agents == 0) | (layout.agents == layout.agent_numbers.get(scope.agent_id, -1))
     if memory_types:
         wanted = [number for number, kind in enumerate(HALF_LIFE_CLASSES) if kind in memory_types]
-        is_open &= np.isin(layout.half_life_class, wanted)
+        is_open &= np.isin(layout.facts["half_life_class"], wanted)
     if not asked.claim.is_any:
         is_open &= rows_with_claim(layout, asked.claim) if claimed is None else claimed
     return is_open
@@ -328,17 +328,17 @@ def _column(weights: Weights) -> Floats:
 
 def _corrections_first(rows: npt.NDArray[np.intp], layout: Layout) -> npt.NDArray[np.intp]:
     """Put a correction before what it corrects if both have the same subject; otherwise the scores decide."""
-    if not layout.is_correction[rows].any():
+    if not layout.facts["is_correction"][rows].any():
         return rows
     order = rows.tolist()
-    for correction in [row for row in order if layout.is_correction[row] and not layout.is_superseded[row]]:
+    for correction in [row for row in order if layout.facts["is_correction"][row] and not layout.is_superseded[row]]:
         about = set(terms(layout.memories[correction].content))
         here = order.index(correction)
         corrected = (
             place
             for place, row in enumerate(order[:here])
-            if layout.said_at[row] < layout.said_at[correction]
-            and not layout.is_correction[row]
+            if layout.facts["said_at"][row] < layout.facts["said_at"][correction]
+            and not layout.facts["is_correction"][row]
             and _is_same_subject(about, layout.memories[row].content)
         )
         first = next(corrected, here)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
@@ -31,6 +31,7 @@ Places: TypeAlias = npt.NDArray[np.intp]
 HALF_LIFE_CLASSES = ("episodic", "semantic", "procedural", "reflective")
 STATUSES = (MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED, MemoryStatus.ARCHIVED)
 NO_LABEL = -1
+KEYS = ("id", "session_id", "project_id", "agent_id", "superseded_by")  # fields of a memory that hold ids
 STATEMENT_DIGITS = 16  # hexadecimal digits of a statement key, 64 bits
 NOT_COUNTED = -1  # `line_tokens` of a corpus without a tokenizer
 # One record per memory. `slot`: index of its vector. `label`: number of the speaker's name. `ends_at`: when it
@@ -153,38 +154,31 @@ class EncodedMemory(NamedTuple):
 class Rows:
     """Memories in columns, `n` rows each. Read-only."""
 
-    ids: list[str] = field(default_factory=list)
-    sessions: list[str] = field(default_factory=list)
-    projects: list[str] = field(default_factory=list)
-    agents: list[str] = field(default_factory=list)
-    successors: list[str] = field(default_factory=list)  # id of the memory that superseded it, "" if none
+    keys: Mapping[str, list[str]] = field(default_factory=lambda: {name: [] for name in KEYS})  # of each in `KEYS`
     memories: Memories = field(default_factory=Memories)
     facts: npt.NDArray[Any] = field(default_factory=lambda: np.zeros(0, dtype=FACTS))
     tokens: Ragged = field(default_factory=lambda: Ragged.of([]))
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.facts)
+
+    @property
+    def ids(self) -> list[str]:
+        return self.keys["id"]
 
     def changed(self, gone: Iterable[int], added: Sequence[EncodedMemory]) -> Rows:
         """Without the rows `gone`, with `added`, sorted by session and time."""
         memories = [one.memory for one in added]
-        ids = [*self.ids, *(memory.id for memory in memories)]
-        sessions = [*self.sessions, *(memory.session_id for memory in memories)]
-        projects = [*self.projects, *(memory.project_id for memory in memories)]
-        agents = [*self.agents, *(memory.agent_id for memory in memories)]
-        successors = [*self.successors, *(memory.superseded_by for memory in memories)]
+        keys = {name: [*own, *(getattr(memory, name) for memory in memories)] for name, own in self.keys.items()}
         facts = np.concatenate((self.facts, np.array([one.facts for one in added], dtype=FACTS)))
-        keys = list(zip(sessions, facts["said_at"].tolist(), facts["created_at"].tolist(), ids, strict=True))
-        left = np.ones(len(ids), dtype=np.bool_)
+        times = facts["said_at"].tolist(), facts["created_at"].tolist()
+        sorted_by = list(zip(keys["session_id"], *times, keys["id"], strict=True))
+        left = np.ones(len(facts), dtype=np.bool_)
         left[list(gone)] = False
-        order = sorted(np.flatnonzero(left).tolist(), key=keys.__getitem__)
+        order = sorted(np.flatnonzero(left).tolist(), key=sorted_by.__getitem__)
         places = np.array(order, dtype=np.intp)
         return Rows(
-            ids=[ids[place] for place in order],
-            sessions=[sessions[place] for place in order],
-            projects=[projects[place] for place in order],
-            agents=[agents[place] for place in order],
-            successors=[successors[place] for place in order],
+            keys={name: [own[place] for place in order] for name, own in keys.items()},
             memories=self.memories.joined(memories, places),
             facts=facts[places],
             tokens=self.tokens.joined(Ragged.of([one.tokens for one in added]), places),

@@ -21,11 +21,12 @@ from memory.ports import Tokens
 from memory.recall.ranking.corpus import Contents, Corpus, with_room
 from memory.recall.ranking.encoded_memories import Memories
 from memory.recall.ranking.layout import LayoutArrays, numbered
-from memory.recall.ranking.rows import FACTS, Ints, Names, Numbering, Ragged, Rows
+from memory.recall.ranking.rows import FACTS, KEYS, Ints, Names, Numbering, Ragged, Rows
 
 MAGIC = b"memproxy snapshot"
-FORMAT = 1  # version of the blob's format; the stamp covers how its contents are made
+FORMAT = 2  # version of the blob's format; the stamp covers how its contents are made
 BODY_FROM = len(MAGIC) + 1 + 4  # after format number and checksum
+NAMES_OTHERS = KEYS[1:]
 VECTORS = np.dtype("<f2")  # 8 bits change ranks, 16 do not: see docs/adr/0012-snapshots-of-working-sets.md
 
 
@@ -55,10 +56,7 @@ class _Stored(msgspec.Struct, array_like=True, frozen=True):
     revision: int
     dimension: int
     ids: list[str]
-    sessions: list[str]  # each name once, as in the next lists; an array holds each row's number
-    projects: list[str]
-    agents: list[str]
-    successors: list[str]
+    names: list[list[str]]  # of each further one of `KEYS`, each once; an array holds each row's number
     terms: list[str]
     labels: list[str]
     memories: memoryview
@@ -73,19 +71,15 @@ def encode(contents: Contents, *, revision: int, user_id: str, stamp: bytes) -> 
     """Raises ValueError, TypeError or RecursionError for values that no store of ours returns."""
     rows, names = contents.rows, contents.names
     memories, sizes = rows.memories.encoded()
-    columns = [numbered(names) for names in (rows.sessions, rows.projects, rows.agents, rows.successors)]
+    columns = [numbered(rows.keys[key]) for key in NAMES_OTHERS]
     arrays = _arrays_of(contents, sizes, [numbers for numbers, _ in columns])
-    sessions, projects, agents, successors = (list(names) for _, names in columns)
     stored = _Stored(
         user_id=user_id,
         stamp=stamp,
         revision=revision,
         dimension=contents.vectors.shape[1],
         ids=rows.ids,
-        sessions=sessions,
-        projects=projects,
-        agents=agents,
-        successors=successors,
+        names=[list(found) for _, found in columns],
         terms=list(names.terms),
         labels=list(names.labels),
         memories=memoryview(memories),
@@ -138,21 +132,16 @@ def _contents(stored: _Stored) -> Contents:
     """Copies the arrays, so that the blob can be freed: half of it are vectors, which are needed in 32 bits."""
     arrays = [np.frombuffer(part, dtype=kind) for part, kind in zip(stored.arrays, _KINDS, strict=True)]
     vectors = with_room(arrays.pop().reshape(len(stored.ids), stored.dimension))
-    facts, sizes, sessions, projects, agents, successors, *rest = map(np.copy, arrays)
-    tokens, token_sizes, *laid = rest
+    facts, sizes, *rest = map(np.copy, arrays)
+    columns, (tokens, token_sizes, *laid) = rest[: len(NAMES_OTHERS)], rest[len(NAMES_OTHERS) :]
+    named = (
+        [names[number] for number in numbers.tolist()] for names, numbers in zip(stored.names, columns, strict=True)
+    )
     rows = Rows(
-        ids=stored.ids,
-        sessions=_named(stored.sessions, sessions),
-        projects=_named(stored.projects, projects),
-        agents=_named(stored.agents, agents),
-        successors=_named(stored.successors, successors),
+        keys={"id": stored.ids, **dict(zip(NAMES_OTHERS, named, strict=True))},
         memories=Memories.of(bytes(stored.memories), sizes),
         facts=facts,
         tokens=Ragged(tokens, token_sizes),
     )
     names = Names(*(Numbering.listed(names) for names in (stored.terms, stored.labels)))
     return Contents(rows, names, vectors, LayoutArrays(*laid))
-
-
-def _named(names: Sequence[str], numbers: Ints) -> list[str]:
-    return [names[number] for number in numbers.tolist()]

@@ -1,6 +1,6 @@
 """Part of stage 6: phrases that decide by themselves whether memory is needed, in English, Chinese, Spanish and German.
 
-A command to a live tool ("set my alarm", "12 * 7") needs none, even if it says "my". Any other mention of the user
+A command to a live tool ("set my alarm") needs none, even if it says "my". Any other mention of the user
 ("my", "我们") needs it. A word that is only mentioned (a quoted title, "I/O", "World War I") counts as neither. Where
 no rule applies, the functions return False: this module does not guess.
 """
@@ -165,36 +165,6 @@ _LIVE = _Cue(
     r"|(?:读取|读一下|打开|删除|重命名|列出|查看|显示).{0,12}(?:\.\w{1,5}\b|目录|文件夹|文件)"
     r"|(?:运行|执行|跑)(?:一下)?.{0,6}(?:测试|脚本|命令|代码|npm|pip|git)",
 )
-_ARITHMETIC = re.compile(
-    r"^(?:(?:what(?:'s| is)|how much is|calculate|compute|solve|evaluate|work out|was ist|wie viel ist|rechne"
-    r"|cuánto (?:es|son)|calcula|¿|请|帮我|算一?下|计算(?:一下)?|算算)[\s:：]*)*"
-    r"(?=.*\d)(?:[\d\s.,+\-*/x×÷^%()=√?？]|\b(?:of|times|plus|minus|divided by|squared|cubed|to the power of|mod"
-    r"|square root of|the|sqrt|percent|mal|geteilt durch|por|más|menos|de|von|and)\b"
-    r"|等于(?:多少|几)?|乘以?|除以|加上?|减去?|的平方根?|是多少|多少|根号|百分之|的)+$",
-    re.IGNORECASE,
-)
-_WEATHER = re.compile(
-    r"\b(?:weather|forecast|rain(?:ing|y)?|snow(?:ing)?|sunny|temperature|humid(?:ity)?|air quality|degrees|umbrella"
-    r"|windy)\b"
-    r"|\bwetter\b|\bregnet\b|\bregnen\b|\bschneit\b|\btiempo hace\b|\bva a llover\b|\bllueve\b|\bllover[aá]\b|天气"
-    r"|下雨|下雪|气温|多少度|空气质量|刮风|冷不冷|热不热",
-    re.IGNORECASE,
-)
-_NOW_OR_PLACE = re.compile(
-    r"\b(?:today|tonight|tomorrow|now|right now|currently|outside|this (?:morning|afternoon|evening|week|weekend)"
-    r"|on (?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
-    r"|\b(?i:in|for|at) [A-Z]\w+|\bin [a-z]{4,}\s*\??$|\b(?:heute|morgen|gerade|draußen)\b|\b(?:hoy|mañana|ahora)\b"
-    r"|\bin [A-ZÄÖÜ]\w+|\ben [A-Z]\w+|今天|明天|后天|现在|今晚|外面|这周|周末|本周",
-    re.IGNORECASE,
-)
-_EVENT = re.compile(
-    r"\b(?:during|for|at|on|before|when|while|by|after) (?:the|our|my|we|i)\b|\b(?:during|while|when)\b"
-    r"|\bwährend\b|\b(?:beim|zur|zum|für die|für den|für das) \w+|\b(?:durante|para (?:el|la|los|las)|en (?:el"
-    r"|la) (?:boda|fiesta|viaje|excursi[oó]n))\b"
-    r"|那[天几]|(?:婚礼|露营|出差|旅行|春游|爬山|比赛|聚会|出发|约会|野餐|活动|考试|面试|运动会|假期|搬家|旅游)",
-    re.IGNORECASE,
-)
-
 # --- the user ---------------------------------------------------------------------------------------------------------
 _USER = _Cue(
     # English, Spanish and German
@@ -207,23 +177,6 @@ _USER = _Cue(
     r"|(?:mein(?! kampf)|meine[mnrs]?|unser|unsere[mnrs]?|wir|ich|(?-i:mir)|mich|uns)\b",
     # Chinese
     r"我|咱|俺|本人",
-)
-
-# --- a message that leans on the one before ---------------------------------------------------------------------------
-_LEANS = re.compile(
-    r"^(?:and|but|or|so|what about|how about|what if|which one|the other|y |¿y |und |oder |was ist mit|那|还有|另外|它"
-    r"|他们?|她们?|这个|哪个|第[一二三]个)"
-    r"|\b(?:its?|he|she|they|them|her|his|their|that one|this one|those|there|er|sie|ihr|dort|su|sus|allí)\b|它|他|她"
-    r"|那里|那边",
-    re.IGNORECASE,
-)
-_BARE_QUESTION = re.compile(
-    r"(?:and |but |so |ok |okay |y |und )?(?:how (?:much|many|old|long|far|often|big)|when|where|who|which(?: one)?"
-    r"|what (?:time|day|date|size|colou?r|name|number|else)|why(?: not)?"
-    r"|cu[aá]ndo|cu[aá]nto(?:s)?|d[oó]nde|qui[eé]n|cu[aá]l|wann|wo|wer|wie (?:viel|viele|lange|oft|alt)|welche[rs]?"
-    r"|多少钱?|几点|哪[天家个里]|什么时候|谁|在哪|为什么)"
-    r"(?: (?:is it|was it|were they|are they|again|exactly|fue|era|war es|das|ist es))?[呢啊呀]?",
-    re.IGNORECASE,
 )
 
 
@@ -250,20 +203,6 @@ def refers_to_user(text: str) -> bool:
 
 
 def is_tool_command(text: str) -> bool:
-    """Whether it is a command for a live tool: device, clock, arithmetic, current weather, files, the web."""
+    """Whether it is a command for a live tool: device, clock, files, the web."""
     stripped = text.strip().rstrip(".!。！")
-    if _ARITHMETIC.match(stripped) or _COMMAND.match(stripped) or _LIVE.is_in(stripped):
-        return True
-    if not _WEATHER.search(stripped) or _EVENT.search(stripped):
-        return False
-    return _NOW_OR_PLACE.search(stripped) is not None and not refers_to_user(stripped)
-
-
-def leans_on_history(text: str) -> bool:
-    """Whether it cannot be understood without the message before it ("and its capital?", "那价格呢")."""
-    return _LEANS.search(text) is not None or is_bare_question(text)
-
-
-def is_bare_question(text: str) -> bool:
-    """Whether it only asks and names no topic ("How much?", "几点？")."""
-    return _BARE_QUESTION.fullmatch(text.strip().strip("¿?？!！.。 ")) is not None
+    return _COMMAND.match(stripped) is not None or _LIVE.is_in(stripped)

@@ -11,7 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from enum import StrEnum
+from typing import ClassVar, Generic, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,10 +34,25 @@ _PREFIX = 5  # characters: "recommend" and "recommendation", "recomienda" and "r
 Floats: TypeAlias = npt.NDArray[np.float32]
 Indices: TypeAlias = npt.NDArray[np.int_]
 
+Label = TypeVar("Label", bound=StrEnum)
+
 
 @dataclass(frozen=True, slots=True)
-class LinearModel:
-    """Learnt weights: one row per known term, then one per dimension of the embedding, then the bias."""
+class Phrase:
+    """One training example. `label`: None for one that has none of the model's labels."""
+
+    text: str
+    label: StrEnum | None
+
+
+@dataclass(frozen=True, slots=True)
+class LinearModel(Generic[Label]):
+    """Learnt weights: one row per known term, then one per dimension of the embedding, then the bias.
+
+    One output for each of `labels`: near 1 for a text with that label, else near 0.
+    """
+
+    labels: ClassVar[Sequence[StrEnum]]
 
     vocabulary: Mapping[str, int]
     rarity: Floats  # of each term, shape (terms,)
@@ -45,11 +61,13 @@ class LinearModel:
     bias: Floats  # shape (outputs,)
 
     @classmethod
-    def trained(cls, texts: Sequence[str], targets: npt.NDArray[np.float64], vectors: Vector | None) -> Self:
-        """`targets`: shape (texts, outputs). `vectors`: shape (texts, dimension); None: on their words alone.
+    def fit(cls, phrases: Sequence[Phrase], vectors: Vector | None) -> Self:
+        """`vectors`: of the phrases, shape (phrases, dimension); None: on their words alone.
 
-        Takes about a second for two thousand texts: run it in a thread.
+        Takes about a second for two thousand phrases: run it in a thread.
         """
+        texts = [phrase.text for phrase in phrases]
+        targets = np.array([[float(phrase.label is label) for label in cls.labels] for phrase in phrases])
         assert vectors is None or len(texts) == len(vectors), "one embedding for each text"
         found = [sorted(set(features(text))) for text in texts]
         counts = Counter(term for terms in found for term in terms)
@@ -75,8 +93,8 @@ class LinearModel:
             bias=BIAS * BIAS * dual.sum(axis=0),
         )
 
-    def outputs(self, text: str, vector: Vector | None) -> Floats:
-        """Shape (outputs,). `vector`: its embedding, or that of the query made from it; None without one."""
+    def scores(self, text: str, vector: Vector | None) -> dict[Label, float]:
+        """By label. `vector`: the text's embedding, or that of the query made from it; None without one."""
         found = [index for term in set(features(text)) if (index := self.vocabulary.get(term)) is not None]
         total = self.bias.copy()
         if found:
@@ -84,7 +102,7 @@ class LinearModel:
             total += (weights @ self.term_weights[found]) / float(np.linalg.norm(weights))
         if vector is not None and len(self.vector_weights):
             total += vector @ self.vector_weights
-        return total
+        return dict(zip(cast("Sequence[Label]", self.labels), total.tolist(), strict=True))
 
 
 def _word_kernel(rows: Sequence[Indices], values: Sequence[Floats], terms: int) -> Floats:

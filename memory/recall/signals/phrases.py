@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from memory.model.memories import statement_key
-from memory.recall.signals.classifier import Phrase, SignalLabel
-from memory.recall.signals.question_kinds import KINDS, QuestionKind, QuestionPhrase
+from memory.recall.signals.classifier import SignalLabel
+from memory.recall.signals.linear_model import Phrase
+from memory.recall.signals.question_kinds import KINDS, QuestionKind
 
 LANGUAGES = ("en", "zh", "es", "de", "fr", "it", "pt", "nl", "pl", "ru", "ja", "ko", "ar")
 OTHER = "other"
@@ -18,24 +19,24 @@ def training_phrases() -> tuple[Phrase, ...]:
     return tuple(phrase for name, text in _files("signal_phrases") for phrase in parsed(name, text))
 
 
-def question_phrases() -> tuple[QuestionPhrase, ...]:
+def question_phrases() -> tuple[Phrase, ...]:
     """All phrases of each kind, and against them others of their files and of the signal classifier, each text once.
 
     Of those, personal ones are left out: some of them are of a kind. Nor is a phrase of one kind another kind's other.
     Raises ValueError naming the line that is wrong.
     """
     own = [
-        (text, None if label == OTHER else QuestionKind(label))
+        Phrase(text, None if label == OTHER else QuestionKind(label))
         for kind in KINDS
         for name, content in _files(f"{kind}_phrases")
         for label, text in _labelled(name, content, (kind, OTHER))
     ]
-    others = [(phrase.text, None) for phrase in training_phrases() if phrase.label is not SignalLabel.PERSONAL]
-    phrases: dict[str, QuestionPhrase] = {}
-    for text, kind in (*own, *others):
-        same = phrases.get(statement_key(text))
-        if same is None or (same.kind is None and kind is not None):
-            phrases[statement_key(text)] = QuestionPhrase(text, kind)
+    others = [Phrase(one.text, None) for one in training_phrases() if one.label is not SignalLabel.PERSONAL]
+    phrases: dict[str, Phrase] = {}
+    for phrase in (*own, *others):
+        same = phrases.get(statement_key(phrase.text))
+        if same is None or (same.label is None and phrase.label is not None):
+            phrases[statement_key(phrase.text)] = phrase
     return tuple(phrases.values())
 
 

@@ -8,14 +8,10 @@ must never see evaluation data. No IO.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
-
-from memory.model import Vector
 from memory.model.recalled import AskedWhole
 from memory.recall.signals.linear_model import LinearModel
 
@@ -38,25 +34,10 @@ NO_KIND: KindScores = dict.fromkeys(KINDS, 0.0)
 _WHOLES = {QuestionKind.ABOUT_USER: AskedWhole.USER, QuestionKind.ABOUT_PROJECT: AskedWhole.PROJECT}
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionPhrase:
-    """One training example. `kind`: None for a question that memories answer, or that needs none."""
+class QuestionClassifier(LinearModel[QuestionKind]):
+    """Of the kind that a question is of, if any."""
 
-    text: str
-    kind: QuestionKind | None
-
-
-class QuestionClassifier(LinearModel):
-    """One output per kind: near 1 for a question of that kind, else near 0."""
-
-    @classmethod
-    def fit(cls, phrases: Sequence[QuestionPhrase], vectors: Vector | None) -> Self:
-        """Train on phrases and their embeddings, as `LinearModel.trained` does."""
-        targets = np.array([[float(phrase.kind is kind) for kind in KINDS] for phrase in phrases])
-        return cls.trained([phrase.text for phrase in phrases], targets, vectors)
-
-    def scores(self, text: str, vector: Vector | None) -> KindScores:
-        return dict(zip(KINDS, map(float, self.outputs(text, vector)), strict=True))
+    labels = KINDS
 
 
 def whole_of(scores: KindScores) -> AskedWhole | None:

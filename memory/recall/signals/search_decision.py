@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memory.language.small_talk import is_consent, is_pleasantry, without_opening
+from memory.language import bare_reply
+from memory.language.small_talk import is_pleasantry
 from memory.model import Conversation, Role, Vector
 from memory.recall.query import is_vague
 from memory.recall.signals import cues
@@ -21,7 +22,6 @@ from memory.recall.signals.upstream import NO_SIGNALS, SEARCH, SKIP, UpstreamSig
 # Threshold of the classifier's score, 0..1. A missed search counts twice, which puts the ideal threshold at a third; in
 # five-fold cross-validation on the phrases, this value had the lowest weighted error.
 SEARCH_SCORE_MIN = 0.42
-AFTER_FACT_SCORE_MIN = 0.55  # the threshold right after a question about general knowledge
 JUDGED_CHARACTERS_MAX = 400  # longer messages are always searched: classifying them would cost more than it could save
 QUESTIONS_BEFORE_MAX = 2  # earlier user messages that a follow-up may refer to
 
@@ -89,26 +89,11 @@ def decide_late(conversation: Conversation, *, vector: Vector | None, classifier
     if classifier is None:
         return Decision(search=True, reason="question")
     scores = classifier.scores(_text_to_judge(conversation), vector)
-    search = scores.search >= _line(conversation, classifier)
-    label = max(
-        (label for label in SignalLabel if label.wants_memory == search), key=lambda label: scores.labels[label]
-    )
-    return Decision(
-        search=search,
-        reason=label,
-        label=label,
-        scores={name: round(score, 3) for name, score in scores.labels.items()} | {"search": round(scores.search, 3)},
-    )
-
-
-def _line(conversation: Conversation, classifier: SignalClassifier) -> float:
-    """The threshold: higher right after a question about general knowledge, since people ask several in a row."""
-    texts = _user_texts(conversation)
-    if len(texts) < 2 or _speaks_of_the_user(texts[-2]):
-        return SEARCH_SCORE_MIN
-    before = classifier.scores(texts[-2], None)
-    is_about_world = before.search < SEARCH_SCORE_MIN and before.best == SignalLabel.GENERAL_FACT
-    return AFTER_FACT_SCORE_MIN if is_about_world else SEARCH_SCORE_MIN
+    evidence = sum(score for label, score in scores.items() if label.wants_memory)
+    search = evidence >= SEARCH_SCORE_MIN
+    label = max((label for label in SignalLabel if label.wants_memory == search), key=scores.__getitem__)
+    shown = {str(label): score for label, score in scores.items()} | {"search": evidence}
+    return Decision(search, reason=label, label=label, scores={name: round(score, 3) for name, score in shown.items()})
 
 
 def _speaks_of_the_user(text: str) -> bool:
@@ -118,28 +103,20 @@ def _speaks_of_the_user(text: str) -> bool:
 
 def _pleasantry(text: str, conversation: Conversation) -> Decision:
     """ "Yes, please" after "Shall I write it?" is a task, not an acknowledgement."""
-    if _assistant_before(conversation).rstrip().endswith(("?", "？")) and is_consent(text):
+    if _assistant_before(conversation).rstrip().endswith(("?", "？")) and bare_reply(text) == "yes":
         return Decision(search=True, reason="consent", label=SignalLabel.TASK)
     return Decision(search=False, reason="greeting", label=SignalLabel.GREETING)
 
 
 def _continues_something_personal(spoken: str, conversation: Conversation) -> bool:
-    """A message that names no topic, where the conversation before it is about the user, or where there is none."""
-    earlier = _user_texts(conversation)[:-1]
-    if not earlier:
-        return cues.is_bare_question(spoken)
-    if not (cues.leans_on_history(spoken) or is_vague(spoken)):
-        return False
-    return any(map(_speaks_of_the_user, earlier))
+    """A message that names no topic, where the conversation before it is about the user."""
+    return is_vague(spoken) and any(map(_speaks_of_the_user, _user_texts(conversation)[:-1]))
 
 
 def _text_to_judge(conversation: Conversation) -> str:
-    """The last user message without its opening pleasantry; with the one before it if it refers to that."""
+    """The last user message; with the one before it if it names no topic."""
     texts = _user_texts(conversation)
-    text = without_opening(texts[-1])
-    if len(texts) > 1 and (cues.leans_on_history(text) or is_vague(text)):
-        return f"{texts[-2]} {text}"
-    return text
+    return " ".join(texts[-2:]) if is_vague(texts[-1]) else texts[-1]
 
 
 def _user_texts(conversation: Conversation) -> list[str]:

@@ -49,7 +49,7 @@ class CorpusMemories:
 
     async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
         rows = self._rows(where)
-        alike = rows[self._layout.statement[rows] == np.uint64(int(key[:STATEMENT_DIGITS], 16))]
+        alike = rows[self._layout.facts["statement"][rows] == np.uint64(int(key[:STATEMENT_DIGITS], 16))]
         same = [r for r in self._records(alike) if statement_key(r.memory.content) == key]
         return max(same, key=lambda r: (r.memory.created_at, r.memory.id), default=None)
 

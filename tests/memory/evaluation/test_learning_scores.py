@@ -28,6 +28,8 @@ from memory.evaluation.sandbox import Learnt
 from memory.evaluation.signals import evaluate_signals
 from memory.evaluation.updates import evaluate_updates, read_updates
 from memory.model import Memory
+from memory.recall.signals.classifier import SignalClassifier
+from memory.recall.signals.phrases import training_phrases
 from memory.recall.signals.question_kinds import PAST_TALK_MIN, KindScores, QuestionKind, whole_of
 from memory.recall.signals.training import ClassifierTraining
 from memory.settings import EmbeddingSettings
@@ -114,7 +116,7 @@ TAKEN_FOR_PAST_TALK_MAX = 0.015  # 4 of 336: "which database did we pick", and o
 @pytest.mark.parametrize("file", SIGNAL_BARS)
 async def test_requests_that_want_memory_are_found_in_every_language(embedder: OnnxEmbedder, file: str) -> None:
     """Trained here, on the phrases as they are now."""
-    training = ClassifierTraining(embedder, shipped=lambda: None)
+    training = ClassifierTraining(embedder, SignalClassifier, shipped=lambda: None, phrases=training_phrases)
     scored = await evaluate_signals(DATA / file, embedder, training=training)
     least, missed = SIGNAL_BARS[file]
     reached = {language: scored["by_language"][language]["accuracy"] for language in least}

@@ -78,7 +78,7 @@ def test_facts_stand_in_the_line_or_in_a_second_file_which_replaces_those_of_the
     )
     a, b, c = read_messages(file)
     assert a == LabelledMessage("a", "I own a kiln.", (LabelledFact("a kiln"),), "s", "en", "k")
-    assert (b.facts, c.facts) == ((), ())
+    assert (b.facts, c.facts) == ((), None)
 
     labels = written(
         tmp_path / "labels.jsonl",

@@ -27,7 +27,8 @@ from memory.evaluation.updates import evaluate_updates, read_updates
 from memory.learn.readers import OffReader
 from memory.model import Act, Claim, Evidence, Turn
 from memory.ports import PairVerdict, StatementPair
-from memory.recall.signals.classifier import Phrase, SignalClassifier, SignalLabel
+from memory.recall.signals.classifier import SignalClassifier, SignalLabel
+from memory.recall.signals.linear_model import Phrase
 from memory.recall.signals.search_decision import Decision
 from memory.recall.signals.training import ClassifierTraining
 
@@ -211,7 +212,7 @@ async def test_records_are_decided_as_in_a_chat(tmp_path: Path) -> None:
     assert [message.role for message in record.conversation.messages] == ["user", "assistant", "user"]
     classifier = SignalClassifier.fit([Phrase("one", SignalLabel.TASK), Phrase("two", SignalLabel.GREETING)], None)
     embedder, seen = HashingEmbedder(dimension=384), list[tuple[int, int]]()
-    training = ClassifierTraining(embedder, shipped=lambda: classifier)
+    training = ClassifierTraining(embedder, SignalClassifier, shipped=lambda: classifier, phrases=tuple)
     scored = await evaluate_signals(few, embedder, training=training, progress=lambda *at: seen.append(at))
     assert (scored["records"], seen) == (3, [(1, 3), (2, 3), (3, 3)])
 

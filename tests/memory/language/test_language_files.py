@@ -33,7 +33,7 @@ from memory.language.loader import (
     words,
 )
 from memory.language.phrases import spellings
-from memory.language.small_talk import is_consent, is_pleasantry, without_opening
+from memory.language.small_talk import is_pleasantry
 
 FOLDER = Path(memory.language.__file__).parent
 
@@ -46,8 +46,6 @@ READERS: dict[str, Callable[[str], object]] = {  # of each section, in whichever
     "replies": bare_reply,
     "forgetting": lambda text: tuple(sorted(asked_words(text))),  # its topic
     "phrases": is_pleasantry,
-    "consent": is_consent,
-    "openings": without_opening,
 }
 IN_ONE_LANGUAGE = ("negators", "several", "everything", "previous", "limits")
 

@@ -69,7 +69,7 @@ THURSDAY = datetime(2025, 12, 18, 12, tzinfo=UTC).timestamp()
 
 
 def asked(text: str) -> TimeQuestion:
-    return time_question(fold(text), now=THURSDAY)
+    return time_question(text, now=THURSDAY)
 
 
 def span(first: str, last: str) -> Span:

@@ -19,11 +19,11 @@ from memory.evaluation.signals import read_signals
 from memory.model import Conversation, Message, Vector
 from memory.model.memories import statement_key
 from memory.recall.ranking.lexical import fold
-from memory.recall.signals.classifier import Phrase, Scores, SignalClassifier, SignalLabel
-from memory.recall.signals.linear_model import features
+from memory.recall.signals.classifier import SignalClassifier, SignalLabel
+from memory.recall.signals.linear_model import Phrase, features
 from memory.recall.signals.phrases import parsed, question_phrases, training_phrases
-from memory.recall.signals.question_kinds import QuestionClassifier, QuestionKind, QuestionPhrase
-from memory.recall.signals.search_decision import AFTER_FACT_SCORE_MIN, SEARCH_SCORE_MIN, decide_late
+from memory.recall.signals.question_kinds import QuestionClassifier, QuestionKind
+from memory.recall.signals.search_decision import decide_late
 
 PHRASES = training_phrases()
 DATA = Path(__file__).resolve().parents[3] / "data"
@@ -57,36 +57,25 @@ def test_a_phrase_file_with_an_unknown_section_is_refused_by_line() -> None:
 
 
 class Table:
-    """In the classifier's place: scores by text, each with its best label; all other texts are about the world."""
+    """In the classifier's place: labels by text; all other texts are about the world."""
 
-    def __init__(self, known: Mapping[str, tuple[float, SignalLabel]]) -> None:
+    def __init__(self, known: Mapping[str, SignalLabel]) -> None:
         self._known = known
 
-    def scores(self, text: str, vector: Vector | None) -> Scores:
-        search, best = self._known.get(text, (0.0, SignalLabel.GENERAL_FACT))
-        return Scores(search, {label: float(label is best) for label in SignalLabel})
+    def scores(self, text: str, vector: Vector | None) -> dict[SignalLabel, float]:
+        best = self._known.get(text, SignalLabel.GENERAL_FACT)
+        return {label: float(label is best) for label in SignalLabel}
 
 
 FACT, LIFE = "Which composer wrote the opera Fidelio?", "what did the roofer say about the gutters"
 
 
 def test_a_score_decides_and_is_told_for_the_receipt() -> None:
-    table: Any = Table({LIFE: (0.9, SignalLabel.PERSONAL)})
+    table: Any = Table({LIFE: SignalLabel.PERSONAL})
     for text, search in ((FACT, False), (LIFE, True)):
         decision = decide_late(asked(text), vector=None, classifier=table)
         assert (decision.search, decision.label and decision.label.wants_memory) == (search, search)
         assert set(decision.scores) == {*SignalLabel, "search"}
-
-
-def test_a_question_right_after_one_about_the_world_needs_more_to_be_searched() -> None:
-    """People ask such things in a row."""
-    world = "What is the capital of Mongolia?"
-    between = (SEARCH_SCORE_MIN + AFTER_FACT_SCORE_MIN) / 2
-    table: Any = Table({LIFE: (between, SignalLabel.PERSONAL), "I saw a roofer.": (0.9, SignalLabel.PERSONAL)})
-    for before, search in ((world, False), ("I saw a roofer.", True)):
-        decision = decide_late(asked(before, "I see.", LIFE), vector=None, classifier=table)
-        assert decision.search is search
-    assert decide_late(asked(LIFE), vector=None, classifier=table).search
 
 
 def test_the_embedding_decides_where_words_are_unknown_in_every_script() -> None:
@@ -94,7 +83,7 @@ def test_the_embedding_decides_where_words_are_unknown_in_every_script() -> None
     vectors = np.eye(2, 4, dtype=np.float32)
     classifier = SignalClassifier.fit(phrases, vectors)
     for unknown in ("epsilon zeta", "天地玄黄"):
-        near_fact, near_personal = (classifier.scores(unknown, vector).search for vector in vectors)
+        near_fact, near_personal = (classifier.scores(unknown, vector)[SignalLabel.PERSONAL] for vector in vectors)
         assert near_fact < near_personal
 
 
@@ -102,7 +91,8 @@ def test_phrases_get_back_the_labels_that_they_taught_each_time() -> None:
     some = PHRASES[::40]
     vectors = np.random.default_rng(7).normal(size=(len(some), 8)).astype(np.float32)
     classifier, again = (SignalClassifier.fit(some, vectors) for _ in range(2))
-    best = [classifier.scores(phrase.text, vector).best for phrase, vector in zip(some, vectors, strict=True)]
+    scores = [classifier.scores(phrase.text, vector) for phrase, vector in zip(some, vectors, strict=True)]
+    best = [max(each, key=each.__getitem__) for each in scores]
     assert np.mean([found == phrase.label for found, phrase in zip(best, some, strict=True)]) > 0.8
     np.testing.assert_array_equal(classifier.term_weights, again.term_weights)
 
@@ -116,7 +106,7 @@ FEW = SignalClassifier.fit(PHRASES[::200], None)
 
 @given(st.text(max_size=500))
 def test_any_text_has_features_and_a_score(text: str) -> None:
-    assert np.isfinite(FEW.scores(text, None).search)
+    assert np.isfinite(list(FEW.scores(text, None).values())).all()
 
 
 # Kinds of questions
@@ -124,8 +114,8 @@ def test_any_text_has_features_and_a_score(text: str) -> None:
 
 def test_a_question_about_a_past_conversation_is_told_from_others_by_what_was_taught() -> None:
     kind = QuestionKind.PAST_TALK
-    taught = [QuestionPhrase("What did we talk about?", kind), QuestionPhrase("Where do I live?", None)]
-    classifier = QuestionClassifier.fit([*taught, QuestionPhrase("我们聊了什么", kind)], None)
+    taught = [Phrase("What did we talk about?", kind), Phrase("Where do I live?", None)]
+    classifier = QuestionClassifier.fit([*taught, Phrase("我们聊了什么", kind)], None)
     asked = ("what did we TALK about", "where I live", "聊了什么")
     yes, no, chinese = (classifier.scores(text, None)[kind] for text in asked)
     assert no < min(yes, chinese)
@@ -135,7 +125,7 @@ def test_each_phrase_is_taught_once_every_kind_is_and_no_blind_record_is() -> No
     taught = question_phrases()
     keys = {statement_key(phrase.text) for phrase in taught}
     assert len(keys) == len(taught)
-    assert {phrase.kind for phrase in taught} == {None, *QuestionKind}
+    assert {phrase.label for phrase in taught} == {None, *QuestionKind}
     for name in ("past_talk_blind", "whole_blind"):
         lines = (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
         blind = {statement_key(json.loads(line)["text"]) for line in lines}

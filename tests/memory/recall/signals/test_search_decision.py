@@ -67,10 +67,9 @@ REASONS = [
     # what a live tool answers, even where it says "my"
     *((text, "tool") for text in (
         "what's my IP address", "set my alarm for five", "how much battery do I have left", "turn off the hall lamp",
-        "12 * (3 + 4)", "what is 15% of 90", "roll a die", "what's the weather in Oslo tomorrow", "run the tests",
-        "open setup.cfg and read it", "remind me to water the roses", "search the web for heat pumps", "把空调打开",
-        "现在几点", "设个八点的闹钟", "计算 12 乘以 9", "我的手机还有多少电", "今天成都下雨吗", "¿qué hora es?",
-        "pon una alarma a las ocho", "Wie spät ist es?", "Wie wird das Wetter morgen in Ulm?",
+        "roll a die", "run the tests", "open setup.cfg and read it", "remind me to water the roses",
+        "search the web for heat pumps", "把空调打开", "现在几点", "设个八点的闹钟", "我的手机还有多少电",
+        "¿qué hora es?", "pon una alarma a las ocho", "Wie spät ist es?",
     )),
 ]  # fmt: skip
 
@@ -109,11 +108,6 @@ def test_a_word_about_the_user_wants_memory(text: str) -> None:
 def test_a_follow_up_wants_memory_where_the_talk_before_it_was_about_the_user() -> None:
     assert reason("I am planning my move", "Lovely. What about it?", "And the costs?") == "follow_up"
     assert reason("Where is Malta?", "In the Mediterranean.", "And its population?") == ""
-
-
-def test_a_question_that_names_nothing_wants_memory_when_nothing_was_said_before() -> None:
-    assert reason("How much?") == "follow_up"
-    assert reason("几点？") == "follow_up"
 
 
 def test_a_long_message_is_searched_without_being_judged() -> None:
