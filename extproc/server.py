@@ -203,7 +203,7 @@ class Filter:
         """
         request = command.request
         self._recorder.probe_template(request.conversation.model if request.conversation else "")
-        work = self._large.work(exchange) if request.is_heavy else LIGHT
+        work = partial(self._large.work, exchange) if request.is_heavy else LIGHT
         opening = self._recorder.open_early(command.opening, work) if command.opening is not None else None
         found = await self._recall.recall(command.scope, request, command.upstream)
         opened = await opening if opening is not None else None
