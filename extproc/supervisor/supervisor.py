@@ -24,7 +24,7 @@ from extproc.supervisor import bootstrap, probes
 from extproc.supervisor.listener_watch import ListenerSign, ListenerWatch
 from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, run_folder, wait_for_lock
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
-from extproc.supervisor.metrics_endpoint import METRICS_HOST, AggregatedMetrics, MetricsEndpoint, forget_process
+from extproc.supervisor.metrics_endpoint import METRICS_HOST, AggregatedMetrics, forget_process, metrics_served
 from extproc.supervisor.process_specs import (
     LOOPBACK,
     Ports,
@@ -182,7 +182,7 @@ class Supervisor:
         loop.add_signal_handler(RESTART_SIGNAL, self._restart.request)
         own = (self._metrics.part_up, self._metrics.part_start_seconds, self._metrics.part_restarts)
         page = AggregatedMetrics(self._run.paths.metrics, own)
-        with MetricsEndpoint(self._run.ports.metrics, page, envoy_page=self._envoy_page):
+        with metrics_served(self._run.ports.metrics, page, envoy_page=self._envoy_page):
             async with asyncio.TaskGroup() as tasks:
                 life = tasks.create_task(self._live(tasks, announce))
                 await self._stopping.wait()

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from extproc.supervisor import probes, process_specs
 from extproc.supervisor.listener_watch import REFUSALS_MIN, SILENT_LOOKS_MIN, ListenerSign, ListenerWatch
 from extproc.supervisor.locks_and_ports import reserve_port
-from extproc.supervisor.metrics_endpoint import AggregatedMetrics, MetricsEndpoint, forget_process
+from extproc.supervisor.metrics_endpoint import AggregatedMetrics, forget_process, metrics_served
 from extproc.supervisor.process_specs import Ports, RunPaths
 from memory.cli import main
 from memory.runtime.metrics import Metrics
@@ -148,8 +148,8 @@ def test_the_page_adds_up_all_processes_and_adds_what_the_supervisor_and_envoy_k
     own.part_up.labels("api").set(1)
     own.turns.labels("closed").inc(100)  # beside what the processes counted under the same name
     page = AggregatedMetrics(tmp_path, (own.part_up, own.turns))
-    with MetricsEndpoint(0, page, envoy_page=lambda: b"envoy_says 1\n") as endpoint:
-        url = f"http://127.0.0.1:{endpoint.port}"
+    with metrics_served(0, page, envoy_page=lambda: b"envoy_says 1\n") as port:
+        url = f"http://127.0.0.1:{port}"
         assert httpx.get(f"{url}/other").status_code == 404
         lines = httpx.get(f"{url}/metrics").text.splitlines()
         assert 'memproxy_part_up{part="api"} 1.0' in lines
