@@ -20,7 +20,7 @@ from memory.api import guards
 from memory.api.asgi import AsgiApp
 from memory.api.bodies import BODY_BYTES_MAX, JsonBody, MessagesSchema
 from memory.api.caller import CallerController
-from memory.api.callers import USERS_ONLY, CallerRules, Callers
+from memory.api.callers import Callers
 from memory.api.conversations import ConversationsController, MessagesController, SessionsController
 from memory.api.document import document_config, show_document, show_document_page
 from memory.api.erasures import ErasuresController, EverythingController, OperatorErasuresController
@@ -61,18 +61,11 @@ class SlimLitestar(Litestar):
 
 
 def create_app(
-    library: Library,
-    *,
-    identity_mode: str,
-    edge_secret: str,
-    telemetry: Telemetry,
-    routes: Sequence[ASGIRouteHandler] = (),
-    rules: CallerRules = USERS_ONLY,
+    library: Library, callers: Callers, *, telemetry: Telemetry, routes: Sequence[ASGIRouteHandler] = ()
 ) -> AsgiApp:
-    """The application. `edge_secret`: added by the proxy; "" trusts nobody outside development. `routes`: of others."""
-    callers = Callers(identity_mode=identity_mode, edge_secret=edge_secret, rules=rules, metrics=telemetry.metrics)
+    """The application. `routes`: of others."""
     passed = frozenset(path for route in routes for path in route.paths)
-    app = PageFiles(cast(AsgiApp, framework_app(library, callers, routes)), identity_mode=identity_mode)
+    app = PageFiles(cast(AsgiApp, framework_app(library, callers, routes)), identity_mode=callers.identity_mode)
     return Front(app, callers=callers, passed=passed, telemetry=telemetry)
 
 
