@@ -186,7 +186,7 @@ _CONTEXT_FIELDS = _decoders(**dict.fromkeys(MemoryContext.__dataclass_fields__, 
 _CONFIG_FIELDS = _decoders(
     enabled=bool,
     auto_store=bool,
-    memory_types=tuple[Literal[MEMORY_TYPES], ...],
+    memory_types=tuple[Literal[MEMORY_TYPES], ...],  # type: ignore[valid-type]  # which are known at run time alone
     retrieval_limit=Annotated[int, Meta(ge=1, le=RETRIEVAL_LIMIT_MAX)],
     similarity_threshold=Annotated[float, Meta(ge=0, le=1)],
     token_budget=Annotated[int, Meta(ge=1, le=TOKEN_BUDGET_MAX)],
