@@ -87,7 +87,7 @@ from memory.runtime.telemetry import Telemetry
 from memory.service.library import Library
 from memory.service.operator import OperatorSources
 from memory.service.profile_refresher import ProfileRefresher
-from memory.service.reembedding import Reembed
+from memory.service.reembedding import Migrate, Reembed
 from memory.service.requests import Intake
 from memory.service.user_erasures import FileRewriter
 from memory.sessions.compaction.compactor import Compactor
@@ -248,6 +248,15 @@ async def open_reembedding(settings: Settings) -> AsyncIterator[Reembed]:
         )
         snapshots = await stack.enter_async_context(open_snapshots(settings, SYSTEM_CLOCK))
         yield Reembed(store, embedder, snapshots, wanted=origin)
+
+
+@asynccontextmanager
+async def open_migration(settings: Settings) -> AsyncIterator[Migrate]:
+    """The run that brings the collection to the present schema and index. Raises `BadSetting`."""
+    wanted = await stored_origin(settings)
+    address = milvus_address(settings, wanted)
+    async with MilvusReembedding(address, wanted=wanted, metrics=Metrics(CollectorRegistry())) as store:
+        yield Migrate(store, wanted=wanted)
 
 
 async def stored_origin(settings: Settings) -> VectorOrigin:
