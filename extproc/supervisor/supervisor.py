@@ -63,7 +63,6 @@ class Run:
     paths: RunPaths
     ports: Ports
     owns_store: bool
-    owns_model: bool
     ports_file: Path | None
 
 
@@ -84,13 +83,13 @@ def up(settings: Settings, *, announce: Callable[[str], None]) -> None:
 @contextmanager
 def claimed(settings: Settings) -> Iterator[Run]:
     """Claim the data directory, the run's folder and the ports. Raises `CannotStart`."""
-    owns_store, owns_model = not settings.store_uri, not settings.upstream
+    owns_store = not settings.store_uri
     ports_file = Path(settings.ports_file).absolute() if settings.ports_file else None
     with ExitStack() as claims:
         data = claims.enter_context(data_directory(Path(settings.data_dir).absolute()))
         paths = RunPaths(folder=claims.enter_context(run_folder()), data=data)
         paths.metrics.mkdir()
-        ports = _claim_ports(settings, claims, owns_store=owns_store, owns_model=owns_model)
+        ports = _claim_ports(settings, claims, owns_store=owns_store)
         if ports_file is not None:  # now it is certain that the file is not another run's
             _forget_last_run(ports_file)
         told = settings_of_run(settings, paths, ports)
@@ -100,10 +99,10 @@ def claimed(settings: Settings) -> Iterator[Run]:
             claims.callback(told.milvus_uri_file.unlink, missing_ok=True)
             told.milvus_uri_file.write_text(told.milvus_uri, encoding="ascii")  # for the operator's tools
         _write_private(paths.settings, dump(told).encode())
-        yield Run(told, paths, ports, owns_store=owns_store, owns_model=owns_model, ports_file=ports_file)
+        yield Run(told, paths, ports, owns_store=owns_store, ports_file=ports_file)
 
 
-def _claim_ports(settings: Settings, claims: ExitStack, *, owns_store: bool, owns_model: bool) -> Ports:
+def _claim_ports(settings: Settings, claims: ExitStack, *, owns_store: bool) -> Ports:
     held: dict[int, str] = {}
 
     def claim(setting: str, host: str, port: int) -> int:
@@ -125,7 +124,7 @@ def _claim_ports(settings: Settings, claims: ExitStack, *, owns_store: bool, own
         milvus=claim_if_given("milvus_port", settings.milvus_port)
         if owns_store
         else _port_of(probes.address_of(settings.store_uri)),
-        model=claim("model", LOOPBACK, 0) if owns_model else 0,
+        model=0 if settings.upstream else claim("model", LOOPBACK, 0),
     )
 
 
@@ -153,9 +152,7 @@ class Supervisor:
         self._run = run
         self._logger = logger
         self._metrics = Metrics(CollectorRegistry())
-        planned = process_specs(
-            run.settings, run.paths, run.ports, owns_store=run.owns_store, owns_model=run.owns_model
-        )
+        planned = process_specs(run.settings, run.paths, run.ports, owns_store=run.owns_store)
         self._parts: Mapping[str, tuple[ProcessSpec, ChildProcess]] = {
             one.command.name: (one, ChildProcess(one.command, log=log, logger=logger, on_death=self._part_died))
             for one in planned
