@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from extproc.apis import APIS, Api, readable_api
-from extproc.edge_trust import EdgeTrust
+from extproc.edge_trust import EdgeTrust, switched_off
 from extproc.exchange import (
     Arrival,
     CloseTurn,
@@ -53,7 +53,6 @@ from extproc.exchange import (
 from extproc.identity import Headers, Metadata, content_length, first_header
 from extproc.refusals import context_tokens, refuses_roles
 from extproc.reply import Reply, ReplyBuffer, read_reply
-from extproc.switches import switched_off
 from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.chat.completions import NotAChat, read_chat_request
 from memory.chat.envelopes import of_speaker
