@@ -222,3 +222,14 @@ class MessagesController(Controller):
         """Deletes one message; of a user's message also what is based on its turn alone."""
         deleted = await library.conversations.delete_message(caller.user_id, path_id, keep_memories=keep_memories)
         return views.DeletedMessageView(views.MessageDeletions(1, deleted))
+
+
+class ReceiptMessagesController(Controller):
+    path = "/v1/memory/receipts"
+    tags = ("receipts",)
+
+    @operation(get, "/{id:str}/messages", "getReceiptMessages", allowed=READS, errors=(404,))
+    async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> views.ReceiptMessagesView:
+        """The messages of the turn that has this receipt. 404 if the record does not hold it (any more)."""
+        found = await library.conversations.of_receipt(caller.user_id, path_id)
+        return views.ReceiptMessagesView(list(map(views.message_view, found)))

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
 from memory.api.asgi import AsgiApp, AsgiMessage, AsgiReceive, AsgiScope, AsgiSend
+from memory.api.browsers import refuse_forged
 from memory.api.callers import Callers
-from memory.api.forgery import refuse_forged
 from memory.api.identity import DEVELOPMENT, Forbidden
 from memory.api.refusals import CLIENT_GONE, ClientGone, refusal, send_refusal
 from memory.runtime.telemetry import Telemetry

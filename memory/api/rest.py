@@ -21,7 +21,12 @@ from memory.api.asgi import AsgiApp
 from memory.api.bodies import BODY_BYTES_MAX, JsonBody, MessagesSchema
 from memory.api.caller import CallerController
 from memory.api.callers import Callers
-from memory.api.conversations import ConversationsController, MessagesController, SessionsController
+from memory.api.conversations import (
+    ConversationsController,
+    MessagesController,
+    ReceiptMessagesController,
+    SessionsController,
+)
 from memory.api.document import document_config, show_document, show_document_page
 from memory.api.erasures import ErasuresController, EverythingController, OperatorErasuresController
 from memory.api.front import Front
@@ -34,7 +39,6 @@ from memory.api.options import name_methods
 from memory.api.page_files import PageFiles
 from memory.api.profiles import ProfilesController
 from memory.api.projects import ProjectsController
-from memory.api.receipt_messages import ReceiptMessagesController
 from memory.api.receipts import ReceiptsController
 from memory.api.refusals import HANDLERS
 from memory.api.transfers import TransfersController
