@@ -272,13 +272,9 @@ class TurnRecorder:
         try:
             if await self._retrying.write(partial(self._policy.is_opted_out, continuing.links.user_id)):
                 return True
-        except Unavailable as error:
-            self._lost(error)
-            return False
-        is_answered = continuing.status is TurnStatus.CLOSED
-        answer = await self._redacted(continuing.answer) if is_answered else ""
-        continuing = replace(continuing, tools=await without_secrets(continuing.tools, self._policy.redact))
-        try:
+            is_answered = continuing.status is TurnStatus.CLOSED
+            answer = await self._redacted(continuing.answer) if is_answered else ""
+            continuing = replace(continuing, tools=await without_secrets(continuing.tools, self._policy.redact))
             is_known = await self._retrying.write(partial(continue_turn, self._turn_log, continuing, answer))
         except Unavailable as error:
             self._lost(error)

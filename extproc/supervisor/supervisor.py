@@ -228,13 +228,11 @@ class Supervisor:
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
         """Return once a chat would be recalled and learnt. Raises `CannotStart`."""
-        for one, part in self._parts.values():
-            if one.command.name != "envoy":
+        for name, (_, part) in self._parts.items():
+            if name != "envoy":
                 tasks.create_task(part.keep_running())
         await self._write_bootstrap()
-        for one, part in self._parts.values():
-            if one.command.name == "envoy":
-                tasks.create_task(part.keep_running())
+        tasks.create_task(self._parts["envoy"][1].keep_running())
         await self._wait_until_ready()
 
     async def _write_bootstrap(self) -> None:
