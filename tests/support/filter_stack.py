@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import os
 import re
 import sys
@@ -161,12 +162,17 @@ class FilterStack:
         )
 
     async def chat(
-        self, body: bytes, *, shape: AskedShape = ASKED_COMPLETIONS, source: str = "127.0.0.1", **headers: str
+        self,
+        body: bytes | Mapping[str, Any],
+        *,
+        shape: AskedShape = ASKED_COMPLETIONS,
+        source: str = "127.0.0.1",
+        **headers: str,
     ) -> httpx.Response:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"content-type": "application/json", **headers}
         async with self.client(source) as client:
-            return await client.post(
-                shape.shape.path, content=body, headers={"content-type": "application/json", **headers}
-            )
+            return await client.post(shape.shape.path, content=content, headers=headers)
 
     def start_filter(
         self, target: str, *, is_ready: bool = True, grace: float = 1.0, secret: str = ""
