@@ -36,7 +36,7 @@ CLAUDE_CODE: dict[str, Any] = {
 REMINDER = {"type": "text", "text": "<system-reminder>\nI hate boats.\n</system-reminder>"}
 MARK = {"cache_control": {"type": "ephemeral"}}
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")  # one stack, with two filters
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # one stack, with two filters
 
 
 @pytest.fixture(scope="module")
@@ -49,17 +49,16 @@ def running() -> Iterator[MessagesServer]:
         yield server
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(running: MessagesServer) -> AsyncIterator[FilterStack]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_stack(running: MessagesServer) -> AsyncIterator[FilterStack]:
     async with running_stack(running.url, filters=2) as stack:
         yield stack
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def stack(shared: FilterStack) -> AsyncIterator[FilterStack]:
-    async with shared.lent() as lent:
-        lent.recall.placement = Placement.BEFORE_LAST_USER
-        yield lent
+@pytest.fixture
+def stack(stack: FilterStack) -> FilterStack:
+    stack.recall.placement = Placement.BEFORE_LAST_USER
+    return stack
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from memory.model import Placement
 TOOL = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
 
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")  # one stack, with two filters
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # one stack, with two filters
 
 
 @pytest.fixture(scope="module")
@@ -36,16 +36,10 @@ def running() -> Iterator[ResponsesServer]:
         yield server
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(running: ResponsesServer) -> AsyncIterator[FilterStack]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_stack(running: ResponsesServer) -> AsyncIterator[FilterStack]:
     async with running_stack(running.url, filters=2) as stack:
         yield stack
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def stack(shared: FilterStack) -> AsyncIterator[FilterStack]:
-    async with shared.lent() as lent:
-        yield lent
 
 
 @pytest.fixture
