@@ -8,7 +8,6 @@ outlives it.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import socket
@@ -38,7 +37,7 @@ from extproc.supervisor.process_specs import (
     upstream_address,
 )
 from extproc.supervisor.processes import ChildProcess
-from extproc.supervisor.rolling_restart import RESTART_SIGNAL, RollingRestart
+from extproc.supervisor.rolling_restart import RESTART_SIGNAL, RollingRestart, publish
 from memory.errors import BadSetting
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
@@ -288,18 +287,10 @@ class Supervisor:
             self._logger.warning("the upstream is not reachable: chats fail until it is", host=host, port=port)
 
     def _write_ports_file(self) -> None:
-        """Atomically: whoever sees the file can read all of it."""
-        target = self._run.ports_file
-        if target is None:
-            return
-        ports = asdict(self._run.ports)
-        del ports["model"]
-        partial = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            partial.write_text(json.dumps(ports) + "\n", encoding="ascii")
-            partial.replace(target)
-        except OSError as error:
-            self._logger.error("the ports file cannot be written", file=str(target), reason=error.strerror)
+        if self._run.ports_file is not None:
+            ports = asdict(self._run.ports)
+            del ports["model"]
+            publish(self._run.ports_file, ports, self._logger)
 
     async def _watch(self) -> None:
         """Report to metrics and log which parts work. Dead ones are restarted elsewhere; slow ones are left alone."""
