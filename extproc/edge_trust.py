@@ -1,6 +1,7 @@
-"""What is believed of what comes with a request: whose it is, and what filters ahead say of it.
+"""What is believed of what comes with a request: whose it is, what filters ahead say of it, whether memory is off.
 
-Both filters ask with the same headers, so that what is not recalled is not learnt either.
+Both filters ask with the same headers, so that what is not recalled is not learnt either. A switch is no proof of
+anything: it can only take memory away, for recall and learning of this request alone.
 """
 
 from __future__ import annotations
@@ -8,13 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from extproc.identity import USUAL_RULES, Anonymous, Headers, IdentityMode, IdentityRules, RefusedIdentity, identify
+from extproc.identity import (
+    USUAL_RULES,
+    Anonymous,
+    Headers,
+    IdentityMode,
+    IdentityRules,
+    RefusedIdentity,
+    first_header,
+    identify,
+)
 from extproc.upstream_signals import SignalReader
 from memory.chat.completions import ChatRequest
 from memory.chat.envelopes import KNOWN, Envelopes
 from memory.model import Scope
 from memory.model.zones import UTC_ZONES, Zones
 from memory.settings.switches import OffRoute
+
+MEMORY_HEADER = "x-memory"  # of a client, or of a proxy or filter ahead: "on" changes nothing, all else switches off
+ON = frozenset({b"on", b""})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +46,11 @@ class EdgeTrust:
 
     def scope_of(self, headers: Headers, request: ChatRequest) -> Scope | RefusedIdentity | Anonymous:
         return identify(headers, request.context, self.identity_mode, request.named_user, self.rules)
+
+
+def switched_off(headers: Headers, routes: Sequence[OffRoute]) -> str:
+    """Why memory is off for this request, as a metric label; "" if it is not."""
+    if any(value.strip().lower() not in ON for name, value in headers if name == MEMORY_HEADER):
+        return "header_off"
+    authority, path = first_header(headers, ":authority"), first_header(headers, ":path").partition("?")[0]
+    return "route_off" if any(route.matches(authority, path) for route in routes) else ""

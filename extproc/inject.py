@@ -27,7 +27,7 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from extproc.apis import API_BY_PATH, STRIPPED_PATHS
-from extproc.edge_trust import EdgeTrust
+from extproc.edge_trust import EdgeTrust, switched_off
 from extproc.exchange import Arrival, LinkNames, OpenedTurn, OpenTurn, TurnSeed, exchange_of, observed_request
 from extproc.identity import (
     MISMATCHES,
@@ -39,7 +39,6 @@ from extproc.identity import (
     content_length,
     first_header,
 )
-from extproc.switches import switched_off
 from memory.chat.api_shape import ApiShape
 from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
 from memory.chat.envelopes import of_speaker

@@ -9,7 +9,8 @@ which is longer than a wait. Small bodies have no part in this.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 RESTS = 3.0  # as long as the work: large bodies then take a quarter of the core
 REST_SECONDS_MAX = 0.75  # less than what the next one waits, so that who sends one after the other keeps memory
@@ -48,11 +49,16 @@ class LargeBodies:
             self._waiting -= 1
         return True
 
-    def work(self, exchange: str) -> Work:
+    @contextmanager
+    def work(self, exchange: str) -> Iterator[None]:
         """Around each work on a large body of this exchange, which may overlap."""
-        return Work(self, exchange)
+        self._begin(exchange)
+        try:
+            yield
+        finally:
+            self._end()
 
-    def begin(self, exchange: str) -> None:
+    def _begin(self, exchange: str) -> None:
         if not self._works:
             self._exchange = exchange
             self._began_at = asyncio.get_running_loop().time()
@@ -63,7 +69,7 @@ class LargeBodies:
             self._rest = None
         self._changed.set()  # for the other stream of this exchange
 
-    def end(self) -> None:
+    def _end(self) -> None:
         self._works -= 1
         if not self._works:
             loop = asyncio.get_running_loop()
@@ -77,20 +83,3 @@ class LargeBodies:
     def _is_turn_of(self, exchange: str) -> bool:
         is_same = bool(exchange) and exchange == self._exchange
         return is_same or (not self._works and self._rest is None)
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A context manager, which may be entered more than once."""
-
-    bodies: LargeBodies
-    exchange: str
-
-    def __enter__(self) -> None:
-        self.bodies.begin(self.exchange)
-
-    def __exit__(self, *_: object) -> None:
-        self.bodies.end()
-
-
-__all__ = ["LargeBodies", "Work"]

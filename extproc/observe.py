@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from extproc.apis import APIS, Api, readable_api
-from extproc.edge_trust import EdgeTrust
+from extproc.edge_trust import EdgeTrust, switched_off
 from extproc.exchange import (
     Arrival,
     CloseTurn,
@@ -53,7 +53,6 @@ from extproc.exchange import (
 from extproc.identity import Headers, Metadata, content_length, first_header
 from extproc.refusals import context_tokens, refuses_roles
 from extproc.reply import Reply, ReplyBuffer, read_reply
-from extproc.switches import switched_off
 from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.chat.completions import NotAChat, read_chat_request
 from memory.chat.envelopes import of_speaker
@@ -89,31 +88,14 @@ class LengthRefusal:
 
 
 class _Phase(Enum):
+    """What is awaited; everything else is a piece of what is under way, or of no account."""
+
     AWAIT_REQUEST = auto()
-    REQUEST_BODY = auto()
-    UNREAD = auto()
-    AWAIT_REPLY = auto()
-    REPLY_BODY = auto()
-    DONE = auto()
-
-
-class _Event(Enum):
-    """What moves an exchange on; everything else is a piece of what is under way, or of no account."""
-
-    CHAT = auto()  # headers of a chat, whose body follows
-    WHOLE = auto()  # the end of the body
-    QUESTION = auto()  # a request in which memory may have a part, read here or by inject
-    REPLY = auto()  # headers of the reply to a turn that was opened, now or before
-    END = auto()  # nothing that may still come can matter
-
-
-_NEXT = {
-    (_Phase.AWAIT_REQUEST, _Event.CHAT): _Phase.REQUEST_BODY,
-    (_Phase.REQUEST_BODY, _Event.WHOLE): _Phase.UNREAD,
-    (_Phase.UNREAD, _Event.QUESTION): _Phase.AWAIT_REPLY,
-    (_Phase.AWAIT_REPLY, _Event.REPLY): _Phase.REPLY_BODY,
-    **{(phase, _Event.END): _Phase.DONE for phase in _Phase},
-}
+    REQUEST_BODY = auto()  # of a chat
+    UNREAD = auto()  # the body is whole
+    AWAIT_REPLY = auto()  # of a request in which memory may have a part, read here or by inject
+    REPLY_BODY = auto()  # of a turn that was opened, now or before
+    DONE = auto()  # nothing that may still come can matter
 
 
 class Observation:
@@ -188,7 +170,7 @@ class Observation:
         api = None if is_end else readable_api(headers)
         self._api = api or self._api
         self._announced = content_length(headers)
-        self._move(_Event.CHAT if api is not None else _Event.END)
+        self._phase = _Phase.REQUEST_BODY if api is not None else _Phase.DONE
 
     def on_request_body(self, chunk: bytes, *, is_end: bool, at: float) -> None:
         if self._phase is not _Phase.REQUEST_BODY:
@@ -201,7 +183,7 @@ class Observation:
             self._request_chunks.append(chunk)
         if is_end:
             self._asked_at = at
-            self._move(_Event.WHOLE)
+            self._phase = _Phase.UNREAD
 
     def drop_request(self) -> None:
         """Nobody will have time to read it: the turn is recorded only if inject opens it."""
@@ -217,7 +199,7 @@ class Observation:
         self._turn_id, self._model, self._names = opened.link.turn_id, opened.model, opened.names
         self._links = Links(opened.names.scope.user_id if opened.names else "")
         self._is_open = self._is_recorded = True
-        self._move(_Event.QUESTION)
+        self._phase = _Phase.AWAIT_REPLY
         return opened.link
 
     def read_request(self) -> OpenTurn | LeaveOut | None:
@@ -236,7 +218,7 @@ class Observation:
         self._is_recorded = bool(asked.said)
         self._is_open = self._is_recorded or asked.brings_results or asked.may_be_continued
         opening = self._opening(asked) if self._is_open else None
-        self._move(_Event.QUESTION)
+        self._phase = _Phase.AWAIT_REPLY
         return opening or (None if asked.wants_record else asked.left_out())
 
     def on_response_headers(
@@ -261,7 +243,7 @@ class Observation:
         if not (self._is_open or self._is_refused):
             self._let_go()
             return None
-        self._move(_Event.REPLY)
+        self._phase = _Phase.REPLY_BODY
         return self._closed(at, is_whole=True) if is_end else None
 
     def on_response_body(self, chunk: bytes, *, is_end: bool, at: float) -> Closing | None:
@@ -278,11 +260,8 @@ class Observation:
         self._let_go()
         return None
 
-    def _move(self, event: _Event) -> None:
-        self._phase = _NEXT[self._phase, event]
-
     def _let_go(self) -> None:
-        self._move(_Event.END)
+        self._phase = _Phase.DONE
         self._request_chunks = []
         self._request_headers = ()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
@@ -95,8 +96,8 @@ class ObservedStream:
             self._observation.drop_request()
             self._read_now()
             return
-        self._work = bodies.work(exchange)
-        with self._work:
+        self._work = partial(bodies.work, exchange)
+        with self._work():
             await self._in_thread(Observation.read_request)
 
     async def _in_thread(self, step: Step) -> None:

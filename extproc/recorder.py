@@ -8,7 +8,7 @@ in memory, within bounds, and beyond them lost turns are counted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,9 +39,9 @@ from memory.runtime.tracing import SpanName
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-Work: TypeAlias = AbstractContextManager[None]
+Work: TypeAlias = Callable[[], AbstractContextManager[None]]
 Opening: TypeAlias = asyncio.Future[ChainLink | None]
-LIGHT: Work = nullcontext()
+LIGHT: Work = nullcontext
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ class TurnRecorder:
         """Without secrets in the user's new messages."""
         turn = opening.turn
         self._metrics.unknown_timezones.inc(opening.is_zone_unknown)
-        with work:
+        with work():
             texts = await run_each_offloaded(self._policy.redact, [message.content for message in turn.messages])
         messages = (replace(one, content=text) for one, text in zip(turn.messages, texts, strict=True))
         return replace(opening, turn=replace(turn, messages=tuple(messages)))
@@ -236,7 +236,7 @@ class TurnRecorder:
         trees = self._turn_log.trees
         session_id = await trees.open_known(turn, sent)
         if session_id is None:
-            with work:
+            with work():
                 sent = await to_fill_in(trees, turn, sent, self._policy)
             session_id = await trees.open(turn, sent)
         if not session_id:
@@ -272,13 +272,9 @@ class TurnRecorder:
         try:
             if await self._retrying.write(partial(self._policy.is_opted_out, continuing.links.user_id)):
                 return True
-        except Unavailable as error:
-            self._lost(error)
-            return False
-        is_answered = continuing.status is TurnStatus.CLOSED
-        answer = await self._redacted(continuing.answer) if is_answered else ""
-        continuing = replace(continuing, tools=await without_secrets(continuing.tools, self._policy.redact))
-        try:
+            is_answered = continuing.status is TurnStatus.CLOSED
+            answer = await self._redacted(continuing.answer) if is_answered else ""
+            continuing = replace(continuing, tools=await without_secrets(continuing.tools, self._policy.redact))
             is_known = await self._retrying.write(partial(continue_turn, self._turn_log, continuing, answer))
         except Unavailable as error:
             self._lost(error)

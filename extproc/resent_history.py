@@ -81,10 +81,10 @@ async def to_fill_in(
 
 
 async def leave_out(
-    trees: ConversationTrees, what: LeaveOut, policy: RecordingPolicy, work: AbstractContextManager[None]
+    trees: ConversationTrees, what: LeaveOut, policy: RecordingPolicy, work: Callable[[], AbstractContextManager[None]]
 ) -> None:
     """`work`: around what takes long. Raises `Unavailable`."""
-    with work:
+    with work():
         exchange = await _redacted(what.exchange, policy.redact)
     await trees.leave_out(what.user_id, exchange)
 

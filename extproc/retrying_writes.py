@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import TypeVar
 
 from memory.errors import Unavailable
+from memory.runtime.task_groups import pause_before
 
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.05, 2.0  # between two tries of the first in line
 FIRST_SECONDS_MAX = 120.0  # for the first in line, after which the next is tried: a write may be impossible for ever
@@ -62,7 +62,5 @@ class RetryingWrites:
             except Unavailable:
                 if self._is_over.is_set() or loop.time() >= ends_at:
                     raise
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._is_over.wait()
+            await pause_before(self._is_over, pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)

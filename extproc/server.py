@@ -10,7 +10,6 @@ import asyncio
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -22,7 +21,7 @@ from extproc._pb import external_processor_pb2 as pb
 from extproc.addresses import has_secret
 from extproc.edge_trust import EdgeTrust
 from extproc.exchange import TurnSeed
-from extproc.health import DRAIN_SECONDS_MAX, Health
+from extproc.health import Health
 from extproc.identity import IdentityMode, IdentityRules
 from extproc.inject import (
     Command,
@@ -81,22 +80,6 @@ OPTIONS = (
 T = TypeVar("T")
 Requests: TypeAlias = AsyncIterator[pb.ProcessingRequest]
 Context: TypeAlias = "grpc.aio.ServicerContext[pb.ProcessingRequest, pb.ProcessingResponse]"
-
-
-@dataclass(frozen=True, slots=True)
-class DrainPace:
-    """Seconds at most: until Envoy sends nothing new, and for streams in progress then, as long as replies."""
-
-    drain: float = DRAIN_SECONDS_MAX
-    grace: float = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class LifecycleEvents:
-    """When recall works, and when to stop."""
-
-    ready: asyncio.Event
-    until: asyncio.Event
 
 
 class Filter:
@@ -203,7 +186,7 @@ class Filter:
         """
         request = command.request
         self._recorder.probe_template(request.conversation.model if request.conversation else "")
-        work = self._large.work(exchange) if request.is_heavy else LIGHT
+        work = partial(self._large.work, exchange) if request.is_heavy else LIGHT
         opening = self._recorder.open_early(command.opening, work) if command.opening is not None else None
         found = await self._recall.recall(command.scope, request, command.upstream)
         opened = await opening if opening is not None else None
@@ -271,12 +254,14 @@ async def serve(
     recorder: TurnRecorder,
     *,
     target: str,
-    lifecycle: LifecycleEvents,
-    pace: DrainPace = DrainPace(),
+    ready: asyncio.Event,
+    until: asyncio.Event,
+    grace: float,
 ) -> None:
     """Serve both roles at a gRPC target until told to stop, then drain: finish streams, write what was observed.
 
-    `recorder`: the filter's own, which is opened and closed here. Returns when everything is in the turn log.
+    `recorder`: the filter's own, which is opened and closed here. `ready`: when recall works. `grace`: seconds at most
+    for streams in progress, which last as long as replies. Returns when everything is in the turn log.
     """
     async with recorder, asyncio.TaskGroup() as tasks:
         server, health = grpc.aio.server(options=OPTIONS), Health()
@@ -284,12 +269,12 @@ async def serve(
         server.add_generic_rpc_handlers((_handlers(filter_),))
         _bind(server, target)
         await server.start()
-        entering = tasks.create_task(_enter(health, lifecycle.ready))
+        entering = tasks.create_task(_enter(health, ready))
         try:
-            await lifecycle.until.wait()
-            await health.leave(seconds_max=pace.drain)
+            await until.wait()
+            await health.leave()
             with suppress(TimeoutError):
-                await asyncio.wait_for(filter_.settled(), pace.grace)
+                await asyncio.wait_for(filter_.settled(), grace)
         finally:
             entering.cancel()
             recorder.leave()
@@ -315,14 +300,13 @@ async def run(settings: Settings, until: asyncio.Event, *, target: str, secret: 
 
     `secret`: which calls must bring, if any.
     """
-    lifecycle = LifecycleEvents(ready=asyncio.Event(), until=until)
+    ready = asyncio.Event()
     async with composition.open_parts(settings, is_hurried=True, traced_as="filter") as parts:
         template_compatibility, compactor = parts.template_compatibility(), parts.compactor()
         filter_, recorder = filter_on(parts, template_compatibility, compactor, secret=secret)
-        pace = DrainPace(grace=settings.drain_seconds)
-        serving = serve(filter_, recorder, target=target, lifecycle=lifecycle, pace=pace)
+        serving = serve(filter_, recorder, target=target, ready=ready, until=until, grace=settings.drain_seconds)
         with_background = entrypoints.run_alongside((parts.windows.run(), compactor.run(error_boundary)), serving)
-        warming = entrypoints.WarmUp(decides=True, template_compatibility=template_compatibility, ready=lifecycle.ready)
+        warming = entrypoints.WarmUp(decides=True, template_compatibility=template_compatibility, ready=ready)
         await entrypoints.warming_up(parts, with_background, warming)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from prometheus_client import CollectorRegistry
 
-from memory.api.callers import USERS_ONLY, Callers
+from memory.api.callers import Callers
 from memory.api.document import encoded_document
 from memory.api.rest import framework_app
 from memory.runtime.metrics import Metrics
@@ -47,9 +47,7 @@ class Call(NamedTuple):
 
 def openapi_document() -> dict[str, Any]:
     """As served. Describing the calls takes no library: that is only given to those that are made."""
-    callers = Callers(
-        identity_mode="development", edge_secret="", rules=USERS_ONLY, metrics=Metrics(CollectorRegistry())
-    )
+    callers = Callers(identity_mode="development", edge_secret="", metrics=Metrics(CollectorRegistry()))
     made: dict[str, Any] = json.loads(encoded_document(framework_app(cast(Library, None), callers)))
     return made
 

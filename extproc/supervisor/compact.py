@@ -11,15 +11,13 @@ from functools import partial
 
 from typer import echo
 
-from extproc.supervisor.offline import claimed, progress_bar, refuse_company, running
+from extproc.supervisor.offline import claimed, refuse_company, running
 from extproc.supervisor.process_specs import ProcessSpec
 from memory.adapters.sql.sqlite_compacting import FileSizes, sizes_of
 from memory.adapters.sql.sqlite_compacting import compact as rewritten_file
-from memory.cli.output import print_json
-from memory.cli.prepare import make_ready
+from memory.cli.output import print_json, progress_bar
 from memory.errors import BadSetting
 from memory.processes.offline_rewriting import end_erasures, rewrite_store, waiting_erasures
-from memory.runtime.logs import log_to_stderr
 from memory.settings import Settings
 
 
@@ -38,8 +36,6 @@ def compact(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
             "database_url: there is no turns.sqlite to compact; after an erasure the workers write the tables on "
             "PostgreSQL and Milvus Lite's files anew, while memproxy runs"
         )
-    log_to_stderr(settings.log_format)
-    make_ready(settings)
     with claimed(settings, is_dry=False) as (here, milvus):
         found = _estimate(here) if is_dry else _run(here, milvus)
     _show(found, is_dry=is_dry, as_json=as_json)

@@ -8,28 +8,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from socketserver import ThreadingMixIn
-from typing import Any, Protocol, Self, TypeAlias
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from typing import Any, TypeAlias
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.exposition import ThreadingWSGIServer
+from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector
 
 METRICS_HOST = "127.0.0.1"
 StartResponse: TypeAlias = Callable[[str, list[tuple[str, str]]], Any]
 Application: TypeAlias = Callable[[dict[str, Any], StartResponse], list[bytes]]
 
 
-class MetricsSource(Protocol):
-    def collect(self) -> Iterable[Metric]: ...
-
-
-class AggregatedMetrics:
+class AggregatedMetrics(Collector):
     """The metric families of all processes and our own, merged, since a family may appear only once on a page."""
 
-    def __init__(self, folder: Path, own: Iterable[MetricsSource]) -> None:
+    def __init__(self, folder: Path, own: Iterable[MetricWrapperBase]) -> None:
         self._files = MultiProcessCollector(None, path=str(folder))  # type: ignore[no-untyped-call]
         self._own = tuple(own)
 
@@ -48,27 +47,22 @@ def forget_process(folder: Path, pid: int) -> None:
     mark_process_dead(pid, path=str(folder))  # type: ignore[no-untyped-call]
 
 
-class MetricsEndpoint:
-    """Serves `/metrics` from a thread while open. `envoy_page` returns Envoy's page, or b"" if it is unavailable."""
-
-    def __init__(self, port: int, collector: MetricsSource, *, envoy_page: Callable[[], bytes]) -> None:
-        registry = CollectorRegistry()
-        registry.register(collector)
-        self._server = make_server(METRICS_HOST, port, _page(registry, envoy_page), _Server, _Quiet)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    @property
-    def port(self) -> int:
-        return int(self._server.server_port)
+@contextmanager
+def metrics_served(port: int, collector: Collector, *, envoy_page: Callable[[], bytes]) -> Iterator[int]:
+    """Serves `/metrics` from a thread while open, one thread per scrape: one that hangs blocks neither the next one nor
+    our exit. `envoy_page` returns Envoy's page, or b"" if it is unavailable. Yields the port.
+    """
+    registry = CollectorRegistry()
+    registry.register(collector)
+    server = make_server(METRICS_HOST, port, _page(registry, envoy_page), ThreadingWSGIServer, _Quiet)
+    serving = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    serving.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        serving.join()
 
 
 def _page(registry: CollectorRegistry, envoy_page: Callable[[], bytes]) -> Application:
@@ -80,13 +74,6 @@ def _page(registry: CollectorRegistry, envoy_page: Callable[[], bytes]) -> Appli
         return [generate_latest(registry), envoy_page()]
 
     return application
-
-
-class _Server(ThreadingMixIn, WSGIServer):
-    """One thread per scrape: one that hangs must block neither the next one nor our exit."""
-
-    daemon_threads = True
-    block_on_close = False
 
 
 class _Quiet(WSGIRequestHandler):

@@ -6,39 +6,25 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from typer import echo
 
-from extproc.supervisor.offline import OUTDATED, assert_alone, claimed, progress_bar, running
-from extproc.supervisor.process_specs import ProcessSpec
+from extproc.supervisor.offline import OUTDATED, claimed, switched
 from memory.cli.output import print_json
-from memory.cli.prepare import make_ready
-from memory.processes.migration_parts import open_migration
-from memory.runtime.logs import log_to_stderr
+from memory.processes.composition import open_migration
 from memory.service.reembedding import Switch
 from memory.settings import Settings
 
 
 def migrate(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
     """Raises `CannotStart` or `BadSetting` if it must not run, `Unavailable` if it has to be called again."""
-    log_to_stderr(settings.log_format)
-    make_ready(settings)
     with claimed(settings, is_dry=is_dry) as (here, milvus):
         if settings.database_url and not is_dry:  # a file of SQLite is migrated by whoever opens it
             from memory.processes.postgres_state import migrate_tables
 
             migrate_tables(settings)
-        found = asyncio.run(_run(here, milvus, is_dry=is_dry))
+        found = asyncio.run(switched(here, milvus, open_migration, is_dry=is_dry))
     _show(found, is_dry=is_dry, as_json=as_json)
-
-
-async def _run(settings: Settings, milvus: ProcessSpec | None, *, is_dry: bool) -> Switch:
-    async with running(milvus, settings), open_migration(settings) as run:
-        if is_dry:
-            return await run.estimate()
-        with progress_bar() as advance:
-            return await run.run(advance=advance, check_alone=partial(assert_alone, settings))
 
 
 def _show(found: Switch, *, is_dry: bool, as_json: bool) -> None:

@@ -1,6 +1,6 @@
-"""A command that rewrites all memories while nothing else runs: it claims the data directory, and shows its progress.
+"""A command that rewrites all memories while nothing else runs.
 
-Claims the directory like `up`, and starts Milvus Lite if that holds the memories.
+Claims the data directory like `up`, and starts Milvus Lite if that holds the memories.
 """
 
 from __future__ import annotations
@@ -8,22 +8,24 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 from extproc.supervisor import probes
 from extproc.supervisor.locks_and_ports import CannotStart, data_directory, run_folder, wait_for_lock
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
 from extproc.supervisor.process_specs import ProcessSpec, milvus_spec, own_store_uri
 from extproc.supervisor.processes import ChildProcess
+from memory.cli.output import progress_bar
+from memory.cli.prepare import make_ready
 from memory.ports import Outdated
 from memory.processes.state_parts import processes_on
+from memory.runtime.logs import log_to_stderr
 from memory.runtime.task_groups import unwrapped
+from memory.service.reembedding import Migrate, Switch
 from memory.settings import Settings
 
 MILVUS_START_SECONDS_MAX = 60.0
@@ -36,35 +38,14 @@ OUTDATED: Mapping[Outdated, str] = {
 }
 
 
-class _Rate(ProgressColumn):
-    """What is done per second, once known."""
-
-    def render(self, task: Task) -> Text:
-        return Text(f"{task.speed:.0f}/s" if task.speed else "")
-
-
-@contextmanager
-def progress_bar(counted: str = "memories") -> Iterator[Callable[[int, int], None]]:
-    """On stderr; to be called with what is done, such as memories, and its total."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        _Rate(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(counted, total=None, visible=False)
-
-        def advance(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, visible=True)
-
-        yield advance
-
-
 @contextmanager
 def claimed(settings: Settings, *, is_dry: bool) -> Iterator[tuple[Settings, ProcessSpec | None]]:
-    """The settings of this run, and Milvus Lite if it has to be started. A dry run may use that of a running `up`."""
+    """The settings of this run, and Milvus Lite if it has to be started. A dry run may use that of a running `up`.
+
+    Opens the log, and makes models ready.
+    """
+    log_to_stderr(settings.log_format)
+    make_ready(settings)
     data = Path(settings.data_dir).absolute()
     here = msgspec.structs.replace(settings, data_dir=str(data))
     if not data.is_dir() and not here.store_uri:
@@ -103,6 +84,21 @@ async def assert_alone(settings: Settings) -> None:
             f"{settings.database_url or settings.data_dir}: stop them first, or what they learn meanwhile is lost; "
             "then call this again to continue"
         )
+
+
+async def switched(
+    settings: Settings,
+    milvus: ProcessSpec | None,
+    opening: Callable[[Settings], AbstractAsyncContextManager[Migrate]],
+    *,
+    is_dry: bool,
+) -> Switch:
+    """Copies all memories into another collection, or says what that would do. Raises `Unavailable`."""
+    async with running(milvus, settings), opening(settings) as run:
+        if is_dry:
+            return await run.estimate()
+        with progress_bar("memories") as advance:
+            return await run.run(advance=advance, check_alone=partial(assert_alone, settings))
 
 
 @asynccontextmanager

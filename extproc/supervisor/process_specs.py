@@ -40,10 +40,8 @@ FILTER_STOP_SECONDS = 10.0  # until Envoy has heard of it, then the pending turn
 API_STOP_SECONDS = 10.0  # 2 s for open connections, 5 s for calls under way, then closes its files
 MILVUS_STOP_SECONDS = 10.0  # it takes 5 s for active calls, then closes its files
 
-QUIET = (
-    "--component-log-level",
-    "tracing:critical",
-)  # a line for each batch of spans while a collector is down; the filter writes one
+# Of spans: a line for each batch while a collector is down; the filter writes one.
+QUIET = ("--component-log-level", "tracing:critical")
 
 Probe: TypeAlias = Callable[[], Awaitable[bool]]
 
@@ -128,14 +126,12 @@ class ProcessSpec:
     stage: int = 0  # of the shutdown: lower stages end before higher ones are stopped
 
 
-def process_specs(
-    settings: Settings, paths: RunPaths, ports: Ports, *, owns_store: bool, owns_model: bool
-) -> list[ProcessSpec]:
+def process_specs(settings: Settings, paths: RunPaths, ports: Ports, *, owns_store: bool) -> list[ProcessSpec]:
     """Every part of a run. `settings`: from `settings_of_run`. Raises `CannotStart` if a program is missing."""
     own = _environment(settings, paths)
     parts = [_envoy(settings, paths), *_filters(settings, paths, own), _api(settings, paths, own)]
     parts += _workers(settings, paths, own)
-    if owns_model:
+    if ports.model:
         parts.append(_model(ports.model, own))
     if owns_store:
         parts.append(milvus_spec(settings))

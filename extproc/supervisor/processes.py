@@ -20,6 +20,7 @@ from structlog.typing import FilteringBoundLogger
 
 from extproc.supervisor import parent_death_signal
 from extproc.supervisor.log_lines import LogLines, PartLines
+from memory.runtime.task_groups import pause_before
 
 BACKOFF_FIRST_SECONDS = 0.2
 BACKOFF_MAX_SECONDS = 10.0
@@ -96,7 +97,7 @@ class ChildProcess:
             self._on_death(self, pid)
             delay = BACKOFF_FIRST_SECONDS if lived >= STEADY_SECONDS else delay
             self._logger.warning("part died", part=self.name, pid=pid, exit=ending, restart_in_seconds=delay)
-            await _pause(self._stopping, delay)
+            await pause_before(self._stopping, delay)
             delay = min(delay * 2, BACKOFF_MAX_SECONDS)
 
     async def stop(self, *, at_once: bool = False) -> None:
@@ -189,14 +190,6 @@ async def _spawn(command: ProcessCommand, output: int) -> asyncio.subprocess.Pro
         stderr=output,
         start_new_session=True,
     )
-
-
-async def _pause(until: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await until.wait()
-    except TimeoutError:
-        return
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -8,27 +8,21 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import asdict
-from functools import partial
 
 import msgspec
 from typer import echo
 
-from extproc.supervisor.offline import OUTDATED, assert_alone, claimed, progress_bar, running
-from extproc.supervisor.process_specs import ProcessSpec
+from extproc.supervisor.offline import OUTDATED, claimed, switched
 from memory.cli.output import print_json
-from memory.cli.prepare import make_ready
-from memory.processes import composition
-from memory.runtime.logs import log_to_stderr
+from memory.processes.composition import open_reembedding
 from memory.service.reembedding import Switch
 from memory.settings import Settings
 
 
 def reembed(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
     """Raises `CannotStart` or `BadSetting` if it must not run, `Unavailable` if it has to be called again."""
-    log_to_stderr(settings.log_format)
-    make_ready(settings)
     with claimed(_on_all_cores(settings), is_dry=is_dry) as (here, milvus):
-        found = asyncio.run(_run(here, milvus, is_dry=is_dry))
+        found = asyncio.run(switched(here, milvus, open_reembedding, is_dry=is_dry))
     _show(found, is_dry=is_dry, as_json=as_json)
 
 
@@ -37,14 +31,6 @@ def _on_all_cores(settings: Settings) -> Settings:
     memory, threads = settings.memory, settings.memory.embedding.threads or len(os.sched_getaffinity(0))
     embedding = msgspec.structs.replace(memory.embedding, threads=threads)
     return msgspec.structs.replace(settings, memory=msgspec.structs.replace(memory, embedding=embedding))
-
-
-async def _run(settings: Settings, milvus: ProcessSpec | None, *, is_dry: bool) -> Switch:
-    async with running(milvus, settings), composition.open_reembedding(settings) as run:
-        if is_dry:
-            return await run.estimate()
-        with progress_bar() as advance:
-            return await run.run(advance=advance, check_alone=partial(assert_alone, settings))
 
 
 def _show(found: Switch, *, is_dry: bool, as_json: bool) -> None:

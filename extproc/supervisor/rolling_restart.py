@@ -114,15 +114,19 @@ class RollingRestart:
         return True
 
     def _write(self, state: RestartState) -> None:
-        """Atomically. Whoever asked has to look for itself if the disk is full."""
+        """Whoever asked has to look for itself if the disk is full."""
         self._state = state
-        stated = replace(state, release=RUNNING)
-        partial = self._file.with_name(f".{STATE_FILE}.{os.getpid()}")
-        try:
-            partial.write_text(json.dumps(asdict(stated)) + "\n", encoding="ascii")
-            partial.replace(self._file)
-        except OSError as error:
-            self._logger.error("the state of the restart cannot be written", reason=error.strerror)
+        publish(self._file, asdict(replace(state, release=RUNNING)), self._logger)
+
+
+def publish(file: Path, stated: Mapping[str, object], logger: FilteringBoundLogger) -> None:
+    """Atomically, as JSON: whoever sees the file can read all of it. If it cannot be written, only the log says so."""
+    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        partial.write_text(json.dumps(stated) + "\n", encoding="ascii")
+        partial.replace(file)
+    except OSError as error:
+        logger.error("a file that tells of this run cannot be written", file=str(file), reason=error.strerror)
 
 
 def restart_order(names: Sequence[str]) -> list[str]:

@@ -8,7 +8,6 @@ outlives it.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import socket
@@ -24,7 +23,7 @@ from extproc.supervisor import bootstrap, probes
 from extproc.supervisor.listener_watch import ListenerSign, ListenerWatch
 from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, run_folder, wait_for_lock
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
-from extproc.supervisor.metrics_endpoint import METRICS_HOST, AggregatedMetrics, MetricsEndpoint, forget_process
+from extproc.supervisor.metrics_endpoint import METRICS_HOST, AggregatedMetrics, forget_process, metrics_served
 from extproc.supervisor.process_specs import (
     LOOPBACK,
     Ports,
@@ -38,7 +37,7 @@ from extproc.supervisor.process_specs import (
     upstream_address,
 )
 from extproc.supervisor.processes import ChildProcess
-from extproc.supervisor.rolling_restart import RESTART_SIGNAL, RollingRestart
+from extproc.supervisor.rolling_restart import RESTART_SIGNAL, RollingRestart, publish
 from memory.errors import BadSetting
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
@@ -63,7 +62,6 @@ class Run:
     paths: RunPaths
     ports: Ports
     owns_store: bool
-    owns_model: bool
     ports_file: Path | None
 
 
@@ -84,13 +82,13 @@ def up(settings: Settings, *, announce: Callable[[str], None]) -> None:
 @contextmanager
 def claimed(settings: Settings) -> Iterator[Run]:
     """Claim the data directory, the run's folder and the ports. Raises `CannotStart`."""
-    owns_store, owns_model = not settings.store_uri, not settings.upstream
+    owns_store = not settings.store_uri
     ports_file = Path(settings.ports_file).absolute() if settings.ports_file else None
     with ExitStack() as claims:
         data = claims.enter_context(data_directory(Path(settings.data_dir).absolute()))
         paths = RunPaths(folder=claims.enter_context(run_folder()), data=data)
         paths.metrics.mkdir()
-        ports = _claim_ports(settings, claims, owns_store=owns_store, owns_model=owns_model)
+        ports = _claim_ports(settings, claims, owns_store=owns_store)
         if ports_file is not None:  # now it is certain that the file is not another run's
             _forget_last_run(ports_file)
         told = settings_of_run(settings, paths, ports)
@@ -100,10 +98,10 @@ def claimed(settings: Settings) -> Iterator[Run]:
             claims.callback(told.milvus_uri_file.unlink, missing_ok=True)
             told.milvus_uri_file.write_text(told.milvus_uri, encoding="ascii")  # for the operator's tools
         _write_private(paths.settings, dump(told).encode())
-        yield Run(told, paths, ports, owns_store=owns_store, owns_model=owns_model, ports_file=ports_file)
+        yield Run(told, paths, ports, owns_store=owns_store, ports_file=ports_file)
 
 
-def _claim_ports(settings: Settings, claims: ExitStack, *, owns_store: bool, owns_model: bool) -> Ports:
+def _claim_ports(settings: Settings, claims: ExitStack, *, owns_store: bool) -> Ports:
     held: dict[int, str] = {}
 
     def claim(setting: str, host: str, port: int) -> int:
@@ -125,7 +123,7 @@ def _claim_ports(settings: Settings, claims: ExitStack, *, owns_store: bool, own
         milvus=claim_if_given("milvus_port", settings.milvus_port)
         if owns_store
         else _port_of(probes.address_of(settings.store_uri)),
-        model=claim("model", LOOPBACK, 0) if owns_model else 0,
+        model=0 if settings.upstream else claim("model", LOOPBACK, 0),
     )
 
 
@@ -153,9 +151,7 @@ class Supervisor:
         self._run = run
         self._logger = logger
         self._metrics = Metrics(CollectorRegistry())
-        planned = process_specs(
-            run.settings, run.paths, run.ports, owns_store=run.owns_store, owns_model=run.owns_model
-        )
+        planned = process_specs(run.settings, run.paths, run.ports, owns_store=run.owns_store)
         self._parts: Mapping[str, tuple[ProcessSpec, ChildProcess]] = {
             one.command.name: (one, ChildProcess(one.command, log=log, logger=logger, on_death=self._part_died))
             for one in planned
@@ -182,7 +178,7 @@ class Supervisor:
         loop.add_signal_handler(RESTART_SIGNAL, self._restart.request)
         own = (self._metrics.part_up, self._metrics.part_start_seconds, self._metrics.part_restarts)
         page = AggregatedMetrics(self._run.paths.metrics, own)
-        with MetricsEndpoint(self._run.ports.metrics, page, envoy_page=self._envoy_page):
+        with metrics_served(self._run.ports.metrics, page, envoy_page=self._envoy_page):
             async with asyncio.TaskGroup() as tasks:
                 life = tasks.create_task(self._live(tasks, announce))
                 await self._stopping.wait()
@@ -231,13 +227,11 @@ class Supervisor:
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
         """Return once a chat would be recalled and learnt. Raises `CannotStart`."""
-        for one, part in self._parts.values():
-            if one.command.name != "envoy":
+        for name, (_, part) in self._parts.items():
+            if name != "envoy":
                 tasks.create_task(part.keep_running())
         await self._write_bootstrap()
-        for one, part in self._parts.values():
-            if one.command.name == "envoy":
-                tasks.create_task(part.keep_running())
+        tasks.create_task(self._parts["envoy"][1].keep_running())
         await self._wait_until_ready()
 
     async def _write_bootstrap(self) -> None:
@@ -293,18 +287,10 @@ class Supervisor:
             self._logger.warning("the upstream is not reachable: chats fail until it is", host=host, port=port)
 
     def _write_ports_file(self) -> None:
-        """Atomically: whoever sees the file can read all of it."""
-        target = self._run.ports_file
-        if target is None:
-            return
-        ports = asdict(self._run.ports)
-        del ports["model"]
-        partial = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            partial.write_text(json.dumps(ports) + "\n", encoding="ascii")
-            partial.replace(target)
-        except OSError as error:
-            self._logger.error("the ports file cannot be written", file=str(target), reason=error.strerror)
+        if self._run.ports_file is not None:
+            ports = asdict(self._run.ports)
+            del ports["model"]
+            publish(self._run.ports_file, ports, self._logger)
 
     async def _watch(self) -> None:
         """Report to metrics and log which parts work. Dead ones are restarted elsewhere; slow ones are left alone."""

@@ -2,6 +2,11 @@
 
 In development nobody authenticates, so what a page cannot forge is checked (memory/model/web_pages.py). In the other
 modes the edge's secret protects the API, and MCP takes no calls of foreign pages.
+
+Changes that a page of another origin makes a browser send are refused in every mode (CSRF). A browser adds `Origin` to
+every request that may change something, and `Sec-Fetch-Site` to all; programs send neither. From a browser a change
+therefore needs a header of its own, which a page of another origin can only send after a preflight, and this API
+approves none. That holds whatever proxies do with `Host`.
 """
 
 from __future__ import annotations
@@ -13,6 +18,9 @@ from memory.errors import BadInput
 from memory.model.web_pages import PageHeaders, TrustedPages
 
 JSON = "application/json"
+PAGE_HEADER = b"x-memory-page"  # any value
+OF_BROWSERS = frozenset((b"origin", b"sec-fetch-site"))
+WITHOUT_EFFECT = frozenset(("GET", "HEAD", "OPTIONS"))
 
 
 class WrongType(BadInput):
@@ -38,6 +46,13 @@ def refuse_foreign_origin(headers: Iterable[tuple[bytes, bytes]], pages: Trusted
     """Raise `Forbidden` for a page of another host than the one that was called, in every mode."""
     if not pages.is_trusted_origin(_sent(headers), may_be_host=True):
         raise Forbidden("web pages of other hosts must be named in memory.identity.trusted_origins")
+
+
+def refuse_forged(method: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Raises `Forbidden` for a change that a browser sends without our header. `headers` have lower-case names."""
+    names = {name for name, _ in headers}
+    if method not in WITHOUT_EFFECT and names & OF_BROWSERS and PAGE_HEADER not in names:
+        raise Forbidden("a web page that changes memories must send the header x-memory-page")
 
 
 def _sent(headers: Iterable[tuple[bytes, bytes]]) -> PageHeaders:

@@ -33,7 +33,10 @@ USERS_ONLY = CallerRules()
 class Callers:
     """Who is calling, and whether they may."""
 
-    def __init__(self, *, identity_mode: str, edge_secret: str, rules: CallerRules, metrics: Metrics) -> None:
+    def __init__(
+        self, *, identity_mode: str, edge_secret: str, metrics: Metrics, rules: CallerRules = USERS_ONLY
+    ) -> None:
+        """`edge_secret`: added by the proxy; "" trusts nobody outside development."""
         self.identity_mode = identity_mode
         self._edge_secret = edge_secret
         self._rules = rules

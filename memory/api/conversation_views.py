@@ -74,6 +74,12 @@ class MessagePageView(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
+class ReceiptMessagesView(msgspec.Struct, frozen=True):
+    """What the user said, and the answer, in order; without tool traffic."""
+
+    messages: list[MessageView]
+
+
 class SessionView(msgspec.Struct, frozen=True):
     """`title`: the beginning of the first user message; `status`: open or ended."""
 

@@ -6,7 +6,6 @@ short names may be the upstream's own (OpenAI and vLLM have `/v1/conversations`)
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
@@ -25,7 +24,6 @@ from memory.model import MessageFilter, Scope
 from memory.service.conversations import MESSAGES_PER_PAGE_MAX, SESSIONS_PER_PAGE_MAX
 
 PAGE_DEFAULT = 100
-EXPORT_LINES = 200  # written at a time
 COMPRESS_BY_DEFAULT = views.CompressBody()
 
 SessionLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=SESSIONS_PER_PAGE_MAX)]
@@ -203,17 +201,9 @@ class MessagesController(Controller):
     ) -> Stream:
         """All messages as JSON lines, in the order of the record."""
         where = asked.of(caller.user_id, conversation_id)
-
-        async def lines() -> AsyncIterator[bytes]:
-            waiting: list[bytes] = []
-            async for message in library.conversations.export(where):
-                waiting.append(msgspec.json.encode(views.message_view(message)) + b"\n")
-                if len(waiting) == EXPORT_LINES:
-                    yield b"".join(waiting)
-                    waiting.clear()
-            yield b"".join(waiting)
-
-        return Stream(lines(), media_type=JSON_LINES)
+        messages = library.conversations.export(where)
+        lines = (msgspec.json.encode(views.message_view(message)) + b"\n" async for message in messages)
+        return Stream(lines, media_type=JSON_LINES)
 
     @operation(delete, "/{id:str}", "deleteMessage", allowed=WRITES, errors=(404, 409), status_code=200)
     async def delete(
@@ -222,3 +212,14 @@ class MessagesController(Controller):
         """Deletes one message; of a user's message also what is based on its turn alone."""
         deleted = await library.conversations.delete_message(caller.user_id, path_id, keep_memories=keep_memories)
         return views.DeletedMessageView(views.MessageDeletions(1, deleted))
+
+
+class ReceiptMessagesController(Controller):
+    path = "/v1/memory/receipts"
+    tags = ("receipts",)
+
+    @operation(get, "/{id:str}/messages", "getReceiptMessages", allowed=READS, errors=(404,))
+    async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> views.ReceiptMessagesView:
+        """The messages of the turn that has this receipt. 404 if the record does not hold it (any more)."""
+        found = await library.conversations.of_receipt(caller.user_id, path_id)
+        return views.ReceiptMessagesView(list(map(views.message_view, found)))

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
 from memory.api.asgi import AsgiApp, AsgiMessage, AsgiReceive, AsgiScope, AsgiSend
+from memory.api.browsers import refuse_forged
 from memory.api.callers import Callers
-from memory.api.forgery import refuse_forged
 from memory.api.identity import DEVELOPMENT, Forbidden
 from memory.api.refusals import CLIENT_GONE, ClientGone, refusal, send_refusal
 from memory.runtime.telemetry import Telemetry
@@ -49,39 +49,34 @@ class Front:
         with self._tracer.served(parent=_parent(scope["headers"])) as name:
             try:
                 if is_passed:
-                    await self._pass(scope, receive, exchange)
+                    await self._checked(scope, receive, exchange, is_passed=True)
                 else:
                     await self._serve(inner, exchange)
             finally:
                 route = path.rstrip("/") if is_passed else inner.get("path_template", "")
                 name(ServedCall(scope["method"], route, exchange.code))
 
-    async def _pass(self, scope: AsgiScope, receive: AsgiReceive, exchange: _Exchange) -> None:
-        try:
-            self._callers.refuse_page(scope["headers"])
-        except Forbidden as error:
-            await send_refusal(exchange.send, refusal(error.code, str(error), 403))
-            return
-        await self._app(scope, receive, exchange.send)
-
     async def _serve(self, scope: AsgiScope, exchange: _Exchange) -> None:
         started = time.perf_counter()
         try:
-            await self._checked(scope, exchange)
+            await self._checked(scope, exchange.receive, exchange)
         finally:
             if scope["path"].startswith(OURS):
                 route = scope.get("path_template", UNMATCHED)
                 self._metrics.api_seconds.labels(route, str(exchange.code)).observe(time.perf_counter() - started)
 
-    async def _checked(self, scope: AsgiScope, exchange: _Exchange) -> None:
+    async def _checked(
+        self, scope: AsgiScope, receive: AsgiReceive, exchange: _Exchange, *, is_passed: bool = False
+    ) -> None:
         try:
-            if self._callers.identity_mode == DEVELOPMENT:
+            if is_passed or self._callers.identity_mode == DEVELOPMENT:
                 self._callers.refuse_page(scope["headers"])
-            refuse_forged(scope["method"], scope["headers"])
+            if not is_passed:
+                refuse_forged(scope["method"], scope["headers"])
         except Forbidden as error:
             await send_refusal(exchange.send, refusal(error.code, str(error), 403))
             return
-        await self._app(scope, exchange.receive, exchange.send)
+        await self._app(scope, receive, exchange.send)
 
 
 class _Exchange:

@@ -34,7 +34,7 @@ from mcp_types import (
 from msgspec import Meta
 
 from memory.api.asgi import AsgiApp
-from memory.api.callers import USERS_ONLY, CallerRules, Callers
+from memory.api.callers import Callers
 from memory.api.identity import Caller, refuse_unredacted
 from memory.api.project_bounds import (
     bounded_project,
@@ -269,18 +269,9 @@ TOOLS = {
 class MemoryMcp:
     """The tools as an application. `running` must be open while they are served."""
 
-    def __init__(
-        self,
-        library: Library,
-        *,
-        identity_mode: str,
-        edge_secret: str,
-        metrics: Metrics,
-        rules: CallerRules = USERS_ONLY,
-    ) -> None:
-        """Identity as in `memory.api.rest.create_app`."""
+    def __init__(self, library: Library, callers: Callers, metrics: Metrics) -> None:
         self._library = library
-        self._callers = Callers(identity_mode=identity_mode, edge_secret=edge_secret, rules=rules, metrics=metrics)
+        self._callers = callers
         self._metrics = metrics
         server: Server[Any] = Server(
             "memproxy",
@@ -320,14 +311,13 @@ class MemoryMcp:
 
     async def _answer(self, tool: MemoryTool, request: Request, arguments: dict[str, Any]) -> CallToolResult:
         try:
-            caller = self._caller(request, "read" if tool.hints.read_only_hint else "write")
+            access: Access = "read" if tool.hints.read_only_hint else "write"
+            caller = self._callers.identify(request.scope["headers"], request.query_params.get("user_id"), access)
             # models give "5" or 5.0 for 5, and null for what they leave out
             named = {name: value for name, value in arguments.items() if value is not None}
             given = msgspec.convert(named, tool.arguments, strict=False)
             found = await tool.call(self._library, caller, given)
-        except msgspec.ValidationError as error:
-            return _refusal(str(error))
-        except BadInput as error:
+        except (msgspec.ValidationError, BadInput) as error:
             return _refusal(str(error))
         except Conflict:
             return _refusal("this was changed by another call at the same time; read it again")
@@ -336,10 +326,6 @@ class MemoryMcp:
             return _refusal(f"{error.part} is unavailable; try again")
         text = msgspec.json.encode(found).decode()
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=found)
-
-    def _caller(self, request: Request, access: Access) -> Caller:
-        """Raises `BadInput`: nobody is identified."""
-        return self._callers.identify(request.scope["headers"], request.query_params.get("user_id"), access)
 
 
 def _refusal(message: str) -> CallToolResult:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 import structlog
 from litestar.handlers import ASGIRouteHandler, asgi
@@ -13,24 +13,18 @@ from litestar.handlers import ASGIRouteHandler, asgi
 from memory.api.asgi import AsgiApp, AsgiReceive, AsgiScope, AsgiSend
 from memory.api.refusals import refusal, send_refusal
 
+if TYPE_CHECKING:
+    from memory.api.mcp import MemoryMcp
+
 PATHS = ("/mcp", "/v1/memory/mcp")  # the second also through the proxy, with the same identity
 
 log = structlog.get_logger(__name__)
 
 
-class McpServer(Protocol):
-    """The interface of `memory.api.mcp.MemoryMcp`."""
-
-    @property
-    def app(self) -> AsgiApp: ...
-
-    def running(self) -> AbstractAsyncContextManager[None]: ...
-
-
 class McpOnDemand:
     """The routes of an MCP server that `load` makes, in a thread, when it is called for the first time."""
 
-    def __init__(self, load: Callable[[], McpServer]) -> None:
+    def __init__(self, load: Callable[[], MemoryMcp]) -> None:
         self._load = load
         self._group: asyncio.TaskGroup | None = None
         self._app: asyncio.Future[AsgiApp] | None = None

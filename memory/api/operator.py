@@ -79,7 +79,7 @@ class DeadLettersView(msgspec.Struct, frozen=True):
     dead_letters: list[DeadLetterView]
 
 
-class ReplayBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class LettersBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The ids of dead letters."""
 
     ids: Annotated[list[str], msgspec.Meta(min_length=1, max_length=DEAD_LETTERS_MAX)]
@@ -87,12 +87,6 @@ class ReplayBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 class ReplayedLetters(msgspec.Struct, frozen=True):
     replayed: int
-
-
-class DropBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The ids of dead letters."""
-
-    ids: Annotated[list[str], msgspec.Meta(min_length=1, max_length=DEAD_LETTERS_MAX)]
 
 
 class DroppedLetters(msgspec.Struct, frozen=True):
@@ -170,12 +164,12 @@ class OperatorController(Controller):
         )
 
     @operation(post, "/dead-letters/replay", "replayDeadLetters", allowed=OPERATES, security=BY_TOKEN, status_code=200)
-    async def replay(self, library: TheLibrary, data: JSONBody[ReplayBody]) -> ReplayedLetters:
+    async def replay(self, library: TheLibrary, data: JSONBody[LettersBody]) -> ReplayedLetters:
         """Learns these dead letters again, as their first attempt; ids that are none are ignored."""
         return ReplayedLetters(await library.operator.replay(data.ids))
 
     @operation(post, "/dead-letters/drop", "dropDeadLetters", allowed=OPERATES, security=BY_TOKEN, status_code=200)
-    async def drop(self, library: TheLibrary, data: JSONBody[DropBody]) -> DroppedLetters:
+    async def drop(self, library: TheLibrary, data: JSONBody[LettersBody]) -> DroppedLetters:
         """Deletes these dead letters without learning them: their turns stay in the record. Unknown ids are ignored."""
         return DroppedLetters(await library.operator.drop(data.ids))
 

@@ -20,8 +20,13 @@ from memory.api import guards
 from memory.api.asgi import AsgiApp
 from memory.api.bodies import BODY_BYTES_MAX, JsonBody, MessagesSchema
 from memory.api.caller import CallerController
-from memory.api.callers import USERS_ONLY, CallerRules, Callers
-from memory.api.conversations import ConversationsController, MessagesController, SessionsController
+from memory.api.callers import Callers
+from memory.api.conversations import (
+    ConversationsController,
+    MessagesController,
+    ReceiptMessagesController,
+    SessionsController,
+)
 from memory.api.document import document_config, show_document, show_document_page
 from memory.api.erasures import ErasuresController, EverythingController, OperatorErasuresController
 from memory.api.front import Front
@@ -34,7 +39,6 @@ from memory.api.options import name_methods
 from memory.api.page_files import PageFiles
 from memory.api.profiles import ProfilesController
 from memory.api.projects import ProjectsController
-from memory.api.receipt_messages import ReceiptMessagesController
 from memory.api.receipts import ReceiptsController
 from memory.api.refusals import HANDLERS
 from memory.api.transfers import TransfersController
@@ -61,18 +65,11 @@ class SlimLitestar(Litestar):
 
 
 def create_app(
-    library: Library,
-    *,
-    identity_mode: str,
-    edge_secret: str,
-    telemetry: Telemetry,
-    routes: Sequence[ASGIRouteHandler] = (),
-    rules: CallerRules = USERS_ONLY,
+    library: Library, callers: Callers, *, telemetry: Telemetry, routes: Sequence[ASGIRouteHandler] = ()
 ) -> AsgiApp:
-    """The application. `edge_secret`: added by the proxy; "" trusts nobody outside development. `routes`: of others."""
-    callers = Callers(identity_mode=identity_mode, edge_secret=edge_secret, rules=rules, metrics=telemetry.metrics)
+    """The application. `routes`: of others."""
     passed = frozenset(path for route in routes for path in route.paths)
-    app = PageFiles(cast(AsgiApp, framework_app(library, callers, routes)), identity_mode=identity_mode)
+    app = PageFiles(cast(AsgiApp, framework_app(library, callers, routes)), identity_mode=callers.identity_mode)
     return Front(app, callers=callers, passed=passed, telemetry=telemetry)
 
 

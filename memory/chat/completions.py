@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -27,6 +27,7 @@ MESSAGES_MAX = 20_000  # a longer request is not a conversation that memory coul
 SYSTEM_ROLES = (Role.SYSTEM, "developer")
 TEXT_PARTS = ("text", "input_text", "output_text")
 _TOOL_ROLES = ("tool", "function")
+_Object = TypeVar("_Object", bound=msgspec.Struct)
 _EMPTY_LIST = re.compile(rb"\[\s*+\]")
 
 
@@ -91,7 +92,12 @@ class _WireMessage(msgspec.Struct, gc=False):
 
 _MESSAGES = msgspec.json.Decoder(list[_WireMessage])
 _ANY = msgspec.json.Decoder()
-_UNREADABLE = (msgspec.DecodeError, RecursionError)
+_RAW_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+UNREADABLE = (msgspec.DecodeError, RecursionError)
+
+
+class NoConversation(Exception):
+    """The body is not valid in its API; the server will refuse it."""
 
 
 def read_chat_request(body: bytes, shape: ApiShape | None = None, envelopes: Envelopes = KNOWN) -> ChatRequest:
@@ -181,6 +187,24 @@ def _texts(parts: Iterable[str | ContentPart]) -> Iterable[str]:
             yield part.text
 
 
+def object_of(raw: msgspec.Raw | bytes | memoryview, decoder: msgspec.json.Decoder[_Object]) -> _Object:
+    """An object of unknown shape is an empty one. Raises `NoConversation` for what is none."""
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError:
+        if bytes(memoryview(raw)[:1]) != b"{":
+            raise NoConversation from None
+        return decoder.decode(b"{}")
+
+
+def objects_of(raw: msgspec.Raw | memoryview, decoder: msgspec.json.Decoder[_Object]) -> list[_Object]:
+    """Likewise those of a list."""
+    try:
+        return [object_of(one, decoder) for one in _RAW_ITEMS.decode(raw)]
+    except UNREADABLE:
+        raise NoConversation from None
+
+
 def string_of(text: bytes, member: Member | None) -> str:
     """The member's string; "" if there is no member or it is not a string."""
     if member is None or text[member.value] != ord('"'):
@@ -233,7 +257,7 @@ class _Completions:
             return None
         try:
             wire = _MESSAGES.decode(value_of(text, last["messages"]))
-        except _UNREADABLE:
+        except UNREADABLE:
             return None
         if not 0 < len(wire) <= MESSAGES_MAX:
             return None

@@ -20,9 +20,13 @@ from memory.chat.api_shape import NO_CHAIN, ApiShape, Chain, KeyMaterial
 from memory.chat.completions import (
     MESSAGES_MAX,
     SYSTEM_ROLES,
+    UNREADABLE,
     ChatRequest,
+    NoConversation,
     conversation_of,
     is_filled_list,
+    object_of,
+    objects_of,
     quoted,
     string_of,
 )
@@ -37,7 +41,6 @@ TOOL_CALL, TOOL_RESULT = "tool_use", "tool_result"
 _THINKING = ("thinking", "redacted_thinking")
 _CACHE_MARK = "cache_control"  # clients move it to newer messages; prompts do not contain it
 _BILLING = "x-anthropic-billing-header"  # a system block of Claude Code, new in each request, which vLLM leaves out
-_UNREADABLE = (msgspec.DecodeError, RecursionError)
 
 
 class _WireBlock(msgspec.Struct, gc=False):
@@ -56,13 +59,8 @@ class _WireMessage(msgspec.Struct, gc=False):
 
 _MESSAGES = msgspec.json.Decoder(list[_WireMessage])
 _CONTENT = msgspec.json.Decoder(str | list[_WireBlock])
-_RAW_BLOCKS = msgspec.json.Decoder(list[msgspec.Raw])
 _BLOCK = msgspec.json.Decoder(_WireBlock)
 _STRING = msgspec.json.Decoder(str)
-
-
-class _NoConversation(Exception):
-    """The body is not valid in this API; the server will refuse it."""
 
 
 class _Messages:
@@ -76,7 +74,7 @@ class _Messages:
         """`system`, if it says anything, is its first message."""
         try:
             messages = (*_system(text, last.get("system")), *_messages(text, last.get("messages")))
-        except _NoConversation:
+        except NoConversation:
             return None
         return conversation_of(text, last, messages)
 
@@ -137,10 +135,10 @@ def _system(text: bytes, member: Member | None) -> tuple[Message, ...]:
 def _messages(text: bytes, member: Member | None) -> tuple[Message, ...]:
     try:
         wire = _MESSAGES.decode(value_of(text, member)) if member is not None else []
-    except _UNREADABLE:
-        raise _NoConversation from None
+    except UNREADABLE:
+        raise NoConversation from None
     if not 0 < len(wire) <= MESSAGES_MAX:
-        raise _NoConversation
+        raise NoConversation
     return tuple(_message(one.role, _content(one.content)) for one in wire)
 
 
@@ -149,21 +147,8 @@ def _content(raw: msgspec.Raw | memoryview) -> str | list[_WireBlock]:
     try:
         content: str | list[_WireBlock] = _CONTENT.decode(raw)
         return content
-    except _UNREADABLE:
-        pass
-    try:
-        return [_block(block) for block in _RAW_BLOCKS.decode(raw)]
-    except _UNREADABLE:
-        raise _NoConversation from None
-
-
-def _block(raw: msgspec.Raw | bytes) -> _WireBlock:
-    try:
-        return _BLOCK.decode(raw)
-    except msgspec.ValidationError:
-        if bytes(memoryview(raw)[:1]) != b"{":
-            raise _NoConversation from None
-        return _WireBlock()
+    except UNREADABLE:
+        return objects_of(raw, _BLOCK)
 
 
 def _message(role: str, content: str | list[_WireBlock]) -> Message:
@@ -199,7 +184,7 @@ def _material(text: bytes, span: Span, role: str) -> bytes:
 
 def _block_material(sent: bytes) -> bytes | None:
     """None for a block that does not count."""
-    block = _block(sent)
+    block = object_of(sent, _BLOCK)
     if block.type in _THINKING or _is_billing(block):
         return None
     if block.type == "text" and block.text is not None:
@@ -217,7 +202,7 @@ def _block_material(sent: bytes) -> bytes | None:
 
 def _stays_ahead(text: bytes, part: Span) -> bool:
     """Tool results have to be first, and an agent's reminders say nothing to which a note belongs."""
-    block = _block(text[slice(*part)])
+    block = object_of(text[slice(*part)], _BLOCK)
     is_said = bool(block.said.strip())
     return block.type == TOOL_RESULT or (is_said and not KNOWN.own_words(block.said).strip())
 

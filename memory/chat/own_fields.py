@@ -7,11 +7,12 @@ disables memory for the request, both recall and learning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
 from memory.chat.json_spans import Member, value_of
 from memory.model import MEMORY_TYPES, Placement, RequestOptions
@@ -25,7 +26,9 @@ UNKNOWN_KEY = f"{CONFIG}.unknown_key"  # the problem reported for an unknown key
 RETRIEVAL_LIMIT_MAX = 200
 TOKEN_BUDGET_MAX = 2_000
 
-_ANY = msgspec.json.Decoder()
+_Id: TypeAlias = str | int  # a number is the id of its digits
+_ID = msgspec.json.Decoder(_Id | None)
+_STRING = msgspec.json.Decoder(str)
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _UNREADABLE = (msgspec.DecodeError, RecursionError)
 _NULL = msgspec.Raw(b"null")
@@ -116,21 +119,21 @@ def _without_session(user: str) -> str:
 
 
 def _string(text: bytes, member: Member | None) -> str:
-    return "" if member is None or text[member.value] != ord('"') else str(_ANY.decode(value_of(text, member)))
+    return "" if member is None or text[member.value] != ord('"') else _STRING.decode(value_of(text, member))
 
 
 def _user_of_metadata(text: bytes, member: Member | None) -> str:
     if member is None or text[member.value] != ord("{"):
         return ""
     try:
-        found = _ANY.decode(_FIELDS.decode(value_of(text, member)).get("user_id", _NULL))
+        found = _ID.decode(_FIELDS.decode(value_of(text, member)).get("user_id", _NULL))
     except _UNREADABLE:
         return ""
-    return str(found) if _is_id(found) else ""
+    return "" if found is None else str(found)
 
 
 def _context(text: bytes, member: Member | None) -> tuple[MemoryContext | None, tuple[str, ...]]:
-    values, problems = _known_fields(text, member, CONTEXT, _CONTEXT_RULES)
+    values, problems = _known_fields(text, member, CONTEXT, _CONTEXT_FIELDS)
     if values is None or problems:
         return None, problems
     return MemoryContext(**{name: str(value) for name, value in values.items()}), ()
@@ -138,25 +141,21 @@ def _context(text: bytes, member: Member | None) -> tuple[MemoryContext | None, 
 
 def _options(text: bytes, member: Member | None) -> tuple[RequestOptions, tuple[str, ...]]:
     """An unknown key is a problem here: `{"enable": false}` must not leave memory on."""
-    values, problems = _known_fields(text, member, CONFIG, _CONFIG_RULES, unknown=(UNKNOWN_KEY,))
+    values, problems = _known_fields(text, member, CONFIG, _CONFIG_FIELDS, unknown=(UNKNOWN_KEY,))
     if values is None or problems:
         return RequestOptions(), problems
-    if "memory_types" in values:
-        values["memory_types"] = tuple(values["memory_types"])
-    if "placement" in values:
-        values["placement"] = Placement(values["placement"])
     return RequestOptions(**values), ()
 
 
-_Rules = Mapping[str, Callable[[object], bool]]
+_Decoders: TypeAlias = Mapping[str, msgspec.json.Decoder[Any]]
 
 
 def _known_fields(
-    text: bytes, member: Member | None, name: str, rules: _Rules, *, unknown: tuple[str, ...] = ()
+    text: bytes, member: Member | None, name: str, decoders: _Decoders, *, unknown: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """The given values that follow their rules, and the names of those that do not. Null means "not given".
+    """The given values that are of their types, and the names of those that are not. Null means "not given".
 
-    Keys without a rule are ignored, or reported as the problem `unknown`.
+    Keys without a type are ignored, or reported as the problem `unknown`.
     """
     if member is None or text.startswith(b"null", member.value):
         return None, ()
@@ -165,54 +164,33 @@ def _known_fields(
     except _UNREADABLE:
         return None, (name,)
     values: dict[str, Any] = {}
-    problems = [] if fields.keys() <= rules.keys() else [*unknown]
-    for key, is_right in rules.items():
+    problems = [] if fields.keys() <= decoders.keys() else [*unknown]
+    for key, decoder in decoders.items():
         if key not in fields:
             continue
         try:
-            value = _ANY.decode(fields[key])
+            value = decoder.decode(fields[key])
         except _UNREADABLE:
             problems.append(f"{name}.{key}")
             continue
-        if value is None:
-            continue
-        if is_right(value):
+        if value is not None:
             values[key] = value
-        else:
-            problems.append(f"{name}.{key}")
     return values, tuple(problems)
 
 
-def _is_bool(value: object) -> bool:
-    return isinstance(value, bool)
+def _decoders(**types: Any) -> _Decoders:  # noqa: ANN401 - types
+    return {name: msgspec.json.Decoder(kind | None) for name, kind in types.items()}
 
 
-def _is_id(value: object) -> bool:
-    """A number is the id of its digits."""
-    return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
-
-
-def _is_count(most: int) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-def _is_list_of_types(value: object) -> bool:
-    return isinstance(value, list) and all(item in MEMORY_TYPES for item in value)
-
-
-_CONTEXT_RULES: _Rules = dict.fromkeys(MemoryContext.__dataclass_fields__, _is_id)
-_CONFIG_RULES: _Rules = {
-    "enabled": _is_bool,
-    "auto_store": _is_bool,
-    "memory_types": _is_list_of_types,
-    "retrieval_limit": _is_count(RETRIEVAL_LIMIT_MAX),
-    "similarity_threshold": _is_share,
-    "token_budget": _is_count(TOKEN_BUDGET_MAX),
-    "placement": lambda value: value in tuple(Placement),
-    "profile": _is_bool,
-    "compact": _is_bool,
-}
+_CONTEXT_FIELDS = _decoders(**dict.fromkeys(MemoryContext.__dataclass_fields__, _Id))
+_CONFIG_FIELDS = _decoders(
+    enabled=bool,
+    auto_store=bool,
+    memory_types=tuple[Literal[MEMORY_TYPES], ...],  # type: ignore[valid-type]  # which are known at run time alone
+    retrieval_limit=Annotated[int, Meta(ge=1, le=RETRIEVAL_LIMIT_MAX)],
+    similarity_threshold=Annotated[float, Meta(ge=0, le=1)],
+    token_budget=Annotated[int, Meta(ge=1, le=TOKEN_BUDGET_MAX)],
+    placement=Placement,
+    profile=bool,
+    compact=bool,
+)

@@ -22,10 +22,14 @@ from memory.chat.completions import (
     MESSAGES_MAX,
     SYSTEM_ROLES,
     TEXT_PARTS,
+    UNREADABLE,
     ChatRequest,
     Content,
+    NoConversation,
     appended,
     conversation_of,
+    object_of,
+    objects_of,
     quoted,
     string_of,
     text_of,
@@ -56,14 +60,8 @@ class _WireConversation(msgspec.Struct, gc=False):
 
 _ITEM = msgspec.json.Decoder(_WireItem)
 _ITEMS = msgspec.json.Decoder(list[_WireItem])
-_RAW_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _CONTENT = msgspec.json.Decoder(Content)
 _CONVERSATION = msgspec.json.Decoder(str | _WireConversation | None)
-_UNREADABLE = (msgspec.DecodeError, RecursionError)
-
-
-class _NoConversation(Exception):
-    """The body is not valid in this API; the server will refuse it."""
 
 
 class _Responses:
@@ -77,7 +75,7 @@ class _Responses:
         """`instructions` are its first message, of role `system`."""
         try:
             messages = (*_instructions(text, last.get("instructions")), *_input(text, last.get("input")))
-        except _NoConversation:
+        except NoConversation:
             return None
         return conversation_of(text, last, messages)
 
@@ -85,7 +83,7 @@ class _Responses:
         member = last.get("conversation")
         try:
             found = _CONVERSATION.decode(value_of(text, member)) if member is not None else None
-        except _UNREADABLE:
+        except UNREADABLE:
             return NO_CHAIN
         conversation_id = found if isinstance(found, str) else found.id if found is not None else None
         return Chain(string_of(text, last.get("previous_response_id")), conversation_id or "")
@@ -141,19 +139,19 @@ def _instructions(text: bytes, member: Member | None) -> tuple[Message, ...]:
     if member is None or text.startswith(b"null", member.value):
         return ()
     if text[member.value] != ord('"'):
-        raise _NoConversation
+        raise NoConversation
     found = string_of(text, member)
     return (Message(Role.SYSTEM, found),) if found else ()
 
 
 def _input(text: bytes, member: Member | None) -> tuple[Message, ...]:
     if member is None:
-        raise _NoConversation
+        raise NoConversation
     if text[member.value] == ord('"'):
         return (Message(Role.USER, string_of(text, member)),)
     items = _items(text, member)
     if not 0 < len(items) <= MESSAGES_MAX:
-        raise _NoConversation
+        raise NoConversation
     return tuple(map(_message, items))
 
 
@@ -161,21 +159,8 @@ def _items(text: bytes, member: Member) -> list[_WireItem]:
     """All items; an object of unknown shape is an empty item."""
     try:
         return _ITEMS.decode(value_of(text, member))
-    except _UNREADABLE:
-        pass
-    try:
-        return [_item(raw) for raw in _RAW_ITEMS.decode(value_of(text, member))]
-    except _UNREADABLE:
-        raise _NoConversation from None
-
-
-def _item(raw: msgspec.Raw) -> _WireItem:
-    try:
-        return _ITEM.decode(raw)
-    except msgspec.ValidationError:
-        if bytes(memoryview(raw)[:1]) != b"{":
-            raise _NoConversation from None
-        return _WireItem()
+    except UNREADABLE:
+        return objects_of(value_of(text, member), _ITEM)
 
 
 def _message(item: _WireItem) -> Message:
@@ -183,8 +168,8 @@ def _message(item: _WireItem) -> Message:
     if kind == "message" and item.role:
         try:
             return Message(item.role, text_of(_CONTENT.decode(item.content)))
-        except _UNREADABLE:
-            raise _NoConversation from None
+        except UNREADABLE:
+            raise NoConversation from None
     if kind.endswith("_call_output") or kind in _OUTPUTS:
         return Message(Role.TOOL, "", is_tool_traffic=True)
     if kind.endswith("_call") or kind in _CALLS:
@@ -201,18 +186,11 @@ def _is_plain(text: bytes, place: tuple[int, int]) -> bool:
     """Whether a prompt can contain only the role and the text of this value."""
     if text[place[0]] == ord('"'):
         return True
-    item = _item_at(text, place)
+    item = object_of(memoryview(text)[slice(*place)], _ITEM)
     if (item.type or "message") != "message" or not item.role:
         return False
     content = _CONTENT.decode(item.content)
     return isinstance(content, str) or all(isinstance(one, str) or one.type in TEXT_PARTS for one in content or ())
-
-
-def _item_at(text: bytes, place: tuple[int, int]) -> _WireItem:
-    try:
-        return _ITEM.decode(memoryview(text)[slice(*place)])
-    except msgspec.ValidationError:
-        return _WireItem()
 
 
 # Writing

@@ -39,7 +39,7 @@ class _Group:
     occurrence: int = 1
 
 
-def sent_conversation(scope: Scope, request: ChatRequest, *, is_session_given: bool = False) -> SentConversation | None:
+def sent_conversation(scope: Scope, request: ChatRequest) -> SentConversation | None:
     """None unless the request has a new user message with text."""
     if request.conversation is None:
         return None
@@ -49,7 +49,7 @@ def sent_conversation(scope: Scope, request: ChatRequest, *, is_session_given: b
     earlier = [group for group in groups[:-1] if group.keys]
     _count(earlier)
     sent = _bounded(earlier[-EARLIER_EXCHANGES_MAX:])
-    return SentConversation(tuple(groups[-1].keys), sent, is_session_given=is_session_given)
+    return SentConversation(tuple(groups[-1].keys), sent)
 
 
 def new_exchange(request: ChatRequest, key: str) -> SentExchange | None:

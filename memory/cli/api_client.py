@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
-from memory.cli.caller import HOW_TO_IDENTIFY, caller_headers
 from memory.cli.options import PAGE_MEMORIES
 from memory.errors import BadInput, BadSetting, MemproxyError, NotFound, Unavailable
+from memory.model import Scope
+from memory.settings import Settings
 from memory.settings.loader import from_process
 
 UNAUTHENTICATED = 401
+HOW_TO_IDENTIFY = "set MEMPROXY_TOKEN to a service token that service_tokens allows; `memproxy token` makes one"
 API_SECONDS_MAX = 30.0  # per call; deleting thousands of memories takes a while
 
 
@@ -24,13 +27,23 @@ def api_client(config: Path | None, url: str | None, user: str) -> httpx.Client:
     try:
         return httpx.Client(
             base_url=url or f"http://127.0.0.1:{settings.api_port}",
-            headers=caller_headers(settings, user),
+            headers=_caller_headers(settings, user),
             timeout=API_SECONDS_MAX,
             transport=_Transport(),
             trust_env=False,
         )
     except httpx.InvalidURL as error:
         raise BadSetting(f"--api: expected a URL such as http://127.0.0.1:8081, got {url!r:.80}: {error}") from error
+
+
+def _caller_headers(settings: Settings, user: str) -> list[tuple[bytes, bytes]]:
+    """Raises `BadInput` for an id that no header can carry."""
+    headers = [(b"x-authz-user-id", Scope(user).user_id.encode())]
+    if settings.token:
+        headers.append((b"authorization", b"Bearer " + settings.token.encode()))
+    elif settings.edge_secret:  # of an API that runs alone, and was given the same one
+        headers.append((b"x-memory-edge-secret", settings.edge_secret.encode()))
+    return headers
 
 
 class ImportStopped(MemproxyError):
@@ -101,8 +114,4 @@ def stopped_by(error: MemproxyError, imported: int) -> MemproxyError:
 
 def quoted(memory_id: str) -> str:
     """As one path segment, whatever it contains."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else _percent(c) for c in memory_id)
-
-
-def _percent(character: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
+    return quote(memory_id, safe="", errors="surrogateescape").replace(".", "%2E")

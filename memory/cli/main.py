@@ -10,7 +10,6 @@ import asyncio
 import json
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
@@ -375,13 +374,8 @@ def _refuse_unless_named(window_ids: Sequence[str] | None, *, is_all: bool) -> N
         raise BadParameter("give window ids, or --all: one of the two")
 
 
-def _open_library(settings: Settings) -> AbstractAsyncContextManager[Library]:
-    from memory.processes import composition
-
-    return composition.open_library(settings)
-
-
 def _with_library(config: Path | None, use: Callable[[Library], Awaitable[_Result]]) -> _Result:
+    from memory.processes import composition
     from memory.processes.state_parts import refuse_without_record
     from memory.runtime.logs import log_to_stderr
 
@@ -390,7 +384,7 @@ def _with_library(config: Path | None, use: Callable[[Library], Awaitable[_Resul
     refuse_without_record(settings)
 
     async def run() -> _Result:
-        async with _open_library(settings) as library:
+        async with composition.open_library(settings) as library:
             return await use(library)
 
     return asyncio.run(run())

@@ -31,9 +31,10 @@ def print_result(content: object, sentence: str, *, as_json: bool) -> None:
 def progress_bar(meaning: str, *, total: int | None = None) -> Iterator[Callable[[int, int | None], None]]:
     """A bar on standard error while long work lasts: `advance(done, total)`, both in the unit that `meaning` names."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    time = TimeRemainingColumn(elapsed_when_finished=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), time)
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(meaning, total=total)
 

@@ -26,6 +26,7 @@ from memory.adapters.models import classifier_file
 from memory.adapters.models.embedder_on_demand import EmbedderOnDemand
 from memory.adapters.models.embedding_model import card_of, prepared
 from memory.adapters.models.onnx_embedder import OnnxEmbedder, OnnxModel
+from memory.adapters.models.openai_chat import OpenAiChatModel
 from memory.adapters.models.openai_embeddings import OpenAiEmbedder
 from memory.adapters.models.packaged_encoder import sentence_pieces
 from memory.adapters.models.sentence_pieces import SentencePieceTokens
@@ -54,6 +55,7 @@ from memory.processes.compaction_parts import compactor_of
 from memory.processes.erasure_parts import open_rewriter_of_files
 from memory.processes.from_settings import (
     PATIENT_SECONDS,
+    chat_server,
     embedding_limits,
     embedding_server,
     milvus_address,
@@ -65,18 +67,17 @@ from memory.processes.from_settings import (
     worker_settings,
 )
 from memory.processes.kept_state import KeptState, Process
-from memory.processes.rewriter_parts import open_rewriter
 from memory.processes.sql_state import open_sql_state
 from memory.processes.state_parts import open_snapshots
-from memory.processes.tracing_parts import open_tracer
 from memory.processes.working_set_parts import opened_sets
 from memory.processes.writer_parts import ExaminedModel, open_writing_model
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallParts, RecallPipeline
 from memory.recall.project_access import ReadableProjects
-from memory.recall.query_rewriter import Rewriter
+from memory.recall.query_rewriter import Rewriter, RewriteSettings
 from memory.recall.retrieval import Retrieval
+from memory.recall.rewrite_prompt import ANSWER_TOKENS, RewriteMode
 from memory.recall.search_flow import SearchParts
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.phrases import question_phrases, training_phrases
@@ -86,10 +87,11 @@ from memory.recall.working_set.working_sets import WorkingSets
 from memory.runtime.announced_labels import announce
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import NO_TRACER, Tracer
 from memory.service.library import Library
 from memory.service.operator import OperatorSources
 from memory.service.profile_refresher import ProfileRefresher
-from memory.service.reembedding import Reembed
+from memory.service.reembedding import Migrate, Reembed
 from memory.service.requests import Intake
 from memory.service.user_erasures import FileRewriter
 from memory.sessions.compaction.compactor import Compactor
@@ -224,7 +226,7 @@ async def open_parts(
     metrics = Metrics(REGISTRY)
     announce(metrics)
     async with AsyncExitStack() as stack:
-        tracer = await open_tracer(settings, stack, part=traced_as)
+        tracer = await _open_tracer(settings, stack, part=traced_as)
         opening = partial(open_embedder, settings, metrics, is_hurried=is_hurried)
         embedder = await stack.enter_async_context(
             EmbedderOnDemand(opening, dimension=settings.memory.embedding.dimension) if embeds_rarely else opening()
@@ -236,6 +238,17 @@ async def open_parts(
         telemetry = Telemetry(SYSTEM_CLOCK, metrics, random.random, tracer)
         process = Process(settings, telemetry, is_hurried=is_hurried, part=traced_as)
         yield await open_parts_on(process, stack, store=store, embedder=embedder, origin=origin)
+
+
+async def _open_tracer(settings: Settings, stack: AsyncExitStack, *, part: str) -> Tracer:
+    """`part`: the process, as traces name it; empty: it makes none."""
+    tracing = settings.tracing
+    if not (tracing.endpoint and part):
+        return NO_TRACER
+    from memory.adapters.otlp import OtlpTracer  # takes 0.2 s and 20 MB, which few need
+
+    tracer = OtlpTracer(tracing.endpoint, service=f"memproxy-{part}", sample_ratio=tracing.sample_ratio)
+    return await stack.enter_async_context(tracer)
 
 
 @asynccontextmanager
@@ -250,6 +263,15 @@ async def open_reembedding(settings: Settings) -> AsyncIterator[Reembed]:
         )
         snapshots = await stack.enter_async_context(open_snapshots(settings, SYSTEM_CLOCK))
         yield Reembed(store, embedder, snapshots, wanted=origin)
+
+
+@asynccontextmanager
+async def open_migration(settings: Settings) -> AsyncIterator[Migrate]:
+    """The run that brings the collection to the present schema and index. Raises `BadSetting`."""
+    wanted = await stored_origin(settings)
+    address = milvus_address(settings, wanted)
+    async with MilvusReembedding(address, wanted=wanted, metrics=Metrics(CollectorRegistry())) as store:
+        yield Migrate(store, wanted=wanted)
 
 
 async def stored_origin(settings: Settings) -> VectorOrigin:
@@ -293,12 +315,27 @@ async def open_parts_on(
         questions=question_training(settings, embedder),
         templates=upstream,
         windows=KnownWindows(upstream, clock=clock, fixed=settings.memory.context_length),
-        rewriter=await open_rewriter(settings, stack, process.telemetry.metrics),
+        rewriter=await _open_rewriter(settings, stack, process.telemetry.metrics),
         writing_model=await open_writing_model(settings, stack, exams=state.exams, metrics=process.telemetry.metrics),
         tokens=tokens,
         telemetry=process.telemetry,
         settings=settings,
     )
+
+
+async def _open_rewriter(settings: Settings, stack: AsyncExitStack, metrics: Metrics) -> Rewriter | None:
+    """None if no model is configured for it, or rewriting is off."""
+    model, mode = settings.model_for("memory_rewrite"), RewriteMode(settings.memory.rewrite)
+    if model is None or mode is RewriteMode.OFF:
+        return None
+    opened = await stack.enter_async_context(OpenAiChatModel(chat_server(model), metrics=metrics))
+    rewriting = RewriteSettings(
+        mode,
+        hyde=settings.memory.hyde,
+        max_tokens=min(model.max_tokens, ANSWER_TOKENS),
+        seconds_max=model.llm_timeout_seconds,
+    )
+    return Rewriter(opened, rewriting)
 
 
 @asynccontextmanager

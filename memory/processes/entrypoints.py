@@ -12,16 +12,19 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from memory.adapters.http_probe import http_probe
-from memory.api.mcp_on_demand import McpOnDemand, McpServer
+from memory.api.callers import Callers
+from memory.api.mcp_on_demand import McpOnDemand
 from memory.api.rest import create_app
 from memory.errors import Unavailable
 from memory.learn.readers import Readers
 from memory.learn.retention import DAY
 from memory.learn.schedule import UpkeepLoop
+from memory.learn.upkeep import Upkeep
 from memory.model import Candidate, Memory, Query, Question, RequestOptions, Scope
 from memory.ports import ChatStateQuery, MemoryFilter
 from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts
@@ -38,6 +41,9 @@ from memory.runtime.task_groups import started_again, unwrapped
 from memory.service.withdrawn_summaries import WithdrawnSummaries
 from memory.sessions.record_expiry import RecordExpiry
 from memory.settings import Settings
+
+if TYPE_CHECKING:
+    from memory.api.mcp import MemoryMcp
 
 API_DRAIN_SECONDS = 5
 API_CLOSING_SECONDS = 2.0  # for connections that were open when it was told to stop; Envoy's carry one call and end
@@ -57,26 +63,28 @@ async def run_worker(settings: Settings, until: asyncio.Event) -> None:
 
 async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
     """Learn, and run upkeep."""
-    life = parts.settings.memory.life
-    with unwrapped():
-        async with open_upkeep(parts, reader=readers.ready) as upkeep, asyncio.TaskGroup() as group:
-            schedule = UpkeepLoop(
-                upkeep,
-                upkeep_schedule=parts.state.upkeep_schedule,
-                clock=SYSTEM_CLOCK,
-                metrics=parts.metrics,
-                every=life.every_hours * 3600,
-            )
-            looking_after = group.create_task(schedule.run(until)) if life.every_hours else None
-            keep_seconds = parts.settings.memory.turn_log.keep_days * DAY
-            expiry = RecordExpiry(parts.state.turn_log.messages, clock=SYSTEM_CLOCK, keep_seconds=keep_seconds)
-            expiring = group.create_task(expiry.run(until)) if keep_seconds else None
-            derived = [group.create_task(one) for one in _derivations(parts, readers, until)]
-            examination = group.create_task(examining(parts.settings, readers, parts.state.exams, parts.metrics))
-            await parts.worker(readers).run(until)
-            examination.cancel()
-            for scheduled in filter(None, (looking_after, expiring, *derived)):
-                scheduled.cancel()  # an interrupted round leaves nothing half done, and is continued later
+    async with open_upkeep(parts, reader=readers.ready) as upkeep:
+        # An interrupted round of these leaves nothing half done, and is continued later.
+        background = [
+            *_scheduled(parts, upkeep, until),
+            *_derivations(parts, readers, until),
+            examining(parts.settings, readers, parts.state.exams, parts.metrics),
+        ]
+        await run_alongside(background, parts.worker(readers).run(until))
+
+
+def _scheduled(parts: Parts, upkeep: Upkeep, until: asyncio.Event) -> Iterator[Coroutine[None, None, None]]:
+    every, keep_days = parts.settings.memory.life.every_hours * 3600, parts.settings.memory.turn_log.keep_days
+    if every:
+        yield UpkeepLoop(
+            upkeep,
+            upkeep_schedule=parts.state.upkeep_schedule,
+            clock=SYSTEM_CLOCK,
+            metrics=parts.metrics,
+            every=every,
+        ).run(until)
+    if keep_days:
+        yield RecordExpiry(parts.state.turn_log.messages, clock=SYSTEM_CLOCK, keep_seconds=keep_days * DAY).run(until)
 
 
 def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterator[Coroutine[None, None, None]]:
@@ -90,7 +98,7 @@ def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterat
     withdrawn = WithdrawnSummaries(summaries=parts.state.summaries, notes=parts.stores.notes, clock=SYSTEM_CLOCK)
     yield started_again(partial(withdrawn.run, until), name="withdrawn summaries", pause=DERIVATION_PAUSE_SECONDS)
     if settings.has_summaries:
-        summarizer = summarizer_of(parts, readers, embedding=(parts.embedder, parts.tokens))
+        summarizer = summarizer_of(parts, readers)
         yield started_again(partial(summarizer.run, until), name="summaries", pause=DERIVATION_PAUSE_SECONDS)
 
 
@@ -98,18 +106,18 @@ async def run_api(settings: Settings, until: asyncio.Event) -> None:
     """Serve REST and MCP until told to stop."""
     async with open_parts(settings, embeds_rarely=True, traced_as="api") as parts, http_probe() as probe:
         seen = SeenParts(settings, probe, parts.state.introductions)
-        library, telemetry = parts.library(seen), parts.telemetry
-        mode, secret, rules = settings.identity, settings.edge_secret, caller_rules(settings)
+        library, rules = parts.library(seen), caller_rules(settings)
+        callers = Callers(
+            identity_mode=settings.identity, edge_secret=settings.edge_secret, metrics=parts.metrics, rules=rules
+        )
 
-        def load_mcp() -> McpServer:
+        def load_mcp() -> MemoryMcp:
             from memory.api.mcp import MemoryMcp
 
-            return MemoryMcp(library, identity_mode=mode, edge_secret=secret, metrics=telemetry.metrics, rules=rules)
+            return MemoryMcp(library, callers, parts.metrics)
 
         mcp = McpOnDemand(load_mcp)
-        app = create_app(
-            library, identity_mode=mode, edge_secret=secret, telemetry=telemetry, routes=mcp.routes, rules=rules
-        )
+        app = create_app(library, callers, telemetry=parts.telemetry, routes=mcp.routes)
         config = uvicorn.Config(
             app,
             host=settings.api_host,
@@ -146,11 +154,7 @@ async def warming_up(parts: Parts, work: Coroutine[None, None, None], warming: W
     On success the file `warm-PID` in `run_dir` tells others. `work` never waits for it.
     """
     switch_often()
-    with unwrapped():
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(_warm(parts, warming or WarmUp()))
-            await work
-            task.cancel()
+    await run_alongside([_warm(parts, warming or WarmUp())], work)
 
 
 async def run_alongside(background: Sequence[Coroutine[None, None, None]], work: Coroutine[None, None, None]) -> None:

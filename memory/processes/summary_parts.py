@@ -6,7 +6,6 @@ As in `composition`, no decisions are made here.
 from __future__ import annotations
 
 from memory.learn.readers import Readers
-from memory.ports import Embedder, Tokens
 from memory.processes.compaction_parts import own_sentences
 from memory.processes.composition import Parts
 from memory.sessions.summaries.summarizer import (
@@ -17,15 +16,14 @@ from memory.sessions.summaries.summarizer import (
 )
 
 
-def summarizer_of(parts: Parts, readers: Readers, *, embedding: tuple[Embedder, Tokens]) -> Summarizer:
-    embedder, tokens = embedding
+def summarizer_of(parts: Parts, readers: Readers) -> Summarizer:
     model = parts.writing_model
     return Summarizer(
         SummarizerParts(
             summaries=parts.state.summaries,
             reader=readers.ready,
-            embedder=embedder,
-            tokens=tokens,
+            embedder=parts.embedder,
+            tokens=parts.tokens,
             sentences=own_sentences,
             writer=None if model is None else SummaryWriter(model, lambda: model.name),
             opt_outs=parts.stores.opt_outs,

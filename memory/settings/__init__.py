@@ -14,22 +14,3 @@ from memory.settings.secrets import SecretSettings
 from memory.settings.storage import EmbeddingSettings
 from memory.settings.switches import OffRoute
 from memory.settings.tree import MemorySettings, Settings, every_setting
-
-__all__ = [
-    "EmbeddingSettings",
-    "ExternalModel",
-    "IdentitySettings",
-    "JwtSettings",
-    "MemorySettings",
-    "ModelEndpoint",
-    "NoteSettings",
-    "OffRoute",
-    "ReceiptSettings",
-    "SecretSettings",
-    "ServiceTokenSettings",
-    "SettingDoc",
-    "Settings",
-    "UpstreamSignal",
-    "WorkingSetSettings",
-    "every_setting",
-]

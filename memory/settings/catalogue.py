@@ -22,25 +22,15 @@ SECRET = Meta(extra={"is_secret": True})  # in the annotation of a setting that 
 
 @dataclass(frozen=True, slots=True)
 class SettingDoc:
-    """One setting: dotted path in the file, environment variable, accepted values, default and meaning."""
+    """One setting: dotted path in the file, environment variable, accepted values, default, meaning, and its type."""
 
     path: str
     environment: str
     type: str
     default: object
     meaning: str
-    is_secret: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    doc: SettingDoc
+    is_secret: bool
     annotation: Any
-
-
-def docs_of(settings: type[msgspec.Struct]) -> Iterator[SettingDoc]:
-    """All settings with descriptions, in the order of the file."""
-    return (leaf.doc for leaf in leaves_of(settings, ""))
 
 
 def without_secrets(settings: msgspec.Struct) -> dict[str, Any]:
@@ -52,24 +42,23 @@ def without_secrets(settings: msgspec.Struct) -> dict[str, Any]:
     return tree
 
 
-def leaves_of(struct: type[msgspec.Struct], prefix: str) -> Iterator[Leaf]:
+def docs_of(struct: type[msgspec.Struct], prefix: str = "") -> Iterator[SettingDoc]:
+    """All settings with descriptions, in the order of the file."""
     hints = typing.get_type_hints(struct, include_extras=True)
     for field in msgspec.structs.fields(struct):
         annotation, path = hints[field.name], prefix + field.name
         if is_section(annotation):
-            yield from leaves_of(annotation, f"{path}.")
+            yield from docs_of(annotation, f"{path}.")
             continue
         *marks, meaning = annotation.__metadata__
-        yield Leaf(
-            SettingDoc(
-                path=path,
-                environment=ENVIRONMENT_PREFIX + path.replace(".", "_").upper(),
-                type=_expected(annotation),
-                default=field.default,
-                meaning=meaning,
-                is_secret=SECRET in marks,
-            ),
-            annotation,
+        yield SettingDoc(
+            path=path,
+            environment=ENVIRONMENT_PREFIX + path.replace(".", "_").upper(),
+            type=_expected(annotation),
+            default=field.default,
+            meaning=meaning,
+            is_secret=SECRET in marks,
+            annotation=annotation,
         )
 
 

@@ -22,7 +22,7 @@ import yaml
 from memory.errors import BadSetting
 from memory.model.zones import Zones
 from memory.settings import ExternalModel, ServiceTokenSettings, Settings, UpstreamSignal, every_setting
-from memory.settings.catalogue import ENVIRONMENT_PREFIX, Leaf, is_section, leaves_of, without_secrets
+from memory.settings.catalogue import ENVIRONMENT_PREFIX, SettingDoc, is_section, without_secrets
 from memory.settings.database_urls import check_database_url
 from memory.settings.identity_checks import check_identity
 from memory.settings.retention import CategoryRetention
@@ -76,13 +76,13 @@ class _Given:
 
 def load(file: Path | None, flags: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
     """The effective settings. `flags`: values by dotted path (None: not given). Raises `BadSetting`."""
-    leaves = {leaf.doc.path: leaf for leaf in leaves_of(Settings, "")}
+    known = {doc.path: doc for doc in every_setting()}
     given: dict[str, _Given] = {}
     if file is not None:
-        given.update(_from_file(file, leaves))
-    given.update(_from_environment(environ, leaves))
-    given.update(_from_flags(flags, leaves))
-    settings: Settings = _built(Settings, {path: _converted(leaves[path], one) for path, one in given.items()}, "")
+        given.update(_from_file(file, known))
+    given.update(_from_environment(environ, known))
+    given.update(_from_flags(flags, known))
+    settings: Settings = _built(Settings, {path: _converted(known[path], one) for path, one in given.items()}, "")
     _check(settings)
     return settings
 
@@ -123,13 +123,13 @@ def dump(settings: Settings) -> str:
     return yaml.safe_dump(without_secrets(settings), sort_keys=False, allow_unicode=True)
 
 
-def _from_file(file: Path, leaves: Mapping[str, Leaf]) -> dict[str, _Given]:
+def _from_file(file: Path, known: Mapping[str, SettingDoc]) -> dict[str, _Given]:
     tree, _ = _tree_of(file)
     given: dict[str, _Given] = {}
     _walk(tree, "", Settings, given, str(file), others=FILE_KEYS)
     for path in given:
-        if leaves[path].doc.is_secret:
-            raise BadSetting(f"{path} is a secret: set {leaves[path].doc.environment}, and take it out of {file}")
+        if known[path].is_secret:
+            raise BadSetting(f"{path} is a secret: set {known[path].environment}, and take it out of {file}")
     return given
 
 
@@ -176,8 +176,8 @@ def _walk(
             given[f"{prefix}{key}"] = _Given(value, source, is_text=False)
 
 
-def _from_environment(environ: Mapping[str, str], leaves: Mapping[str, Leaf]) -> dict[str, _Given]:
-    paths = {leaf.doc.environment: path for path, leaf in leaves.items()}
+def _from_environment(environ: Mapping[str, str], known: Mapping[str, SettingDoc]) -> dict[str, _Given]:
+    paths = {doc.environment: path for path, doc in known.items()}
     given = {}
     for name, value in environ.items():
         if not name.startswith(ENVIRONMENT_PREFIX) or name == CONFIG_VARIABLE:
@@ -189,34 +189,34 @@ def _from_environment(environ: Mapping[str, str], leaves: Mapping[str, Leaf]) ->
     return given
 
 
-def _from_flags(flags: Mapping[str, object], leaves: Mapping[str, Leaf]) -> dict[str, _Given]:
+def _from_flags(flags: Mapping[str, object], known: Mapping[str, SettingDoc]) -> dict[str, _Given]:
     given = {}
     for path, value in flags.items():
-        if path not in leaves:
-            raise BadSetting(unknown(path, list(leaves), "command line"))
-        if leaves[path].doc.is_secret:
-            raise BadSetting(f"{path} is a secret and other users see arguments: set {leaves[path].doc.environment}")
+        if path not in known:
+            raise BadSetting(unknown(path, list(known), "command line"))
+        if known[path].is_secret:
+            raise BadSetting(f"{path} is a secret and other users see arguments: set {known[path].environment}")
         if value is not None:
             plain = str(value) if isinstance(value, PurePath) else value
             given[path] = _Given(plain, "--" + path.replace("_", "-"), is_text=isinstance(plain, str))
     return given
 
 
-def _converted(leaf: Leaf, given: _Given) -> object:
+def _converted(doc: SettingDoc, given: _Given) -> object:
     value = given.value
-    if given.is_text and _is_list(typing.get_args(leaf.annotation)[0]):
+    if given.is_text and _is_list(typing.get_args(doc.annotation)[0]):
         value = _list_from_text(str(value))
-    if value is False and "off" in typing.get_args(typing.get_args(leaf.annotation)[0]):
+    if value is False and "off" in typing.get_args(typing.get_args(doc.annotation)[0]):
         value = "off"  # YAML parses the bare word as False
     try:
-        _refuse_unknown_item_keys(leaf.doc.path, value, given.source)
-        return msgspec.convert(value, leaf.annotation, strict=not given.is_text)
+        _refuse_unknown_item_keys(doc.path, value, given.source)
+        return msgspec.convert(value, doc.annotation, strict=not given.is_text)
     except msgspec.ValidationError as error:
         where = str(error).partition(" - at ")[2]
-        came = "something else" if leaf.doc.is_secret else _shown(value)
+        came = "something else" if doc.is_secret else _shown(value)
         detail = f" ({error})" if where else ""
         raise BadSetting(
-            f"{leaf.doc.path} ({given.source}): expected {leaf.doc.type}, got {came}{detail}. {leaf.doc.meaning}"
+            f"{doc.path} ({given.source}): expected {doc.type}, got {came}{detail}. {doc.meaning}"
         ) from error
 
 

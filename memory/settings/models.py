@@ -1,4 +1,4 @@
-"""Chat models that memory may ask."""
+"""Chat models that memory may ask, and how one is asked to read messages."""
 
 from __future__ import annotations
 
@@ -23,3 +23,13 @@ class ExternalModel(msgspec.Struct, frozen=True, kw_only=True):
     llm_timeout_seconds: Annotated[float, Meta(gt=0, le=3600)] = 30.0
     max_tokens: Annotated[int, Meta(ge=1, le=100_000)] = 500
     temperature: Annotated[float, Meta(ge=0, le=2)] = 0.1
+
+
+class ExtractionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    topics: Annotated[tuple[str, ...], "Topics that the model should look for in particular, in a few words each."] = ()
+    examples: Annotated[str, "JSON file of your own examples of chats and their claims, shown after ours."] = ""
+    priority: Annotated[
+        Annotated[int, Meta(ge=-1000, le=1000)] | None,
+        "vLLM's `priority` of extraction calls, higher is later; only for a server that is started with "
+        "`--scheduling-policy priority`, others refuse it. None: not sent.",
+    ] = None

@@ -12,10 +12,9 @@ from msgspec import Meta
 from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettings, WorkingSetSettings
 from memory.settings.catalogue import SECRET, SettingDoc, docs_of, without_secrets
 from memory.settings.derived import CompactionSettings, ProfileSettings, SummarySettings
-from memory.settings.extraction import ExtractionSettings
 from memory.settings.identity import IdentitySettings, JwtSettings, ServiceTokenSettings
 from memory.settings.learning import LearnSettings
-from memory.settings.models import ExternalModel
+from memory.settings.models import ExternalModel, ExtractionSettings
 from memory.settings.recall import UpstreamSignal
 from memory.settings.retention import EraseSettings, RetentionSettings
 from memory.settings.secrets import SecretSettings

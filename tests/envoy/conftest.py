@@ -28,7 +28,8 @@ async def shared_stack(shared_upstream: RecordingUpstream) -> AsyncIterator[Filt
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def stack(shared_stack: FilterStack, upstream: RecordingUpstream) -> AsyncIterator[FilterStack]:
-    """Its filter lives in the loop of the session: so must the tests (`asyncio(loop_scope="session")`).
+    """Its filter lives in the loop of the session: so must the tests (`asyncio(loop_scope="session")`), also those of a
+    module with a `shared_stack` of its own.
 
     Each uses users of its own where it looks at turns.
     """

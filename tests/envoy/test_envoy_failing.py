@@ -163,7 +163,7 @@ async def test_a_filter_that_is_starting_records_chats_and_is_asked_for_nothing(
         assert await statuses(stack, 2, user="early") == ["none"] * 2 * len(SHAPES)
         assert len(stack.recall.asked) == asked
         assert len(await stack.turns("early", until=2 * len(SHAPES))) == 2 * len(SHAPES)
-        starting.lifecycle.ready.set()
+        starting.ready.set()
         await used_again(stack)
 
 

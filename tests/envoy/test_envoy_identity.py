@@ -38,19 +38,15 @@ CLASSIFIER = {
 }
 AHEAD = (b'"httpFilters": [', b'"httpFilters": [' + json.dumps(CLASSIFIER).encode() + b", ")
 PEERS = ("127.0.0.2/32",)
-pytestmark = pytest.mark.asyncio(loop_scope="module")  # one stack a mode
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # one stack a mode
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["development", "header"])
-async def shared(request: pytest.FixtureRequest, shared_upstream: RecordingUpstream) -> AsyncIterator[FilterStack]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session", params=["development", "header"])
+async def shared_stack(
+    request: pytest.FixtureRequest, shared_upstream: RecordingUpstream
+) -> AsyncIterator[FilterStack]:
     async with running_stack(shared_upstream.url, identity=request.param) as running:
         yield running
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def stack(shared: FilterStack) -> AsyncIterator[FilterStack]:
-    async with shared.lent() as lent:
-        yield lent
 
 
 async def ask(stack: FilterStack, *values: bytes, name: str = IDENTITY_HEADER) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -11,8 +10,9 @@ import anthropic
 import httpx
 import pytest
 import pytest_asyncio
+from api_shapes import ASKED_MESSAGES
 from filter_stack import NOTE, FilterStack, running_stack
-from message_objects import PATH, text_block, thinking_block, tool_block
+from message_objects import text_block, thinking_block, tool_block
 from messages_server import MessagesServer, running_messages_server
 
 from memory.model import Placement
@@ -36,7 +36,7 @@ CLAUDE_CODE: dict[str, Any] = {
 REMINDER = {"type": "text", "text": "<system-reminder>\nI hate boats.\n</system-reminder>"}
 MARK = {"cache_control": {"type": "ephemeral"}}
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")  # one stack, with two filters
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # one stack, with two filters
 
 
 @pytest.fixture(scope="module")
@@ -49,17 +49,16 @@ def running() -> Iterator[MessagesServer]:
         yield server
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(running: MessagesServer) -> AsyncIterator[FilterStack]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_stack(running: MessagesServer) -> AsyncIterator[FilterStack]:
     async with running_stack(running.url, filters=2) as stack:
         yield stack
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def stack(shared: FilterStack) -> AsyncIterator[FilterStack]:
-    async with shared.lent() as lent:
-        lent.recall.placement = Placement.BEFORE_LAST_USER
-        yield lent
+@pytest.fixture
+def stack(stack: FilterStack) -> FilterStack:
+    stack.recall.placement = Placement.BEFORE_LAST_USER
+    return stack
 
 
 @pytest.fixture
@@ -68,10 +67,8 @@ def server(running: MessagesServer) -> MessagesServer:
     return running
 
 
-async def post(stack: FilterStack, body: bytes | dict[str, Any], *, path: str = PATH, **headers: str) -> httpx.Response:
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    async with stack.client() as client:
-        return await client.post(path, content=content, headers={"content-type": "application/json", **headers})
+async def post(stack: FilterStack, body: bytes | dict[str, Any], **headers: str) -> httpx.Response:
+    return await stack.chat(body, shape=ASKED_MESSAGES, **headers)
 
 
 def sdk(stack: FilterStack, user: str) -> anthropic.AsyncAnthropic:
@@ -204,19 +201,6 @@ async def test_claude_code_is_observed_without_its_own_words(stack: FilterStack,
     assert sorted(turn.messages[0].content for turn in turns) == ["I write Python 3.13.", "Is it short?"]
     assert len({turn.scope.session_id for turn in turns}) == 1
     assert "boats" not in str(turns)
-
-
-async def test_counting_tokens_is_stripped_and_neither_noted_nor_recorded(
-    stack: FilterStack, server: MessagesServer
-) -> None:
-    async with sdk(stack, "counter") as client:
-        counted = await client.messages.count_tokens(
-            model="m", messages=[user("I live in Leeds.")], extra_body={"memory_context": {"user_id": "counter"}}
-        )
-    assert counted.input_tokens == len(server.received[-1].body)
-    assert server.last() == {"model": "m", "messages": [user("I live in Leeds.")]}
-    assert server.received[-1].path == f"{PATH}/count_tokens"
-    assert (stack.recall.asked, await stack.turns("counter")) == ([], [])
 
 
 async def test_refusals_reach_the_sdk_as_its_own_errors_and_leave_no_answer(

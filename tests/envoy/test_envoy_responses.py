@@ -11,17 +11,17 @@ import httpx
 import openai
 import pytest
 import pytest_asyncio
+from api_shapes import ASKED_RESPONSES
 from filter_stack import NOTE, FilterStack, running_stack
-from response_objects import call_item, event_stream, refusal_item, text_item
+from response_objects import call_item, event_stream, text_item
 from responses_server import ResponsesServer, running_responses_server
 
 from memory.model import Placement
 
-PATH = "/v1/responses"
 TOOL = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
 
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")  # one stack, with two filters
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # one stack, with two filters
 
 
 @pytest.fixture(scope="module")
@@ -36,16 +36,10 @@ def running() -> Iterator[ResponsesServer]:
         yield server
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(running: ResponsesServer) -> AsyncIterator[FilterStack]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_stack(running: ResponsesServer) -> AsyncIterator[FilterStack]:
     async with running_stack(running.url, filters=2) as stack:
         yield stack
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def stack(shared: FilterStack) -> AsyncIterator[FilterStack]:
-    async with shared.lent() as lent:
-        yield lent
 
 
 @pytest.fixture
@@ -59,9 +53,7 @@ def memory_headers(answer: httpx.Response) -> dict[str, str]:
 
 
 async def post(stack: FilterStack, body: bytes | dict[str, Any], **headers: str) -> httpx.Response:
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    async with stack.client() as client:
-        return await client.post(PATH, content=content, headers={"content-type": "application/json", **headers})
+    return await stack.chat(body, shape=ASKED_RESPONSES, **headers)
 
 
 def as_user(user: str) -> dict[str, str]:
@@ -164,15 +156,6 @@ async def _answered(stack: FilterStack, user: str, answer: str) -> None:
     async with asyncio.timeout(60):
         while [turn.answer for turn in await stack.turns(user)] != [answer]:
             await asyncio.sleep(0.02)
-
-
-async def test_a_failed_and_a_refused_response_leave_no_answer(stack: FilterStack, server: ResponsesServer) -> None:
-    server.status = "failed"
-    await post(stack, {"model": "m", "input": "My shoe size is 44.", "stream": True}, **as_user("refused"))
-    server.status, server.output = "completed", [[refusal_item("No.")]]
-    await post(stack, {"model": "m", "input": "Tell me a secret.", "stream": True}, **as_user("refused"))
-    turns = await stack.turns("refused", until=2)
-    assert [(turn.status, turn.answer) for turn in turns] == [("failed", ""), ("closed", "")]
 
 
 async def test_clients_of_vllm_semantic_router_are_known_in_development_alone(

@@ -28,7 +28,7 @@ OURS = TokenIssuer()
 INLINE = JwtSettings(issuer=ISSUER, audiences=(AUDIENCE,), jwks=OURS.key_set())
 REJECTING = {"identity": IdentitySettings(on_mismatch="reject")}
 MALLORY = {"sub": "mallory", "org": {"id": "acme"}, "projects": ["red", "blue"]}
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 def question(**context: str) -> bytes:
@@ -40,17 +40,11 @@ def bearing(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(shared_upstream: RecordingUpstream) -> AsyncIterator[FilterStack]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_stack(shared_upstream: RecordingUpstream) -> AsyncIterator[FilterStack]:
     """Without tenants and projects; requests that contradict their token are passed on."""
     async with running_stack(shared_upstream.url, identity="jwt", jwt=INLINE) as running:
         yield running
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def stack(shared: FilterStack, upstream: RecordingUpstream) -> AsyncIterator[FilterStack]:
-    async with shared.lent() as lent:
-        yield lent
 
 
 async def test_the_token_says_who_asks_and_who_is_learnt(stack: FilterStack, upstream: RecordingUpstream) -> None:

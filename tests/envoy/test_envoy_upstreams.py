@@ -27,7 +27,7 @@ from upstream import RecordingUpstream
 
 from memory.model import ModelWindow, Placement
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")  # one stack of templates, and models of its own for each test
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # one stack of templates, and models of its own for each test
 # Self-signed until 2126, all with the one key: a fresh machine need not have `openssl`. Each names another server:
 # openssl req -x509 -new -key key.pem -days 36500 -subj /CN=test -addext subjectAltName=DNS:localhost -out localhost.pem
 CERTIFICATES = Path(__file__).resolve().parents[1] / "data" / "tls"
@@ -188,18 +188,17 @@ def server() -> Iterator[TemplateServer]:
         yield running
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(server: TemplateServer) -> AsyncIterator[FilterStack]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_stack(server: TemplateServer) -> AsyncIterator[FilterStack]:
     async with running_stack(server.url) as stack:
         yield stack
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def stack(shared: FilterStack, server: TemplateServer) -> AsyncIterator[FilterStack]:
+@pytest.fixture
+def stack(stack: FilterStack, server: TemplateServer) -> FilterStack:
     server.tokenize, server.window = MISSING, 0
-    async with shared.lent() as lent:
-        lent.recall.placement = Placement.BEFORE_LAST_USER
-        yield lent
+    stack.recall.placement = Placement.BEFORE_LAST_USER
+    return stack
 
 
 async def asked(stack: FilterStack, model: str, *texts: str, **more: object) -> int:

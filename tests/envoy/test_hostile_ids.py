@@ -20,29 +20,7 @@ SECRET = "My storage unit at the harbour is 99-13-57."
 QUESTION = "Which storage unit at the harbour is mine?"
 VICTIM = "victim"
 
-MARKS = (
-    '"',
-    "'",
-    "\\",
-    '\\"',
-    "\\\\",
-    "`",
-    "%",
-    "_",
-    "*",
-    "{",
-    "}",
-    "$",
-    "{{",
-    "}}",
-    "//",
-    "#",
-    "--",
-    ";",
-    "|",
-    "(",
-    ")",
-)
+MARKS = tuple(r"""" ' \ \" \\ ` % _ * { } $ {{ }} // # -- ; | ( )""".split())
 INVISIBLE = ("\n", "\r\n", "\t", "\0", " ", "\u00a0", "\u200b", "\u200d", "\ufeff", "\u202e", "\u2028")
 OPERATORS = ("||", "&&", "!=", "==", "[", "]", "user_id", "null", "true", "../", "%00", 'in ["victim"]')
 INJECTIONS = (

@@ -47,20 +47,25 @@ def forgotten(product: Product, user: str, memory_id: str) -> None:
     assert answer.status_code == 200, answer.text
 
 
-def sent(
-    product: Product, upstream: RecordingUpstream, user: str, messages: Messages, *, enabled: bool = True
-) -> Messages:
-    """The messages as they reached the upstream. Nothing is learnt from them: only notes are looked at here."""
-    body = {
-        "model": "m",
-        "messages": messages,
-        "memory_context": {"user_id": user},
-        "memory_config": {"enabled": enabled, "auto_store": False},
-    }
-    answer = in_time(lambda: httpx.post(f"{product.url}/v1/chat/completions", json=body, timeout=30))
+def asked(
+    product: Product, user: str, messages: Messages, config: dict[str, Any] | None = None, **headers: str
+) -> httpx.Response:
+    body = {"model": "m", "messages": messages, "memory_context": {"user_id": user}, "memory_config": config or {}}
+    answer = httpx.post(f"{product.url}/v1/chat/completions", json=body, headers=headers, timeout=30)
     assert answer.status_code == 200
+    return answer
+
+
+def reached(upstream: RecordingUpstream) -> Messages:
+    """The messages of the last chat, as they reached the upstream."""
     found: Messages = json.loads(upstream.last_chat().body)["messages"]
     return found
+
+
+def sent(product: Product, upstream: RecordingUpstream, user: str, messages: Messages) -> Messages:
+    """Nothing is learnt from them: only notes are looked at here."""
+    in_time(lambda: asked(product, user, messages, {"auto_store": False}))
+    return reached(upstream)
 
 
 def notes_of(messages: Sequence[dict[str, Any]]) -> list[str]:
@@ -104,18 +109,6 @@ def test_a_deleted_memory_is_in_no_later_request_of_a_conversation_that_had_it(
     assert any("Cremona" in note for note in notes_of(later))
 
 
-def ask(product: Product, user: str, *messages: str) -> httpx.Response:
-    """Messages of the user and the model in turn."""
-    body = {
-        "model": "m",
-        "messages": [(said, heard)[n % 2](text) for n, text in enumerate(messages)],
-        "memory_context": {"user_id": user},
-    }
-    answer = httpx.post(f"{product.url}/v1/chat/completions", json=body, timeout=30)
-    assert answer.status_code == 200
-    return answer
-
-
 def test_what_an_edited_turn_said_is_gone_and_back_with_its_branch(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
@@ -126,19 +119,24 @@ def test_what_an_edited_turn_said_is_gone_and_back_with_its_branch(
         "My dog is called Rex.",
     )
     upstream.answer = "Hi."
-    ask(shared_product, user, opening)
-    ask(shared_product, user, opening, "Hi.", cat)
+
+    def ask(*messages: str) -> httpx.Response:
+        """Messages of the user and the model in turn."""
+        return asked(shared_product, user, [(said, heard)[n % 2](text) for n, text in enumerate(messages)])
+
+    ask(opening)
+    ask(opening, "Hi.", cat)
     eventually(lambda: cat in shared_product.memories(user))
-    ask(shared_product, user, opening, "Hi.", dog)
+    ask(opening, "Hi.", dog)
     eventually(lambda: cat not in shared_product.memories(user))
     assert shared_product.flush(user) == {"pending": 0, "failed": 0}
     assert shared_product.memories(user) == [dog]
-    in_time(lambda: ask(shared_product, user, "What is the name of my cat?"))
+    in_time(lambda: ask("What is the name of my cat?"))
     assert "Mochi" not in upstream.last_chat().body.decode()
-    answer = in_time(lambda: ask(shared_product, user, "What is the name of my dog?"))
+    answer = in_time(lambda: ask("What is the name of my dog?"))
     assert answer.headers["x-memory-status"] == "used"
     assert "Rex" in upstream.last_chat().body.decode()
-    ask(shared_product, user, opening, "Hi.", cat, "Hi.", "Thank you!")
+    ask(opening, "Hi.", cat, "Hi.", "Thank you!")
     eventually(lambda: cat in shared_product.memories(user) and dog not in shared_product.memories(user))
 
 
@@ -147,15 +145,6 @@ def history() -> Messages:
     messages = FIRST.messages()[: 1 + 2 * TURNS]
     messages[21:21] = tool_traffic(1)
     return messages
-
-
-def asked_compactly(
-    product: Product, user: str, messages: Messages, config: dict[str, Any], **headers: str
-) -> httpx.Response:
-    body = {"model": "m", "messages": messages, "memory_context": {"user_id": user}, "memory_config": config}
-    answer = httpx.post(f"{product.url}/v1/chat/completions", json=body, headers=headers, timeout=30)
-    assert answer.status_code == 200
-    return answer
 
 
 def state_of(messages: Messages) -> dict[str, Any]:
@@ -174,9 +163,8 @@ def compacted(
     messages = [*history(), said("How do I seal the deck?"), answered, said(question)]
 
     def tried() -> Any:
-        asked_compactly(product, user, messages[:-2], config)  # a busy machine may pass it on before it is handed over
-        answer = asked_compactly(product, user, messages, config)
-        sent: Messages = json.loads(upstream.last_chat().body)["messages"]
+        asked(product, user, messages[:-2], config)  # a busy machine may pass it on before it is handed over
+        answer, sent = asked(product, user, messages, config), reached(upstream)
         return (answer, sent) if state_of(sent) else None
 
     found: tuple[httpx.Response, Messages] = eventually(tried)
@@ -210,10 +198,9 @@ def test_nobody_is_compacted_who_did_not_ask_for_it_and_a_header_may_ask(
     messages = [*history(), said("How do I seal the deck?"), said("And then?")]
 
     def is_compacted(config: dict[str, Any], **headers: str) -> bool:
-        asked_compactly(shared_product, user, messages, config, **headers)
-        last = upstream.last_chat()
-        assert "x-memory-compact" not in last.headers
-        return bool(state_of(json.loads(last.body)["messages"]))
+        asked(shared_product, user, messages, config, **headers)
+        assert "x-memory-compact" not in upstream.last_chat().headers
+        return bool(state_of(reached(upstream)))
 
     assert not is_compacted({})
     assert not is_compacted({"compact": False}, **{"x-memory-compact": "on"})

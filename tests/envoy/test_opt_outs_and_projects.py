@@ -20,37 +20,25 @@ def sent(upstream: RecordingUpstream) -> str:
     return upstream.last_chat().body.decode()
 
 
-def chat(product: Product, text: str, user: str, session: str, **headers: str) -> httpx.Response:
-    body = {
-        "model": "m",
-        "messages": [{"role": "user", "content": text}],
-        "memory_context": {"user_id": user, "session_id": session},
-    }
-    answer = httpx.post(f"{product.url}/v1/chat/completions", json=body, headers=headers, timeout=30)
-    assert answer.status_code == 200
-    return answer
-
-
 def asked(product: Product, user: str, session: str, **headers: str) -> str:
     """The status of the question's reply."""
-    answer = in_time(lambda: chat(product, QUESTION, user, session, **headers))
-    return answer.headers["x-memory-status"]
+    return product.ask(QUESTION, user, session_id=session, headers=headers).headers["x-memory-status"]
 
 
 def test_a_user_opts_out_and_in_again(shared_product: Product, upstream: RecordingUpstream) -> None:
     product, user = shared_product, {"user_id": "opting-out"}
-    chat(product, FACT, "opting-out", "s1")
+    product.chat(FACT, "opting-out", session_id="s1")
     product.flush("opting-out")
     assert asked(product, "opting-out", "s2") == "used"
     switch = f"{product.url}/v1/memory/opt-out"  # under the proxy's port, like all of the API
     assert httpx.put(switch, params=user, timeout=30).json()["opted_out"] is True
     assert asked(product, "opting-out", "s3") == "disabled"
     assert "Dorset" not in sent(upstream)
-    chat(product, "My sister is called Ida.", "opting-out", "s4")
+    product.chat("My sister is called Ida.", "opting-out", session_id="s4")
     product.flush("opting-out")
     assert httpx.delete(switch, params=user, timeout=30).json()["opted_out"] is False
     assert asked(product, "opting-out", "s5") == "used"
-    chat(product, "My brother is called Max.", "opting-out", "s6")
+    product.chat("My brother is called Max.", "opting-out", session_id="s6")
     product.flush("opting-out")
     memories = " ".join(product.memories("opting-out"))
     assert ("Dorset" in memories, "Ida" in memories, "Max" in memories) == (True, False, True)
@@ -58,9 +46,11 @@ def test_a_user_opts_out_and_in_again(shared_product: Product, upstream: Recordi
 
 def test_a_header_switches_memory_off_for_one_request(shared_product: Product, upstream: RecordingUpstream) -> None:
     product = shared_product
-    chat(product, FACT, "header-off", "s1")
+    product.chat(FACT, "header-off", session_id="s1")
     product.flush("header-off")
-    off = chat(product, QUESTION + " My sister is called Ida.", "header-off", "s2", **{"X-Memory": "Off"})
+    off = product.chat(
+        QUESTION + " My sister is called Ida.", "header-off", session_id="s2", headers={"X-Memory": "Off"}
+    )
     assert off.headers["x-memory-status"] == "disabled"
     last = upstream.last_chat()
     assert "x-memory" not in last.headers
@@ -75,11 +65,11 @@ def test_a_route_without_memory_is_neither_recalled_nor_learnt(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
     product = shared_product
-    answer = chat(product, FACT, "guest", "s1", host=OFF_ROUTE)
+    answer = product.chat(FACT, "guest", session_id="s1", headers={"host": OFF_ROUTE})
     assert answer.headers["x-memory-status"] == "disabled"
     assert "x-memory-receipt" not in answer.headers
     assert "memory_context" not in sent(upstream)
-    chat(product, "My sister is called Ida.", "guest", "s2")
+    product.chat("My sister is called Ida.", "guest", session_id="s2")
     product.flush("guest")
     memories = " ".join(product.memories("guest"))
     assert ("Dorset" in memories, "Ida" in memories) == (False, True)

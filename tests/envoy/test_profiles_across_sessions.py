@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from statistics import mean
 from typing import Any
@@ -57,21 +56,12 @@ def teach(product: Product, user_id: str) -> None:
     assert product.flush(user_id) == {"pending": 0, "failed": 0}
 
 
-def sent(upstream: RecordingUpstream) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(upstream.received[-1].body)
-    return found
-
-
-def ours(body: dict[str, Any]) -> str:
-    return "\n".join(one["content"] for one in body["messages"] if one["role"] == "system")
-
-
 def covered(product: Product, upstream: RecordingUpstream, user_id: str, **config: Any) -> float:
     """The mean share of the relevant statements that stand in the prompt."""
     shares = []
     for question, words in ADVICE.items():
         product.ask(question, user_id, memory_config={"auto_store": False, **config})
-        shares.append(mean(word in ours(sent(upstream)) for word in words))
+        shares.append(mean(word in upstream.last_chat().system_text() for word in words))
     return mean(shares)
 
 
@@ -101,10 +91,10 @@ def test_it_is_shown_pinned_and_switched_off_and_the_next_chat_follows(
     pinned = profile(shared_product, "owner", "PUT", json={"pinned": ["Answer in German"]}).json()
     assert pinned["version"] == shown["version"] + 1
     shared_product.ask("Where do I live?", "owner", memory_config={"auto_store": False})
-    assert ours(sent(upstream)).startswith(pinned["text"])
+    assert upstream.last_chat().system_text().startswith(pinned["text"])
     profile(shared_product, "owner", "PUT", json={"enabled": False})
     shared_product.ask("Where do I live?", "owner", memory_config={"auto_store": False})
-    assert ours(sent(upstream)).startswith("<memory>")
+    assert upstream.last_chat().system_text().startswith("<memory>")
     assert profile(shared_product, "owner", "DELETE").json() == {"deleted": True}
     assert profile(shared_product, "owner").status_code == 404
 
@@ -204,9 +194,7 @@ def asked(product: Product, upstream: RecordingUpstream, user_id: str, question:
     """What a new chat is given: memories, and summaries."""
     answer = product.chat(question, user_id, memory_config={"auto_store": False, "profile": False})
     assert answer.status_code == 200
-    sent = json.loads(upstream.received[-1].body)
-    text = "\n".join(one["content"] for one in sent["messages"] if one["role"] == "system")
-    facts, _, summaries = text.partition("<past_conversations>")
+    facts, _, summaries = upstream.last_chat().system_text().partition("<past_conversations>")
     return facts, summaries
 
 

@@ -192,25 +192,20 @@ def test_the_body_names_a_user_in_development_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "request_body", [b"", b"hello", b"[]", b"{}", b'{"messages":5}', gzip.compress(body(), mtime=0)]
-)
-def test_what_is_no_chat_is_not_recorded(request_body: bytes) -> None:
-    assert opened(request_body) is None
-
-
-@pytest.mark.parametrize(
-    "headers",
+    ("request_body", "headers"),
     [
-        [(":method", b"GET"), *POST[1:]],
-        [POST[0], (":path", b"/v1/responses"), POST[2]],
-        [POST[0], (":path", b"/v1/completions"), POST[2]],
-        [POST[0], (":path", b"/v1/chat/completions/x"), POST[2]],
-        [*POST, ("content-encoding", b"gzip")],
-        [],
+        *((one, POST) for one in (b"", b"hello", b"[]", b"{}", b'{"messages":5}', gzip.compress(body(), mtime=0))),
+        (body(), [(":method", b"GET"), *POST[1:]]),
+        *(
+            (body(), [POST[0], (":path", path), POST[2]])
+            for path in (b"/v1/responses", b"/v1/completions", b"/v1/chat/completions/x")
+        ),
+        (body(), [*POST, ("content-encoding", b"gzip")]),
+        (body(), []),
     ],
 )
-def test_another_kind_of_request_is_not_recorded(headers: Headers) -> None:
-    assert opened(body(), headers) is None
+def test_what_is_no_chat_is_not_recorded(request_body: bytes, headers: Headers) -> None:
+    assert opened(request_body, headers) is None
 
 
 def test_a_request_without_a_body_is_not_recorded() -> None:

@@ -82,27 +82,34 @@ def body(**fields: Any) -> bytes:
     ).encode()
 
 
-def note_outcome(
+def answered(
     status: bytes,
+    *pieces: bytes,
     placement: object = "before_last_user",
-    *,
     is_recording: bool = True,
-    said: str = "bad request",
+    is_cut: bool = False,
     **fields: Any,
-) -> NoteOutcome | None:
+) -> Observation:
+    """One exchange: its reply comes in these pieces, and breaks off after them where it is cut."""
     watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed("t1"), is_recording=is_recording)
     watch.on_request_headers(POST)
     watch.on_request_body(body(**fields), is_end=True, at=1.0)
     watch.read_request()
-    assert watch.note_outcome is None
     watch.on_response_headers([(":status", status)], {"memory": {"placement": placement}}, at=2.0)
-    watch.on_response_body(json.dumps({"error": {"message": said}}).encode(), is_end=True, at=2.0)
-    return watch.note_outcome
+    for left, piece in enumerate(pieces, 1 - len(pieces)):
+        watch.on_response_body(piece, is_end=left == 0 and not is_cut, at=2.0)
+    watch.on_end(at=3.0)
+    assert watch.is_idle
+    return watch
+
+
+def note_outcome(status: bytes, said: str = "bad request", **more: Any) -> NoteOutcome | None:
+    return answered(status, json.dumps({"error": {"message": said}}).encode(), **more).note_outcome
 
 
 def test_a_bad_request_with_a_note_is_a_refusal_and_a_good_one_is_none() -> None:
     assert note_outcome(b"400") == NoteOutcome("m", Placement.BEFORE_LAST_USER, is_refused=True)
-    assert note_outcome(b"200", "system") == NoteOutcome("m", Placement.SYSTEM, is_refused=False)
+    assert note_outcome(b"200", placement="system") == NoteOutcome("m", Placement.SYSTEM, is_refused=False)
 
 
 @pytest.mark.parametrize("status", [b"500", b"422"])
@@ -125,28 +132,14 @@ def test_overload_and_keys_are_no_refusal_of_messages_whatever_they_name(status:
 def test_a_request_that_is_too_long_tells_the_window_and_nothing_about_the_template(
     placement: str, *, is_recording: bool, is_cut: bool
 ) -> None:
-    watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed("t1"), is_recording=is_recording)
-    watch.on_request_headers(POST)
-    watch.on_request_body(body(), is_end=True, at=1.0)
-    watch.read_request()
-    watch.on_response_headers([(":status", b"400")], {"memory": {"placement": placement}}, at=2.0)
-    assert not watch.is_idle
     said = nested(SAYS + "you requested 5000 tokens (4900 in the messages, 100 in the completion).")
-    watch.on_response_body(said[:50], is_end=False, at=2.0)
-    watch.on_response_body(said[50:], is_end=not is_cut, at=2.0)
-    watch.on_end(at=2.0)
-    assert watch.is_idle
+    watch = answered(b"400", said[:50], said[50:], placement=placement, is_recording=is_recording, is_cut=is_cut)
     assert watch.length_refusal == LengthRefusal("m", 4096)
     assert watch.note_outcome is None
 
 
 def test_a_refusal_whose_text_never_comes_counts_against_the_template_as_before() -> None:
-    watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed("t1"), is_recording=False)
-    watch.on_request_headers(POST)
-    watch.on_request_body(body(), is_end=True, at=1.0)
-    watch.read_request()
-    watch.on_response_headers([(":status", b"400")], {"memory": {"placement": "system"}}, at=2.0)
-    watch.on_end(at=3.0)
+    watch = answered(b"400", placement="system", is_recording=False)
     assert watch.note_outcome == NoteOutcome("m", Placement.SYSTEM, is_refused=True)
     assert watch.length_refusal is None
 
@@ -158,7 +151,7 @@ def test_other_failures_say_nothing_about_a_note(status: bytes) -> None:
 
 @pytest.mark.parametrize("placement", ["", None, 1.0, "elsewhere", ["system"]])
 def test_a_request_without_a_note_of_ours_is_not_judged(placement: object) -> None:
-    assert note_outcome(b"400", placement) is None
+    assert note_outcome(b"400", placement=placement) is None
 
 
 def test_a_note_is_judged_where_nothing_is_recorded_but_not_where_memory_is_off() -> None:

@@ -6,12 +6,11 @@ import json
 
 import pytest
 
-from extproc.edge_trust import EdgeTrust
+from extproc.edge_trust import EdgeTrust, switched_off
 from extproc.exchange import LeaveOut, TurnSeed
 from extproc.identity import IdentityMode
 from extproc.inject import CountRequest, Finish, Injection, Proceed, RequestBody, RequestHeaders
 from extproc.observe import Observation
-from extproc.switches import switched_off
 from memory.errors import BadSetting
 from memory.model import RecallStatus
 from memory.settings import OffRoute

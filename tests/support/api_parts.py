@@ -14,7 +14,7 @@ import httpx
 from library_parts import Parts
 from prometheus_client import CollectorRegistry
 
-from memory.api.callers import USERS_ONLY
+from memory.api.callers import USERS_ONLY, Callers
 from memory.api.rest import create_app
 from memory.api.service_tokens import ServiceToken
 from memory.model import Receipt
@@ -47,13 +47,14 @@ async def api_of(
     parts: Parts, *, identity_mode: str = "development", **options: Any
 ) -> AsyncIterator[httpx.AsyncClient]:
     metrics = options.pop("metrics", None) or Metrics(CollectorRegistry())
-    app = create_app(
-        parts.library,
+    callers = Callers(
         identity_mode=identity_mode,
         edge_secret=options.pop("edge_secret", SECRET),
-        telemetry=Telemetry(SYSTEM_CLOCK, metrics, tracer=options.pop("tracer", NO_TRACER)),
+        metrics=metrics,
         rules=options.pop("rules", USERS_ONLY),
     )
+    telemetry = Telemetry(SYSTEM_CLOCK, metrics, tracer=options.pop("tracer", NO_TRACER))
+    app = create_app(parts.library, callers, telemetry=telemetry)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost", **options) as client:
         yield client

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import os
 import re
 import sys
@@ -28,7 +29,7 @@ from extproc.addresses import HostAndPort, unix_target
 from extproc.large_bodies import LargeBodies
 from extproc.recorder import ModelLessons, TurnRecorder
 from extproc.resent_history import RecordingPolicy
-from extproc.server import DrainPace, Filter, LifecycleEvents, edge_trust, error_boundary, serve
+from extproc.server import Filter, edge_trust, error_boundary, serve
 from extproc.supervisor.bootstrap import EnvoyPlan, render
 from extproc.supervisor.locks_and_ports import reserve_port
 from memory.adapters.models.upstream_models import UpstreamModels
@@ -98,13 +99,14 @@ class RunningFilter:
     """One filter process in all but the process."""
 
     target: str
-    lifecycle: LifecycleEvents
+    ready: asyncio.Event
+    until: asyncio.Event
     serving: asyncio.Task[None]
     large_bodies: LargeBodies
 
     async def leave(self) -> None:
         """Drain and wait for the end."""
-        self.lifecycle.until.set()
+        self.until.set()
         await self.serving
 
 
@@ -159,18 +161,23 @@ class FilterStack:
         )
 
     async def chat(
-        self, body: bytes, *, shape: AskedShape = ASKED_COMPLETIONS, source: str = "127.0.0.1", **headers: str
+        self,
+        body: bytes | Mapping[str, Any],
+        *,
+        shape: AskedShape = ASKED_COMPLETIONS,
+        source: str = "127.0.0.1",
+        **headers: str,
     ) -> httpx.Response:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"content-type": "application/json", **headers}
         async with self.client(source) as client:
-            return await client.post(
-                shape.shape.path, content=body, headers={"content-type": "application/json", **headers}
-            )
+            return await client.post(shape.shape.path, content=content, headers=headers)
 
     def start_filter(
         self, target: str, *, is_ready: bool = True, grace: float = 1.0, secret: str = ""
     ) -> RunningFilter:
         """At a gRPC target. `grace`: seconds for replies in progress when it leaves. `secret`: of calls."""
-        stop = asyncio.Event()
+        ready, until = asyncio.Event(), asyncio.Event()
         template_compatibility = TemplateCompatibility(
             model_capabilities=self.recall.model_capabilities,
             templates=self.templates,
@@ -193,12 +200,10 @@ class FilterStack:
             telemetry=Telemetry(CLOCK, self.metrics),
             new_id=lambda: f"t-{next(self.ids)}",
         )
-        ready = asyncio.Event()
         if is_ready:
             ready.set()
-        lifecycle = LifecycleEvents(ready, stop)
-        serving = serve(filter_, recorder, target=target, lifecycle=lifecycle, pace=DrainPace(grace=grace))
-        running = RunningFilter(target, lifecycle, self.tasks.create_task(serving), recorder.large_bodies)
+        serving = serve(filter_, recorder, target=target, ready=ready, until=until, grace=grace)
+        running = RunningFilter(target, ready, until, self.tasks.create_task(serving), recorder.large_bodies)
         self.filters.append(running)
         return running
 
@@ -277,7 +282,7 @@ async def running_stack(
         targets = [*map(unix_target, plan.filter_sockets), *(one.target for one in addresses)]
         for target in targets:
             running.start_filter(target, secret=secret)
-        stack.callback(lambda: [one.lifecycle.until.set() for one in running.filters])
+        stack.callback(lambda: [one.until.set() for one in running.filters])
         config = folder / "envoy.json"
         rendered = render(plan).replace(*rewrite) if rewrite[0] else render(plan)
         config.write_bytes(_patient(rendered) if is_patient else rendered)

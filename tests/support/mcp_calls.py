@@ -16,7 +16,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from project_world import ProjectWorld
 from prometheus_client import CollectorRegistry
 
-from memory.api.callers import USERS_ONLY, CallerRules
+from memory.api.callers import USERS_ONLY, CallerRules, Callers
 from memory.api.mcp import MemoryMcp
 from memory.api.mcp_on_demand import PATHS, McpOnDemand
 from memory.api.rest import create_app
@@ -32,20 +32,9 @@ async def serving(
 ) -> AsyncIterator[str]:
     """The API on a free port of loopback; its URL."""
     metrics = Metrics(CollectorRegistry())
-    telemetry = Telemetry(SYSTEM_CLOCK, metrics)
-
-    def load() -> MemoryMcp:
-        return MemoryMcp(parts.library, identity_mode=identity, edge_secret=secret, metrics=metrics, rules=rules)
-
-    mcp = McpOnDemand(load)
-    app = create_app(
-        parts.library,
-        identity_mode=identity,
-        edge_secret=secret,
-        telemetry=telemetry,
-        routes=mcp.routes,
-        rules=rules,
-    )
+    callers = Callers(identity_mode=identity, edge_secret=secret, metrics=metrics, rules=rules)
+    mcp = McpOnDemand(lambda: MemoryMcp(parts.library, callers, metrics))
+    app = create_app(parts.library, callers, telemetry=Telemetry(SYSTEM_CLOCK, metrics), routes=mcp.routes)
     server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_level="error"))
     with unwrapped():
         async with mcp.running(), asyncio.TaskGroup() as group:

@@ -24,7 +24,7 @@ from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.http_probe import http_probe
-from memory.api.callers import CallerRules
+from memory.api.callers import CallerRules, Callers
 from memory.api.rest import create_app
 from memory.model import (
     CandidateVerdict,
@@ -185,16 +185,10 @@ def _no_signals(_: uvicorn.Server) -> Iterator[None]:
 
 
 def _server(parts: composition.Parts, library: Library, mode: str) -> uvicorn.Server:
-    app = create_app(
-        library,
-        identity_mode=mode,
-        edge_secret=SECRET,
-        telemetry=Telemetry(composition.SYSTEM_CLOCK, Metrics(CollectorRegistry())),
-        rules=CallerRules(
-            ClaimNames(project="projects"),
-            tokens=(service_token("operator", OPERATOR, "operate"), service_token("program", PROGRAM, "read", "write")),
-        ),
-    )
+    tokens = (service_token("operator", OPERATOR, "operate"), service_token("program", PROGRAM, "read", "write"))
+    rules, metrics = CallerRules(ClaimNames(project="projects"), tokens), Metrics(CollectorRegistry())
+    callers = Callers(identity_mode=mode, edge_secret=SECRET, metrics=metrics, rules=rules)
+    app = create_app(library, callers, telemetry=Telemetry(composition.SYSTEM_CLOCK, metrics))
     return uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="off", loop="none"))
 
 

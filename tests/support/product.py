@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
@@ -142,14 +142,20 @@ class Product:
         return httpx.Client(transport=transport, base_url="http://envoy", timeout=30)
 
     def chat(
-        self, text: str, user_id: str = "", *, shape: AskedShape = ASKED_COMPLETIONS, **more: Any
+        self,
+        text: str,
+        user_id: str = "",
+        *,
+        shape: AskedShape = ASKED_COMPLETIONS,
+        headers: Mapping[str, str] | None = None,
+        **more: Any,
     ) -> httpx.Response:
         """A chat of one user message. `session_id` goes into the context, the rest into the body."""
         context = {"user_id": user_id, **{k: more.pop(k) for k in ("session_id", "project_id") if k in more}}
         body = shape.body([{"role": "user", "content": text}], **more)
         if user_id:
             body["memory_context"] = context
-        return httpx.post(f"{self.url}{shape.shape.path}", json=body, timeout=30)
+        return httpx.post(f"{self.url}{shape.shape.path}", json=body, headers=headers, timeout=30)
 
     def ask(self, text: str, user_id: str, **more: Any) -> httpx.Response:
         """A chat that memory had time for: sent again only while memory itself reports that it was too late.

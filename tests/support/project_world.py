@@ -31,7 +31,7 @@ from memory.adapters.sql.receipts import SqlReceipts
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.usage_counts import SqlUsageCounts
-from memory.api.callers import CallerRules
+from memory.api.callers import CallerRules, Callers
 from memory.api.rest import create_app
 from memory.chat.completions import read_chat_request
 from memory.model import Scope
@@ -158,13 +158,9 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
                 searcher=recall(ReadableProjects(projects)),
                 intake=Intake(clock, lambda: next(ids), redact, tokens, tenancy=tenancy),
             )
-            app = create_app(
-                library,
-                identity_mode="jwt" if has_tenants else "development",
-                edge_secret=SECRET,
-                telemetry=Telemetry(clock, metrics),
-                rules=CallerRules(CLAIMS),
-            )
+            mode = "jwt" if has_tenants else "development"
+            callers = Callers(identity_mode=mode, edge_secret=SECRET, metrics=metrics, rules=CallerRules(CLAIMS))
+            app = create_app(library, callers, telemetry=Telemetry(clock, metrics))
             transport = httpx.ASGITransport(app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as api:
                 chats = recall(ReadableProjects(projects))

@@ -13,6 +13,7 @@ import uvicorn
 from library_parts import Parts, library_parts
 from prometheus_client import CollectorRegistry
 
+from memory.api.callers import Callers
 from memory.api.rest import create_app
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.runtime.metrics import Metrics
@@ -35,12 +36,8 @@ def served_library(
         async with library_parts(folder) as parts:
             await fill(parts)
             metrics = Metrics(CollectorRegistry())
-            app = create_app(
-                parts.library,
-                identity_mode=identity_mode,
-                edge_secret=edge_secret,
-                telemetry=Telemetry(SYSTEM_CLOCK, metrics),
-            )
+            callers = Callers(identity_mode=identity_mode, edge_secret=edge_secret, metrics=metrics)
+            app = create_app(parts.library, callers, telemetry=Telemetry(SYSTEM_CLOCK, metrics))
             server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="off"))
             started.append(server)
             is_up.set()

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -23,14 +24,14 @@ from starlette.routing import Route
 from extproc.supervisor import probes, process_specs
 from extproc.supervisor.listener_watch import REFUSALS_MIN, SILENT_LOOKS_MIN, ListenerSign, ListenerWatch
 from extproc.supervisor.locks_and_ports import reserve_port
-from extproc.supervisor.metrics_endpoint import AggregatedMetrics, MetricsEndpoint, forget_process
+from extproc.supervisor.metrics_endpoint import AggregatedMetrics, forget_process, metrics_served
 from extproc.supervisor.process_specs import Ports, RunPaths
 from memory.cli import main
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 from memory.settings.loader import from_process
 
-PORTS = Ports(proxy=8080, api=8081, envoy_admin=9901, metrics=9464, milvus=19530, model=8000)
+PORTS = Ports(proxy=8080, api=8081, envoy_admin=9901, metrics=9464, milvus=19530, model=0)
 COUNTING = """
 import sys
 from prometheus_client import REGISTRY
@@ -148,8 +149,8 @@ def test_the_page_adds_up_all_processes_and_adds_what_the_supervisor_and_envoy_k
     own.part_up.labels("api").set(1)
     own.turns.labels("closed").inc(100)  # beside what the processes counted under the same name
     page = AggregatedMetrics(tmp_path, (own.part_up, own.turns))
-    with MetricsEndpoint(0, page, envoy_page=lambda: b"envoy_says 1\n") as endpoint:
-        url = f"http://127.0.0.1:{endpoint.port}"
+    with metrics_served(0, page, envoy_page=lambda: b"envoy_says 1\n") as port:
+        url = f"http://127.0.0.1:{port}"
         assert httpx.get(f"{url}/other").status_code == 404
         lines = httpx.get(f"{url}/metrics").text.splitlines()
         assert 'memproxy_part_up{part="api"} 1.0' in lines
@@ -204,11 +205,12 @@ def test_a_part_that_is_told_nothing_shows_its_metrics_nowhere(monkeypatch: pyte
     assert shown == [("127.0.0.1", 9464)]
 
 
-def planned(settings: Settings, tmp_path: Path, **owns: bool) -> dict[str, process_specs.ProcessSpec]:
+def planned(
+    settings: Settings, tmp_path: Path, *, owns_store: bool = True, ports: Ports = PORTS
+) -> dict[str, process_specs.ProcessSpec]:
     place = RunPaths(folder=tmp_path, data=tmp_path)
-    told = process_specs.settings_of_run(settings, place, PORTS)
-    owned = {"owns_store": True, "owns_model": False} | owns
-    return {one.command.name: one for one in process_specs.process_specs(told, place, PORTS, **owned)}
+    told = process_specs.settings_of_run(settings, place, ports)
+    return {one.command.name: one for one in process_specs.process_specs(told, place, ports, owns_store=owns_store)}
 
 
 def test_there_are_as_many_filters_and_workers_as_asked_for_each_filter_on_its_own_socket(tmp_path: Path) -> None:
@@ -224,7 +226,7 @@ def test_what_somebody_else_serves_is_not_started(tmp_path: Path) -> None:
     memory = msgspec.structs.replace(settings.memory, embedding=embedding)
     plan = planned(msgspec.structs.replace(settings, memory=memory), tmp_path, owns_store=False)
     assert set(plan) == {"envoy", "filter-0", "api", "worker-0"}
-    assert "model" in planned(Settings(), tmp_path, owns_model=True)
+    assert "model" in planned(Settings(), tmp_path, ports=replace(PORTS, model=8000))
 
 
 def test_the_secret_between_envoy_and_the_api_is_new_each_time_and_for_those_alone_who_need_it(tmp_path: Path) -> None:
@@ -245,7 +247,7 @@ def test_no_part_gets_the_token_of_the_tools(tmp_path: Path) -> None:
 
 
 def test_what_a_request_needs_is_stopped_before_what_it_stands_on(tmp_path: Path) -> None:
-    plan = planned(Settings(), tmp_path, owns_model=True)
+    plan = planned(Settings(), tmp_path, ports=replace(PORTS, model=8000))
     stages = {name: plan[name].stage for name in plan}
     assert stages["envoy"] < stages["filter-0"] <= stages["api"] < stages["worker-0"]
     assert stages["worker-0"] < stages["milvus"]

@@ -120,17 +120,8 @@ def test_a_missing_program_is_named(tmp_path: Path) -> None:
     script = (
         "import sys; sys.executable = sys.argv.pop(1); sys.argv[0] = 'memproxy';from extproc.cli import main; main()"
     )
-    words = [
-        sys.executable,
-        "-c",
-        script,
-        str(tmp_path / "python"),
-        "up",
-        "--data-dir",
-        str(tmp_path / "d"),
-        *FREE_PORTS,
-    ]
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env={"PATH": "/nowhere"})
+    words = [sys.executable, "-c", script, str(tmp_path / "python"), "up", "--data-dir", str(tmp_path / "d")]
+    ended = subprocess.run([*words, *FREE_PORTS], capture_output=True, text=True, timeout=60, env={"PATH": "/nowhere"})
     assert ended.returncode == 2
     assert "`envoy` is neither beside" in ended.stderr
 

@@ -15,6 +15,7 @@ from library_parts import library_parts
 from prometheus_client import CollectorRegistry
 
 from memory.api.asgi import AsgiApp
+from memory.api.callers import Callers
 from memory.api.rest import create_app
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.runtime.metrics import Metrics
@@ -42,7 +43,8 @@ async def served(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     """The API in the identity mode that the test names."""
     async with library_parts(tmp_path) as parts:
         telemetry = Telemetry(SYSTEM_CLOCK, Metrics(registry := CollectorRegistry()))
-        app = create_app(parts.library, identity_mode=request.param, edge_secret="s3cret", telemetry=telemetry)
+        callers = Callers(identity_mode=request.param, edge_secret="s3cret", metrics=telemetry.metrics)
+        app = create_app(parts.library, callers, telemetry=telemetry)
         yield Served(app, registry)
 
 

@@ -24,8 +24,9 @@ from project_world import CLAIMS, project_world
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from memory.api.callers import CallerRules
-from memory.api.mcp_on_demand import PATHS, McpOnDemand, McpServer
+from memory.api.callers import CallerRules, Callers
+from memory.api.mcp import MemoryMcp
+from memory.api.mcp_on_demand import PATHS, McpOnDemand
 from memory.api.rest import create_app
 from memory.model import Change, ChangeKind
 from memory.model.projects import ProjectRole
@@ -326,7 +327,7 @@ async def test_a_model_is_refused_while_the_user_has_opted_out(url: str, parts: 
         assert await called(ann, "memory_delete", memory_id=saved["id"]) == {"deleted": 1}
 
 
-def load_broken() -> McpServer:
+def load_broken() -> MemoryMcp:
     import memory.api.no_such_module  # type: ignore[import-not-found]  # as an SDK that is not there
 
     raise AssertionError(memory.api.no_such_module)
@@ -334,13 +335,9 @@ def load_broken() -> McpServer:
 
 async def test_without_its_sdk_mcp_is_503_and_the_rest_goes_on(parts: Parts) -> None:
     mcp = McpOnDemand(load_broken)
-    app = create_app(
-        parts.library,
-        identity_mode="development",
-        edge_secret="",
-        telemetry=Telemetry(SYSTEM_CLOCK, Metrics(CollectorRegistry())),
-        routes=mcp.routes,
-    )
+    telemetry = Telemetry(SYSTEM_CLOCK, Metrics(CollectorRegistry()))
+    callers = Callers(identity_mode="development", edge_secret="", metrics=telemetry.metrics)
+    app = create_app(parts.library, callers, telemetry=telemetry, routes=mcp.routes)
     transport = httpx.ASGITransport(app)
     async with mcp.running(), httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=ANN) as api:
         with capture_logs() as logs:

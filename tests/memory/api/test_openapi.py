@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from served_library import served_library
 
-from memory.api.callers import USERS_ONLY, Callers
+from memory.api.callers import Callers
 from memory.api.document import PAGES, PATHS
 from memory.api.rest import framework_app
 from memory.model import CarriedNote, Evidence, Memory, Message, RecallStatus, Receipt, Scope, Turn, TurnStatus
@@ -222,9 +222,7 @@ def operations_of(document: dict[str, Any]) -> set[tuple[str, str]]:
 
 
 async def test_the_document_names_every_route_and_no_other(parts: Parts, document: dict[str, Any]) -> None:
-    callers = Callers(
-        identity_mode="development", edge_secret="", rules=USERS_ONLY, metrics=Metrics(CollectorRegistry())
-    )
+    callers = Callers(identity_mode="development", edge_secret="", metrics=Metrics(CollectorRegistry()))
     app = framework_app(parts.library, callers)
     routes = {(route.path_format, method) for route in app.routes for method in route.methods}
     served = {(path, method) for path, method in routes if method != "OPTIONS" and path not in {*PATHS, *PAGES}}

@@ -18,7 +18,6 @@ from note_lookup import notes_of
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
 from reading_parts import examined_with
-from token_counts import counted_tokens
 from written_settings import named_model, written_settings
 
 from memory.adapters.in_memory import InMemoryStore
@@ -153,9 +152,7 @@ async def test_the_model_that_reads_messages_writes_summaries_and_only_once_it_m
         state, parts = here.parts.state, here.parts
         await state.summaries.end("ann", "s1")
         await examined_with(parts.settings, state.exams, has_passed=has_passed)
-        embedding = (here.embedder, counted_tokens())
-        summarizer = summarizer_of(parts, Readers(PlainReader()), embedding=embedding)
-        assert await summarizer.work() == 1
+        assert await summarizer_of(parts, Readers(PlainReader())).work() == 1
         found = await state.summaries.of_session("ann", "s1")
     assert found is not None
     assert found.made_by.startswith(made_by)
