@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import uvicorn
+from api_parts import app_of
 from library_parts import Parts
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -19,11 +20,8 @@ from prometheus_client import CollectorRegistry
 from memory.api.callers import USERS_ONLY, CallerRules
 from memory.api.mcp import MemoryMcp
 from memory.api.mcp_on_demand import PATHS, McpOnDemand
-from memory.api.rest import create_app
-from memory.processes.composition import SYSTEM_CLOCK
 from memory.runtime.metrics import Metrics
 from memory.runtime.task_groups import unwrapped
-from memory.runtime.telemetry import Telemetry
 
 
 @asynccontextmanager
@@ -32,20 +30,12 @@ async def serving(
 ) -> AsyncIterator[str]:
     """The API on a free port of loopback; its URL."""
     metrics = Metrics(CollectorRegistry())
-    telemetry = Telemetry(SYSTEM_CLOCK, metrics)
 
     def load() -> MemoryMcp:
         return MemoryMcp(parts.library, identity_mode=identity, edge_secret=secret, metrics=metrics, rules=rules)
 
     mcp = McpOnDemand(load)
-    app = create_app(
-        parts.library,
-        identity_mode=identity,
-        edge_secret=secret,
-        telemetry=telemetry,
-        routes=mcp.routes,
-        rules=rules,
-    )
+    app = app_of(parts.library, identity, edge_secret=secret, metrics=metrics, routes=mcp.routes, rules=rules)
     server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_level="error"))
     with unwrapped():
         async with mcp.running(), asyncio.TaskGroup() as group:
