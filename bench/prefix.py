@@ -50,7 +50,7 @@ from memory.settings import Settings
 from memory.settings.loader import from_process
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
-from absent_stores import NoProjects, request_stores  # isort: skip
+from absent_stores import request_stores  # isort: skip
 from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, count, known_memories, rendered, thirty_exchanges  # isort: skip
 from prefix_responses import ResponsesConversation  # isort: skip
 
@@ -175,7 +175,7 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
             retrieval=Retrieval(corpora=corpora, store=store),
             tokens=count,
         )
-        projects, server = ReadableProjects(NoProjects()), ServerKnowledge(turn_log.chains)
+        projects, server = ReadableProjects(stores.projects), ServerKnowledge(turn_log.chains)
         parts = RecallParts(search, stores, projects, server, Telemetry(clock, metrics), new_id)
         recall = RecallPipeline(parts, PATIENT)
         memories = MemoryBank(store, ledger, embedder)

@@ -4,20 +4,17 @@ lasts for ever.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
-from reading_parts import InMemoryExamResults
-from turn_logs import Deployment, ManualClock, Process, adapters, deployment_on
+from turn_logs import Deployment, Process
 
 from memory.adapters.sql import exams as sql_exams
 from memory.adapters.sql import model_capabilities as sql_capabilities
 from memory.model import Placement
 from memory.ports import ModelCapabilities
-from memory.ports.reading import ExamKey, ExamResult, ExamResults
+from memory.ports.reading import ExamKey, ExamResult
 
 DAY = 86_400.0
 NAMES = ["Qwen/Qwen3-8B", "模型", "\ud800", "x" * 100_000, "it's"]
@@ -90,53 +87,31 @@ async def test_a_flood_of_names_pushes_out_the_oldest_only(
 # Exams
 
 
-@dataclass
-class Exams:
-    """`start` gives one more process on the same results."""
-
-    clock: ManualClock
-    start: Callable[[], AbstractAsyncContextManager[ExamResults]]
-
-
-@pytest.fixture(params=["in memory", *adapters()])
-def exams(request: pytest.FixtureRequest, tmp_path: Path) -> Exams:
-    in_memory = request.param == "in memory"
-    deployment = deployment_on("sqlite" if in_memory else request.param, tmp_path)
-    shared = InMemoryExamResults(deployment.clock, {})
-
-    @asynccontextmanager
-    async def start() -> AsyncIterator[ExamResults]:
-        async with deployment.start() as process:
-            yield shared if in_memory else process.exams
-
-    return Exams(deployment.clock, start)
-
-
 @pytest.mark.parametrize(("result", "days"), [(PASSED, 30), (FAILED, 1)])
 async def test_a_result_is_known_everywhere_as_it_was_and_forgotten_in_the_end_a_failure_sooner(
-    exams: Exams, result: ExamResult, days: int
+    deployment: Deployment, result: ExamResult, days: int
 ) -> None:
-    async with exams.start() as here, exams.start() as there:
-        assert await there.get(KEY) is None
-        await here.put(KEY, result)
-        assert await here.get(KEY) == await there.get(KEY) == result
-    async with exams.start() as later:
-        exams.clock.now += days * DAY - 60
-        assert await later.get(KEY) == result
-        exams.clock.now += 120
-        assert await later.get(KEY) is None
+    async with deployment.start() as here, deployment.start() as there:
+        assert await there.exams.get(KEY) is None
+        await here.exams.put(KEY, result)
+        assert await here.exams.get(KEY) == await there.exams.get(KEY) == result
+    async with deployment.start() as later:
+        deployment.clock.now += days * DAY - 60
+        assert await later.exams.get(KEY) == result
+        deployment.clock.now += 120
+        assert await later.exams.get(KEY) is None
 
 
-async def test_another_model_server_or_version_is_another_exam_and_its_last_result_counts(exams: Exams) -> None:
-    async with exams.start() as results:
-        await results.put(KEY, FAILED)
-        await results.put(KEY, PASSED)
-        assert await results.get(KEY) == PASSED
-        for other in (replace(KEY, model="qwen2"), replace(KEY, server="http://[::1]"), replace(KEY, version="ab12")):
-            assert await results.get(other) is None
-        for name in (*NAMES, ""):
-            await results.put(ExamKey(name, name, name), FAILED)
-            assert await results.get(ExamKey(name, name, name)) == FAILED
+async def test_another_model_server_or_version_is_another_exam_and_its_last_result_counts(process: Process) -> None:
+    results = process.exams
+    await results.put(KEY, FAILED)
+    await results.put(KEY, PASSED)
+    assert await results.get(KEY) == PASSED
+    for other in (replace(KEY, model="qwen2"), replace(KEY, server="http://[::1]"), replace(KEY, version="ab12")):
+        assert await results.get(other) is None
+    for name in (*NAMES, ""):
+        await results.put(ExamKey(name, name, name), FAILED)
+        assert await results.get(ExamKey(name, name, name)) == FAILED
 
 
 async def test_a_flood_of_exams_pushes_out_the_oldest_only(

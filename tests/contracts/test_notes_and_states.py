@@ -47,13 +47,6 @@ async def test_a_note_comes_back_as_it_was_kept_for_its_key_and_user_in_every_pr
         assert (await notes_of(later.notes, "ann", ["k1"]))["k1"].made_at == START + 2.25
 
 
-async def test_many_notes_are_found_in_one_look(book: NoteBook) -> None:
-    kept = {f"k{n}": note(f"m{n}") for n in range(120)}
-    for key, one in kept.items():
-        await book.keep("ann", key, one, made_at=START)
-    assert await notes_of(book, "ann", list(kept)) == kept
-
-
 # Forgetting
 
 

@@ -11,25 +11,17 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from absent_stores import request_stores
 from hashing_embedder import HashingEmbedder
 from memory_rows import DIMENSION
 from token_counts import counted_tokens
+from turn_logs import sqlite_deployment
 
-from memory.adapters.sql.ledger import SqlUserLedger
-from memory.adapters.sql.notes import SqlNoteBook
-from memory.adapters.sql.opt_outs import SqlOptOuts
-from memory.adapters.sql.profiles import SqlProfiles
-from memory.adapters.sql.receipts import SqlReceipts
-from memory.adapters.sql.record_copies import SqlRecordCopies
-from memory.adapters.sql.sqlite_database import SqliteDatabase
-from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.errors import BadInput
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Scope, Trust, Turn
 from memory.model.derived import hanging_on
 from memory.model.raw_words import answer_rows_of, embedded_text
 from memory.model.withdrawn import withdrawn_of
-from memory.ports import MemoryBank, MemoryFilter, MemoryStore
+from memory.ports import MemoryBank, MemoryFilter, MemoryStore, UserLedger
 from memory.service.erasure import Erasure
 from memory.service.imported_ids import imported_id, with_turns
 from memory.service.opt_outs import OptOutService
@@ -84,7 +76,7 @@ class System:
     """An empty one, on a store."""
 
     store: MemoryStore
-    ledger: SqlUserLedger
+    ledger: UserLedger
     embedder: HashingEmbedder
     profiles: ProfileService
     transfers: MemoryTransfers
@@ -92,23 +84,18 @@ class System:
 
 @pytest.fixture
 async def bank(store: MemoryStore, tmp_path: Path) -> AsyncIterator[System]:
-    async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        ledger = SqlUserLedger(database, clock=lambda: NOW)
-        memories = MemoryBank(store, ledger, HashingEmbedder(dimension=DIMENSION))
-        stores = request_stores(
-            SqlNoteBook(database),
-            SqlReceipts(database, clock=lambda: NOW, redact=str),
-            SqlUsageCounts(database),
-            SqlProfiles(database),
-        )
-        profiles = ProfileService(memories=memories, stores=stores, clock=lambda: NOW, tokens=counted_tokens())
-        opt_outs = OptOutService(opt_outs=SqlOptOuts(database), ledger=ledger, clock=lambda: NOW)
-        record = SqlRecordCopies(database, clock=lambda: NOW)
-        writes = UserWrites(ledger, opt_outs)
-        intake = Intake(lambda: NOW, lambda: "new", str, counted_tokens())
-        projects = SharedProjects(memories, stores, erasure=cast(Erasure, None), writes=writes, intake=intake)
+    deployment, embedder = sqlite_deployment(tmp_path), HashingEmbedder(dimension=DIMENSION)
+    deployment.clock.now = NOW
+    async with deployment.start() as process:
+        memories, clock, tokens = MemoryBank(store, process.ledger, embedder), deployment.clock, counted_tokens()
+        profiles = ProfileService(memories=memories, stores=process.stores, clock=clock, tokens=tokens)
+        opt_outs = OptOutService(opt_outs=process.opt_outs, ledger=process.ledger, clock=clock)
+        writes, intake = UserWrites(process.ledger, opt_outs), Intake(clock, lambda: "new", str, tokens)
+        erasure = cast(Erasure, None)
+        projects = SharedProjects(memories, process.stores, erasure=erasure, writes=writes, intake=intake)
+        record = process.log.copies
         transfers = MemoryTransfers(memories, profiles, writes=writes, record=record, projects=projects)
-        yield System(store, ledger, HashingEmbedder(dimension=DIMENSION), profiles, transfers)
+        yield System(store, process.ledger, embedder, profiles, transfers)
 
 
 async def put(bank: System, memories: list[Memory]) -> None:

@@ -94,12 +94,16 @@ async def test_a_look_reads_no_more_than_it_can_hold(log: TurnLog) -> None:
     assert all(not fresh.earlier for fresh in found)  # nor what was pasted earlier
 
 
-async def test_an_explicit_turn_is_due_at_once_with_what_came_before_it_and_no_more(log: TurnLog) -> None:
-    for turn_id in ("t1", "remember", "t3"):
+@pytest.mark.parametrize(("urgency", "window"), [(EXPLICIT, 3), (DRIFT, 2)])
+async def test_an_explicit_turn_is_due_at_once_with_those_before_it_and_a_turn_of_another_topic_makes_these_due(
+    log: TurnLog, urgency: Urgency, window: int
+) -> None:
+    turns = ["t1", "t2", "marked", "t4"]
+    for turn_id in turns:
         await tell(log, turn_id)
-    await log.mark({"t1": Urgency(0.1), "remember": EXPLICIT, "t3": Urgency(0.1)})
-    assert await windows(log, START) == [["t1", "remember"]]
-    assert await windows(log, START + 30) == [["t3"]]
+    await log.mark({"t1": Urgency(0.1), "t2": Urgency(0.1), "marked": urgency, "t4": Urgency(0.1)})
+    assert await windows(log, START) == [turns[:window]]
+    assert await windows(log, START + 30) == [turns[window:]]
 
 
 async def test_what_made_a_turn_urgent_outlives_the_turns_that_come_after_it(log: TurnLog) -> None:
@@ -113,14 +117,6 @@ async def test_what_made_a_turn_urgent_outlives_the_turns_that_come_after_it(log
     await log.mark({"remember": EXPLICIT})  # after the lease: makes nothing else urgent
     await log.acknowledge(lease)
     assert await windows(log, START) == []
-
-
-async def test_a_turn_of_another_topic_makes_due_what_came_before_it(log: TurnLog) -> None:
-    for turn_id in ("t1", "t2", "drift", "t4"):
-        await tell(log, turn_id)
-    await log.mark({"t1": Urgency(0.1), "t2": Urgency(0.1), "drift": DRIFT, "t4": Urgency(0.1)})
-    assert await windows(log, START) == [["t1", "t2"]]
-    assert await windows(log, START + 30) == [["drift", "t4"]]
 
 
 async def test_a_retry_moves_no_watermark_and_is_not_made_urgent(log: TurnLog) -> None:

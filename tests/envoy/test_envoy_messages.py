@@ -13,7 +13,8 @@ import pytest_asyncio
 from api_shapes import ASKED_MESSAGES
 from filter_stack import NOTE, FilterStack, running_stack
 from message_objects import text_block, thinking_block, tool_block
-from messages_server import MessagesServer, running_messages_server
+from messages_server import MessagesServer
+from upstream import recording
 
 from memory.model import Placement
 
@@ -42,7 +43,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")  # one stack, with two fi
 @pytest.fixture(scope="module")
 def running() -> Iterator[MessagesServer]:
     """After the SDK's first answers: they make it build its types, and the filter shares its event loop."""
-    with running_messages_server() as server, anthropic.Anthropic(base_url=server.url, api_key="k") as client:
+    with recording(MessagesServer()) as server, anthropic.Anthropic(base_url=server.url, api_key="k") as client:
         hi: Any = [{"role": "user", "content": "Hi"}]
         assert client.messages.create(model="m", max_tokens=9, messages=hi).content
         assert list(client.messages.create(model="m", max_tokens=9, messages=hi, stream=True))

@@ -14,7 +14,8 @@ import pytest_asyncio
 from api_shapes import ASKED_RESPONSES
 from filter_stack import NOTE, FilterStack, running_stack
 from response_objects import call_item, event_stream, text_item
-from responses_server import ResponsesServer, running_responses_server
+from responses_server import ResponsesServer
+from upstream import recording
 
 from memory.model import Placement
 
@@ -29,7 +30,7 @@ def running() -> Iterator[ResponsesServer]:
     """After the SDK's first answers: they make it build its types, on a busy machine for seconds, and the filter shares
     its event loop.
     """
-    with running_responses_server() as server, openai.OpenAI(base_url=f"{server.url}/v1", api_key="k") as client:
+    with recording(ResponsesServer()) as server, openai.OpenAI(base_url=f"{server.url}/v1", api_key="k") as client:
         server.output = [[call_item("weather")], [text_item("It rains.")]]
         assert client.responses.create(model="m", input="Hi").output
         assert list(client.responses.create(model="m", input="Hi", stream=True))

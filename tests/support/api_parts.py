@@ -1,4 +1,4 @@
-"""The REST API over a library of a test, called without a socket."""
+"""The REST API over a library of a test, as a process builds it, and called without a socket."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import asyncio
 import base64
 import hashlib
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 from library_parts import Parts
 from prometheus_client import CollectorRegistry
 
-from memory.api.callers import USERS_ONLY, Callers
+from memory.api.asgi import AsgiApp
+from memory.api.callers import USERS_ONLY, CallerRules, Callers
 from memory.api.rest import create_app
 from memory.api.service_tokens import ServiceToken
 from memory.model import Receipt
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
-from memory.runtime.tracing import NO_TRACER
+from memory.runtime.tracing import NO_TRACER, Tracer
+from memory.service.library import Library
 
 ANN = {"x-authz-user-id": "ann"}
 BOB = {"x-authz-user-id": "bob"}
@@ -42,22 +42,35 @@ def with_token(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
-@asynccontextmanager
-async def api_of(
-    parts: Parts, *, identity_mode: str = "development", **options: Any
-) -> AsyncIterator[httpx.AsyncClient]:
-    metrics = options.pop("metrics", None) or Metrics(CollectorRegistry())
-    callers = Callers(
-        identity_mode=identity_mode,
-        edge_secret=options.pop("edge_secret", SECRET),
-        metrics=metrics,
-        rules=options.pop("rules", USERS_ONLY),
+def app_of(
+    library: Library,
+    identity_mode: str = "development",
+    *,
+    metrics: Metrics | None = None,
+    tracer: Tracer = NO_TRACER,
+    edge_secret: str = SECRET,
+    rules: CallerRules = USERS_ONLY,
+    callers: Callers | None = None,
+    **options: Any,
+) -> AsgiApp:
+    """`callers`: in the place of those of this mode, secret and rules; `options`: further ones of `create_app`."""
+    telemetry = Telemetry(SYSTEM_CLOCK, metrics or Metrics(CollectorRegistry()), tracer=tracer)
+    callers = callers or Callers(
+        identity_mode=identity_mode, edge_secret=edge_secret, metrics=telemetry.metrics, rules=rules
     )
-    telemetry = Telemetry(SYSTEM_CLOCK, metrics, tracer=options.pop("tracer", NO_TRACER))
-    app = create_app(parts.library, callers, telemetry=telemetry)
+    return create_app(library, callers, telemetry=telemetry, **options)
+
+
+def client_of(app: AsgiApp, *, base_url: str = "http://localhost", **options: Any) -> httpx.AsyncClient:
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", **options) as client:
-        yield client
+    return httpx.AsyncClient(transport=transport, base_url=base_url, **options)
+
+
+def api_of(
+    parts: Parts, *, identity_mode: str = "development", headers: Any = None, **options: Any
+) -> httpx.AsyncClient:
+    """To be opened. `options`: of `app_of`."""
+    return client_of(app_of(parts.library, identity_mode, **options), headers=headers)
 
 
 def assert_refused(answer: httpx.Response, status: int, *words: str) -> None:

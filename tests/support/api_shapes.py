@@ -57,9 +57,7 @@ class AskedResponses:
 
     def note(self, received: bytes, question: str) -> str:
         body = json.loads(received)
-        asked = body["input"][-1]["content"]
-        assert asked.endswith(question)
-        return "\n".join(filter(None, (body.get("instructions", ""), asked.removesuffix(question))))
+        return _beside(question, body.get("instructions", ""), body["input"][-1]["content"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +73,12 @@ class AskedMessages:
 
     def note(self, received: bytes, question: str) -> str:
         body = json.loads(received)
-        asked = body["messages"][-1]["content"]
-        assert asked.endswith(question)
-        return "\n".join(filter(None, (body.get("system", ""), asked.removesuffix(question))))
+        return _beside(question, body.get("system", ""), body["messages"][-1]["content"])
+
+
+def _beside(question: str, instructions: str, asked: str) -> str:
+    assert asked.endswith(question)
+    return "\n".join(filter(None, (instructions, asked.removesuffix(question))))
 
 
 def _blocks(message: Message) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import uvicorn
+from api_parts import app_of
 from library_parts import Parts
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -19,11 +20,8 @@ from prometheus_client import CollectorRegistry
 from memory.api.callers import USERS_ONLY, CallerRules, Callers
 from memory.api.mcp import MemoryMcp
 from memory.api.mcp_on_demand import PATHS, McpOnDemand
-from memory.api.rest import create_app
-from memory.processes.composition import SYSTEM_CLOCK
 from memory.runtime.metrics import Metrics
 from memory.runtime.task_groups import unwrapped
-from memory.runtime.telemetry import Telemetry
 
 
 @asynccontextmanager
@@ -34,7 +32,7 @@ async def serving(
     metrics = Metrics(CollectorRegistry())
     callers = Callers(identity_mode=identity, edge_secret=secret, metrics=metrics, rules=rules)
     mcp = McpOnDemand(lambda: MemoryMcp(parts.library, callers, metrics))
-    app = create_app(parts.library, callers, telemetry=Telemetry(SYSTEM_CLOCK, metrics), routes=mcp.routes)
+    app = app_of(parts.library, callers=callers, metrics=metrics, routes=mcp.routes)
     server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_level="error"))
     with unwrapped():
         async with mcp.running(), asyncio.TaskGroup() as group:

@@ -5,42 +5,27 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from message_objects import PATH, Item, message_events, message_object, text_block
-from served_app import served
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
-from upstream import Received
+from upstream import Received, Recorder
 
 
 @dataclass
-class MessagesServer:
+class MessagesServer(Recorder):
     """Set `content` before a request: the blocks of the next answers. Read `received` after it."""
 
     content: list[list[Item]] = field(default_factory=list)  # in order; then it says "Noted."
     error: str = ""  # its message, in the place of an answer
     streamed: list[bytes] = field(default_factory=list)  # the events of the last stream
-    received: list[Received] = field(default_factory=list)
     ids: Iterator[int] = field(default_factory=itertools.count)
-    port: int = 0
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
 
     def behave(self) -> None:
         """As at the start, but for what was received."""
         self.content.clear()
         self.error = ""
-
-    def last(self) -> Item:
-        """The last body that came."""
-        found: Item = json.loads(self.received[-1].body)
-        return found
 
     async def _respond(self, request: Request) -> Response:
         body, path = await request.body(), request.url.path
@@ -85,11 +70,3 @@ def _check_content(content: object) -> None:
     for block in content if isinstance(content, list) else ():
         if block["type"] == "text" and not isinstance(block["text"], str):
             raise TypeError(block)
-
-
-@contextmanager
-def running_messages_server() -> Iterator[MessagesServer]:
-    running = MessagesServer()
-    app = Starlette(routes=[Route("/{path:path}", running._respond, methods=["GET", "POST"])])
-    with served(app, timeout_keep_alive=5) as running.port:
-        yield running

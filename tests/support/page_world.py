@@ -19,13 +19,12 @@ from typing import Any, TypeVar
 
 import pytest
 import uvicorn
-from api_parts import SECRET, service_token
+from api_parts import app_of, service_token
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.http_probe import http_probe
-from memory.api.callers import CallerRules, Callers
-from memory.api.rest import create_app
+from memory.api.callers import CallerRules
 from memory.model import (
     CandidateVerdict,
     CarriedNote,
@@ -46,8 +45,6 @@ from memory.model.token_claims import ClaimNames
 from memory.ports import LearnDue
 from memory.processes import composition
 from memory.processes.deployment_parts import SeenParts
-from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
 from memory.service.library import Library
 from memory.settings import loader
 
@@ -185,10 +182,8 @@ def _no_signals(_: uvicorn.Server) -> Iterator[None]:
 
 
 def _server(parts: composition.Parts, library: Library, mode: str) -> uvicorn.Server:
-    tokens = (service_token("operator", OPERATOR, "operate"), service_token("program", PROGRAM, "read", "write"))
-    rules, metrics = CallerRules(ClaimNames(project="projects"), tokens), Metrics(CollectorRegistry())
-    callers = Callers(identity_mode=mode, edge_secret=SECRET, metrics=metrics, rules=rules)
-    app = create_app(library, callers, telemetry=Telemetry(composition.SYSTEM_CLOCK, metrics))
+    tokens = service_token("operator", OPERATOR, "operate"), service_token("program", PROGRAM, "read", "write")
+    app = app_of(library, mode, rules=CallerRules(ClaimNames(project="projects"), tokens))
     return uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="off", loop="none"))
 
 

@@ -10,7 +10,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from served_app import free_port
 
 READY_SECONDS = 60.0
 ROLE = pwd.getpwuid(os.getuid()).pw_name  # as libpq chooses it, so that no setting has to name it
@@ -178,13 +178,7 @@ def own_postgres_server(*options: str) -> Iterator[PostgresServer]:
 
 
 def _made(*options: str, environment: Mapping[str, str] | None = None) -> PostgresServer:
-    server = PostgresServer(_free_port(), Path(tempfile.mkdtemp(prefix="memproxy-postgres-")), options, environment)
+    server = PostgresServer(free_port(), Path(tempfile.mkdtemp(prefix="memproxy-postgres-")), options, environment)
     server.create()
     server.start()
     return server
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 from absent_stores import request_stores
-from api_parts import SECRET, claims
+from api_parts import app_of, claims, client_of
 from hashing_embedder import HashingEmbedder
 from prometheus_client import CollectorRegistry
 from token_counts import counted_tokens
@@ -31,8 +31,7 @@ from memory.adapters.sql.receipts import SqlReceipts
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.usage_counts import SqlUsageCounts
-from memory.api.callers import CallerRules, Callers
-from memory.api.rest import create_app
+from memory.api.callers import CallerRules
 from memory.chat.completions import read_chat_request
 from memory.model import Scope
 from memory.model.projects import Tenancy
@@ -158,10 +157,7 @@ async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIter
                 searcher=recall(ReadableProjects(projects)),
                 intake=Intake(clock, lambda: next(ids), redact, tokens, tenancy=tenancy),
             )
-            mode = "jwt" if has_tenants else "development"
-            callers = Callers(identity_mode=mode, edge_secret=SECRET, metrics=metrics, rules=CallerRules(CLAIMS))
-            app = create_app(library, callers, telemetry=Telemetry(clock, metrics))
-            transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as api:
+            app = app_of(library, "jwt" if has_tenants else "development", rules=CallerRules(CLAIMS))
+            async with client_of(app) as api:
                 chats = recall(ReadableProjects(projects))
                 yield ProjectWorld(library, chats, store, projects, notes, states, clock, database, api)

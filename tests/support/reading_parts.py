@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -13,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from memory.errors import Unusable
 from memory.learn.reading.exam import exam_version
 from memory.model import Claim, Message, Scope, Turn
-from memory.ports import Clock, Completion, PairRelation, PairVerdict, StatementPair
+from memory.ports import Completion, PairRelation, PairVerdict, StatementPair
 from memory.ports.reading import ExamKey, ExamResult, ExamResults
 from memory.processes.reader_parts import examinee, open_model_reader
 from memory.runtime.metrics import Metrics
@@ -131,26 +130,6 @@ class FixedReader:
 
 
 JUNK = Unusable("model", "junk")
-
-
-@dataclass(slots=True)
-class InMemoryExamResults:
-    """`memory.ports.reading.ExamResults` in a dictionary."""
-
-    clock: Clock
-    kept: dict[ExamKey, tuple[ExamResult, float]]
-
-    async def get(self, key: ExamKey) -> ExamResult | None:
-        result, sat_at = self.kept.get(key, (None, 0.0))
-        if result is None:
-            return None
-        return result if self.clock() - sat_at < (30 if result.passed else 1) * 86_400.0 else None
-
-    async def put(self, key: ExamKey, result: ExamResult) -> None:
-        self.kept.pop(key, None)
-        self.kept[key] = (result, self.clock())
-        while len(self.kept) > 1_000:
-            del self.kept[next(iter(self.kept))]
 
 
 async def examined_with(settings: Settings, exams: ExamResults, *, has_passed: bool) -> None:

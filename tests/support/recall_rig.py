@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absent_stores import NoProjects, request_stores
+from absent_stores import request_stores
 from api_shapes import ASKED_COMPLETIONS, AskedShape
 from hashing_embedder import HashingEmbedder
 from prometheus_client import CollectorRegistry
@@ -29,6 +29,7 @@ from memory.adapters.sql.model_capabilities import SqlModelCapabilities
 from memory.adapters.sql.notes import SqlNoteBook
 from memory.adapters.sql.opt_outs import SqlOptOuts
 from memory.adapters.sql.profiles import SqlProfiles
+from memory.adapters.sql.projects import SqlProjects
 from memory.adapters.sql.receipts import SqlReceipts
 from memory.adapters.sql.session_summaries import SqlSummaries
 from memory.adapters.sql.sqlite_database import SqliteDatabase
@@ -175,7 +176,7 @@ async def rigged(
             parts = RecallParts(
                 search=SearchParts(embedder, lambda: None, retrieval, tokens, rewriter, questions),
                 stores=request_stores(notes, receipts, usage_counts, profiles, summaries=summaries, chat_states=states),
-                projects=ReadableProjects(NoProjects()),
+                projects=ReadableProjects(SqlProjects(database)),
                 server=ServerKnowledge(chains),
                 telemetry=Telemetry(lambda: NOW, metrics),
                 new_id=lambda: next(ids),

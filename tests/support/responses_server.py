@@ -9,43 +9,28 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from response_objects import PATH, Item, event_stream, response_object, text_item
-from served_app import served
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
-from upstream import Received
+from upstream import Received, Recorder
 
 
 @dataclass
-class ResponsesServer:
+class ResponsesServer(Recorder):
     """Set `output` before a request: what it answers, and with what status. Read `received` and `prompts` after it."""
 
     output: list[list[Item]] = field(default_factory=list)  # of the next answers, in order; then it says "Noted."
     status: str = "completed"
-    received: list[Received] = field(default_factory=list)
     prompts: list[list[Item]] = field(default_factory=list)
     held: dict[str, list[Item]] = field(default_factory=dict)
     ids: Iterator[int] = field(default_factory=itertools.count)
-    port: int = 0
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
 
     def behave(self) -> None:
         """As at the start, but for what was received and is held."""
         self.output.clear()
         self.status = "completed"
-
-    def last(self) -> Item:
-        """The last body that came."""
-        found: Item = json.loads(self.received[-1].body)
-        return found
 
     def answer(self, asked: Item) -> Item | None:
         """The response to a body; None where it goes on from one that is not held."""
@@ -109,11 +94,3 @@ def _answers(output: Sequence[Item]) -> list[Item]:
     texts = [part["text"] for item in output if item["type"] == "message" for part in item["content"] if "text" in part]
     calls = [_message(item) for item in output if item["type"] == "function_call"]
     return [*({"role": "assistant", "content": text} for text in texts), *(call for call in calls if call is not None)]
-
-
-@contextmanager
-def running_responses_server() -> Iterator[ResponsesServer]:
-    running = ResponsesServer()
-    app = Starlette(routes=[Route("/{path:path}", running._respond, methods=["GET", "POST", "DELETE"])])
-    with served(app, timeout_keep_alive=5) as running.port:
-        yield running

@@ -10,14 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
+from api_parts import app_of
 from library_parts import Parts, library_parts
-from prometheus_client import CollectorRegistry
-
-from memory.api.callers import Callers
-from memory.api.rest import create_app
-from memory.processes.composition import SYSTEM_CLOCK
-from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
 
 
 @contextmanager
@@ -35,9 +29,7 @@ def served_library(
     async def serve(listener: socket.socket) -> None:
         async with library_parts(folder) as parts:
             await fill(parts)
-            metrics = Metrics(CollectorRegistry())
-            callers = Callers(identity_mode=identity_mode, edge_secret=edge_secret, metrics=metrics)
-            app = create_app(parts.library, callers, telemetry=Telemetry(SYSTEM_CLOCK, metrics))
+            app = app_of(parts.library, identity_mode, edge_secret=edge_secret)
             server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="off"))
             started.append(server)
             is_up.set()

@@ -65,6 +65,7 @@ class TemplateServer:
     questions: list[dict[str, Any]] = field(default_factory=list)
     window: int = 0  # tokens, one a word, of prompt and answer together; 0: any length is taken
     models: bytes | None = None  # the answer to `/v1/models`; None: there is no such path
+    tokenized: bytes | None = None  # the answer to `/tokenize`, whatever its shape
     port: int = 0
 
     @property
@@ -90,11 +91,15 @@ class TemplateServer:
 
     async def _models(self, request: Request) -> Response:
         del request
+        if self.tokenize == SILENT:
+            await asyncio.sleep(30)
         return _error(404, "Not Found") if self.models is None else Response(self.models, media_type="application/json")
 
     async def _tokenize(self, request: Request) -> Response:
         question = await request.json()
         self.questions.append(question)
+        if self.tokenized is not None:
+            return Response(self.tokenized, media_type="application/json")
         match self.tokenize:
             case "silent":
                 await asyncio.sleep(30)

@@ -6,8 +6,9 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from message_objects import PATH as MESSAGES_PATH
 from message_objects import message_events, message_object, text_block
@@ -40,7 +41,39 @@ class Received:
 
 
 @dataclass
-class RecordingUpstream:
+class Recorder:
+    """A server of a test, with what it was sent."""
+
+    received: list[Received] = field(default_factory=list)
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def last(self) -> Item:
+        """The last body that came."""
+        found: Item = json.loads(self.received[-1].body)
+        return found
+
+    async def _respond(self, request: Request) -> Response:
+        raise NotImplementedError
+
+
+AnyRecorder = TypeVar("AnyRecorder", bound=Recorder)
+
+
+@contextmanager
+def recording(server: AnyRecorder) -> Iterator[AnyRecorder]:
+    """It answers whatever comes to a port of its own."""
+    methods = ["GET", "POST", "PUT", "DELETE", "PATCH"]
+    app = Starlette(routes=[Route("/{path:path}", server._respond, methods=methods)])
+    with served(app, timeout_keep_alive=5) as server.port:
+        yield server
+
+
+@dataclass
+class RecordingUpstream(Recorder):
     """Set `answer`, `status` or `chunk_seconds` between requests; read `received` and `streamed` after them."""
 
     answer: str = "Noted."
@@ -51,13 +84,7 @@ class RecordingUpstream:
     more_headers: dict[str, str] = field(default_factory=dict)
     is_held: bool = False  # whether chats wait for their answer
     later_system: int = 200  # the status of a chat with a system message that is not the first, in llama.cpp's words
-    received: list[Received] = field(default_factory=list)
     streamed: list[bytes] = field(default_factory=list)
-    port: int = 0
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
 
     def behave(self) -> None:
         """As at the start, but for what was received."""
@@ -73,7 +100,7 @@ class RecordingUpstream:
         """Of any API."""
         return next(r for r in reversed(self.received) if r.path in CHATS)
 
-    async def _any(self, request: Request) -> Response:
+    async def _respond(self, request: Request) -> Response:
         body = await request.body()
         path = request.url.path
         asks_itself = path.endswith("/v1/models") and "aiohttp" in request.headers.get("user-agent", "")
@@ -145,10 +172,5 @@ class RecordingUpstream:
         return event
 
 
-@contextmanager
-def running_upstream() -> Iterator[RecordingUpstream]:
-    upstream = RecordingUpstream()
-    methods = ["GET", "POST", "PUT", "DELETE", "PATCH"]
-    app = Starlette(routes=[Route("/{path:path}", upstream._any, methods=methods)])
-    with served(app, timeout_keep_alive=5) as upstream.port:
-        yield upstream
+def running_upstream() -> AbstractContextManager[RecordingUpstream]:
+    return recording(RecordingUpstream())

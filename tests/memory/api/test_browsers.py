@@ -11,17 +11,14 @@ from urllib.parse import unquote
 import httpx
 import pytest
 import pytest_asyncio
+from api_parts import SECRET, app_of, client_of
 from library_parts import library_parts
 from prometheus_client import CollectorRegistry
 
 from memory.api.asgi import AsgiApp
-from memory.api.callers import Callers
-from memory.api.rest import create_app
-from memory.processes.composition import SYSTEM_CLOCK
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
 
-ANN = {"x-authz-user-id": "ann", "x-memory-edge-secret": "s3cret"}
+ANN = {"x-authz-user-id": "ann", "x-memory-edge-secret": SECRET}
 MEMORY = b'{"memories":[{"content":"planted"}]}'
 EVERYWHERE = pytest.mark.parametrize("served", ["development", "header"], indirect=True)
 IN_DEVELOPMENT = pytest.mark.parametrize("served", ["development"], indirect=True)
@@ -41,18 +38,15 @@ class Served:
 @pytest_asyncio.fixture
 async def served(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Served]:
     """The API in the identity mode that the test names."""
+    metrics = Metrics(CollectorRegistry())
     async with library_parts(tmp_path) as parts:
-        telemetry = Telemetry(SYSTEM_CLOCK, Metrics(registry := CollectorRegistry()))
-        callers = Callers(identity_mode=request.param, edge_secret="s3cret", metrics=telemetry.metrics)
-        app = create_app(parts.library, callers, telemetry=telemetry)
-        yield Served(app, registry)
+        yield Served(app_of(parts.library, request.param, metrics=metrics), metrics.registry)
 
 
 @pytest_asyncio.fixture
 async def api(served: Served) -> AsyncIterator[httpx.AsyncClient]:
     """Every call says it is ann."""
-    transport = httpx.ASGITransport(served.app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8081", headers=ANN) as client:
+    async with client_of(served.app, base_url="http://localhost:8081", headers=ANN) as client:
         yield client
 
 

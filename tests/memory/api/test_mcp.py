@@ -15,26 +15,21 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from api_parts import ANN, SECRET, claims
+from api_parts import ANN, SECRET, api_of, claims
 from library_parts import Parts
 from mcp import Client, MCPError, StdioServerParameters
 from mcp_calls import called, client, refused, serving
 from project_members import let_in
 from project_world import CLAIMS, project_world
-from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from memory.api.callers import CallerRules, Callers
+from memory.api.callers import CallerRules
 from memory.api.mcp import MemoryMcp
 from memory.api.mcp_on_demand import PATHS, McpOnDemand
-from memory.api.rest import create_app
 from memory.model import Change, ChangeKind
 from memory.model.projects import ProjectRole
 from memory.model.web_pages import TrustedPages
 from memory.ports import MemoryFilter
-from memory.processes.composition import SYSTEM_CLOCK
-from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
 
 ENVIRONMENT = {
     "PYTHONPATH": str(Path(__file__).parents[3]),  # the SDK passes on next to nothing
@@ -335,11 +330,7 @@ def load_broken() -> MemoryMcp:
 
 async def test_without_its_sdk_mcp_is_503_and_the_rest_goes_on(parts: Parts) -> None:
     mcp = McpOnDemand(load_broken)
-    telemetry = Telemetry(SYSTEM_CLOCK, Metrics(CollectorRegistry()))
-    callers = Callers(identity_mode="development", edge_secret="", metrics=telemetry.metrics)
-    app = create_app(parts.library, callers, telemetry=telemetry, routes=mcp.routes)
-    transport = httpx.ASGITransport(app)
-    async with mcp.running(), httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=ANN) as api:
+    async with mcp.running(), api_of(parts, routes=mcp.routes, headers=ANN) as api:
         with capture_logs() as logs:
             for path in PATHS * 2:
                 answer = await api.post(path, json={})

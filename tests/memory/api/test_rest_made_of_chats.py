@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from urllib.parse import quote
 
@@ -88,14 +87,6 @@ async def test_somebody_else_s_receipt_looks_like_one_that_never_was(api: httpx.
     assert (theirs.status_code, never.status_code) == (404, 404)
     assert theirs.json() == never.json()
     assert theirs.json()["error"]["code"] == "not_found"
-
-
-async def test_a_forgotten_memory_leaves_the_receipt_as_well(api: httpx.AsyncClient, parts: Parts) -> None:
-    tea = await receipt_for(parts)
-    await api.delete(f"/v1/memory/{tea}")
-    shown = (await api.get("/v1/memory/receipts/r1")).json()
-    assert "I like tea" not in json.dumps(shown)
-    assert shown["injected"] == [tea]
 
 
 async def test_the_chat_of_a_receipt_is_shown_to_its_own_user(api: httpx.AsyncClient, parts: Parts) -> None:

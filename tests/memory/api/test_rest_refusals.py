@@ -55,6 +55,7 @@ NOT_ITS_SHAPE: list[tuple[str, Any, list[str]]] = [
     ("/search", {"query": "x", "history": "hello"}, ["history", "messages"]),
     ("/search", {"query": "x", "project_id": " edge"}, ["project_id"]),
     ("/turns", {"session_id": "s", "messages": []}, ["user message"]),
+    ("/turns", {"session_id": "s", "messages": [{"role": "assistant", "content": "hello?"}]}, ["user message"]),
     ("/turns", {"session_id": "", "messages": [{"role": "user", "content": "x"}]}, ["session_id"]),
     ("/turns", {"messages": [{"role": "user", "content": "x"}]}, ["session_id"]),
     ("/turns", {"session_id": "s", "messages": [5]}, ["messages"]),

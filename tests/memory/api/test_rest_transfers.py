@@ -37,24 +37,9 @@ async def test_what_is_exported_is_imported_elsewhere(api: httpx.AsyncClient, tm
     async with library_parts(tmp_path / "elsewhere") as parts, api_of(parts, headers=ANN) as elsewhere:
         counts = (await elsewhere.post("/v1/memory/import", content=answer.content, headers=LINES)).json()
         assert counts == {"stored": 3, "present": 0, "forgotten": 0, "profiles": 1, **NO_RECORD}
-        new_ids = {imported_id("ann", one): one for one in ids}
-        assert renamed(await elsewhere.get("/v1/memory"), new_ids) == (await api.get("/v1/memory")).json()
-        found = [
-            await one.post("/v1/memory/search", json={"query": "number 1", "limit": 1}) for one in (api, elsewhere)
-        ]
-        assert found[0].json()["memories"] == renamed(found[1], new_ids)["memories"] != []
-        assert (await elsewhere.get("/v1/profile")).json()["pinned"] == ["Answer in German"]
         await elsewhere.delete(f"/v1/memory/{imported_id('ann', ids[0])}")
         again = await elsewhere.post("/v1/memory/import", content=answer.content.rstrip(), headers=LINES)
         assert again.json() == {"stored": 0, "present": 2, "forgotten": 1, "profiles": 0, **NO_RECORD}
-
-
-def renamed(answer: httpx.Response, new_ids: dict[str, str]) -> Any:
-    """With the ids of the system that exported."""
-    text = answer.text
-    for new_id, old_id in new_ids.items():
-        text = text.replace(new_id, old_id)
-    return json.loads(text)
 
 
 async def test_an_import_sets_no_more_profiles_than_a_user_may_have(

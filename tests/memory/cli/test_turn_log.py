@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from command_worlds import CommandWorld, command_world, run, settings_file
-from turn_logs import Process, a_turn, adapters, ids_of, lease_at
+from turn_logs import a_turn, adapters, ids_of, lease_at
 
 from memory.errors import BadInput, Unavailable
 from memory.model import Message, RecallStatus, Receipt, Turn, TurnStatus
@@ -65,15 +65,6 @@ def letters(world: CommandWorld) -> dict[str, str]:
     return {one["user_id"]: one["window_id"] for one in found}
 
 
-async def due(process: Process, now: float) -> set[str]:
-    """Turns that are learnt now."""
-    found: set[str] = set()
-    while (lease := await lease_at(process.log, now)) is not None:
-        found |= set(ids_of(lease))
-        await process.log.acknowledge(lease)
-    return found
-
-
 def test_turns_shows_the_record_of_a_user_oldest_first(world: CommandWorld) -> None:
     first, second = closed(world, "t1", session="one"), closed(world, "t2", session="two", after=5.0, project="red")
     aborted = replace(closed(world, "t3", session="one", after=9.0), status=TurnStatus.ABORTED, answer="Hel")
@@ -124,12 +115,6 @@ def test_dead_letters_are_replayed_by_their_ids_or_all(world: CommandWorld) -> N
     assert letters(world) == {}
     assert world.run("dlq", "replay", "--all").stdout == "due again: 0\n"
 
-    async def are_due() -> None:
-        async with world.deployment.start() as process:
-            assert await due(process, world.deployment.clock.now + 60) == {"a", "b", "c"}
-
-    done(are_due())
-
 
 def test_a_dead_letter_is_dropped_only_on_purpose_and_its_turn_stays_on_record(world: CommandWorld) -> None:
     done(bury(world, "a", "b", "c"))
@@ -145,12 +130,6 @@ def test_a_dead_letter_is_dropped_only_on_purpose_and_its_turn_stays_on_record(w
     assert letters(world) == {}
     assert json.loads(world.run("dlq", "drop", "--all", "--yes", "--json", code=1).stdout) == {"dropped": 0}
     assert [one["id"] for one in turns_of(world, "--user", "user-a")] == ["a"]
-
-    async def is_never_learnt() -> None:
-        async with world.deployment.start() as process:
-            assert await due(process, world.deployment.clock.now + 60) == set()
-
-    done(is_never_learnt())
 
 
 @pytest.mark.parametrize("words", [("turns", "--user", "ann"), ("dlq", "list"), ("dlq", "drop", "--all", "--yes")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,13 +88,6 @@ def test_facts_stand_in_the_line_or_in_a_second_file_which_replaces_those_of_the
     a, b, c = read_messages(file, labels=labels)
     assert (a.facts, b.facts, c.facts) == ((), (), (LabelledFact("I own a loom", "possession"),))
     assert [message.kind for message in (a, b, c)] == ["k", "", "chat"]
-
-
-def test_both_files_may_be_gzipped(tmp_path: Path) -> None:
-    packed, packed_labels = tmp_path / "messages.jsonl.gz", tmp_path / "labels.jsonl.gz"
-    packed.write_bytes(gzip.compress(MESSAGES.read_bytes()))
-    packed_labels.write_bytes(gzip.compress(LABELS.read_bytes()))
-    assert read_messages(packed, labels=packed_labels) == read_messages(MESSAGES, labels=LABELS)
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,14 @@ from plain_reader import NEVER
 from sandboxes import running_sandbox
 
 from memory.errors import BadInput
-from memory.evaluation.adversarial import evaluate_adversarial, read_adversarial
-from memory.evaluation.dataset import RecallCase, TalkQuestion, holds_talks, read_recall, read_talks
-from memory.evaluation.extraction import evaluate_extraction, matches, read_extraction
+from memory.evaluation.adversarial import evaluate_adversarial
+from memory.evaluation.dataset import RecallCase, holds_talks, read_recall, read_talks
+from memory.evaluation.extraction import evaluate_extraction, matches
 from memory.evaluation.recall import BUDGETS, OURS, evaluate_recall
 from memory.evaluation.report import markdown
-from memory.evaluation.score import evidence_recall, figures, grouped, score_case, within_budget
+from memory.evaluation.score import figures, grouped, score_case, within_budget
 from memory.evaluation.signals import evaluate_signals, read_signals, score_signals
-from memory.evaluation.updates import evaluate_updates, read_updates
+from memory.evaluation.updates import evaluate_updates
 from memory.learn.readers import OffReader
 from memory.model import Act, Claim, Evidence, Turn
 from memory.ports import PairVerdict, StatementPair
@@ -125,11 +125,6 @@ def test_figures_are_means_over_the_records_that_they_apply_to(case: Case) -> No
     assert by_language["zh"]["records"] == 2
 
 
-def test_evidence_that_the_talk_does_not_hold_counts_against_recall() -> None:
-    question = TalkQuestion("?", evidence=frozenset({1, 2}), evidence_count=4, category=1)
-    assert evidence_recall(question, [1, 2, 3]) == 0.5
-
-
 def test_a_budget_passes_over_what_does_not_fit() -> None:
     assert within_budget([0, 1, 2], ["a" * 42, "b" * 420, "c" * 42], budget=20) == [0, 2]
 
@@ -158,13 +153,6 @@ def test_a_line_that_is_no_record_is_named(text: str, tmp_path: Path) -> None:
     assert not holds_talks(path)
     with pytest.raises(BadInput, match="line 2"):
         read_recall(path)
-
-
-def test_a_list_that_is_no_talk_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "talks.json"
-    path.write_text('[{"sample_id": "x"}]')
-    with pytest.raises(BadInput, match="LoCoMo"):
-        read_talks(path)
 
 
 async def test_facts_and_talks_are_ranked_with_any_embedder_and_every_method_has_a_row(tmp_path: Path) -> None:
@@ -218,18 +206,6 @@ async def test_records_are_decided_as_in_a_chat(tmp_path: Path) -> None:
 
 
 # Learning
-
-
-@pytest.mark.parametrize(
-    ("read", "file"),
-    [
-        (read_extraction, "regression_extraction.jsonl"),
-        (read_updates, "regression_updates.jsonl"),
-        (read_adversarial, "regression_adversarial.jsonl.gz"),
-    ],
-)
-def test_our_sets_hold_records_of_their_kind(read: Callable[[Path], Sequence[object]], file: str) -> None:
-    assert len(read(DATA / "learning" / file)) > 9
 
 
 def matcher(*patterns: str, any_of: Sequence[str] = (), **more: Any) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from absent_stores import NoErasures
 from learning_parts import Bench, Faults, Killed
 from plain_reader import PlainReader
 from suspensions import EVERY, crash_points
@@ -60,7 +59,7 @@ def erasures(bench: Bench, process: Process) -> UserErasures:
     opt_outs = OptOutService(opt_outs=process.opt_outs, ledger=process.ledger, clock=intake.clock)
     writes = UserWrites(process.ledger, opt_outs)
     shared = SharedProjects(bank, stores, erasure=erasure, writes=writes, intake=intake)
-    return UserErasures(erasure, NoErasures(), shared=shared, intake=intake)
+    return UserErasures(erasure, process.erasures, shared=shared, intake=intake)
 
 
 async def erased(bench: Bench, process: Process) -> None:

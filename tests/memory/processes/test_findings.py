@@ -59,26 +59,29 @@ def refusing(number: int) -> Callable[[Path], os.statvfs_result]:
 
 
 @pytest.mark.parametrize(
-    ("usage", "level", "words"),
+    ("kind", "usage", "level", "words"),
     [
-        (with_free(PLENTY), Level.OK, ["GiB free"]),
-        (with_free(1 << 30), Level.WARN, ["nearly full", "1024 MiB", "free space", "keep_days"]),
-        (with_free(50 << 20), Level.FAIL, ["nearly full", "50 MiB", "free space"]),
-        (with_free(BLOCK), Level.FAIL, ["is full", "4 KiB", "free space"]),
-        (with_free(PLENTY, inodes=0), Level.FAIL, ["no free inodes", "delete files"]),
-        (refusing(errno.ENOSPC), Level.FAIL, ["cannot be written", "free space"]),
-        (refusing(errno.EROFS), Level.FAIL, ["cannot be written", "read-only"]),
-        (refusing(errno.EDQUOT), Level.FAIL, ["cannot be written", "quota"]),
-        (refusing(errno.EACCES), Level.FAIL, ["cannot be written", "chown"]),
+        ("ext4", with_free(PLENTY), Level.OK, ["GiB free"]),
+        ("ext4", with_free(1 << 30), Level.WARN, ["nearly full", "1024 MiB", "free space", "keep_days"]),
+        ("ext4", with_free(50 << 20), Level.FAIL, ["nearly full", "50 MiB", "free space"]),
+        ("ext4", with_free(BLOCK), Level.FAIL, ["is full", "4 KiB", "free space"]),
+        ("ext4", with_free(PLENTY, inodes=0), Level.FAIL, ["no free inodes", "delete files"]),
+        ("ext4", refusing(errno.ENOSPC), Level.FAIL, ["cannot be written", "free space"]),
+        ("ext4", refusing(errno.EROFS), Level.FAIL, ["cannot be written", "read-only"]),
+        ("ext4", refusing(errno.EDQUOT), Level.FAIL, ["cannot be written", "quota"]),
+        ("ext4", refusing(errno.EACCES), Level.FAIL, ["cannot be written", "chown"]),
+        ("nfs4", with_free(PLENTY), Level.FAIL, ["network file system nfs4", "local disk", "database_url"]),
+        ("cifs", with_free(PLENTY), Level.FAIL, ["network file system cifs", "SQLite"]),
+        ("tmpfs", with_free(PLENTY), Level.WARN, ["in memory (tmpfs)", "restarts"]),
     ],
-    ids=["well", "warned", "nearly full", "full", "inodes", "no space", "read-only", "quota", "rights"],
+    ids="well warned nearly_full full inodes no_space read_only quota rights nfs4 cifs tmpfs".split(),
 )
-def test_it_names_what_the_disk_lacks_and_what_to_do(
-    tmp_path: Path, usage: Callable[[Path], os.statvfs_result], level: Level, words: list[str]
+def test_it_names_what_is_the_matter_with_the_disk_and_what_to_do(
+    tmp_path: Path, kind: str, usage: Callable[[Path], os.statvfs_result], level: Level, words: list[str]
 ) -> None:
-    local = tmp_path / "mounts"
-    local.write_text("/dev/sda / ext4 rw 0 0\n")
-    found = data_directory_finding(settings_of(tmp_path, tmp_path), Disk(usage, local))
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"overlay / overlay rw 0 0\nserver:/export {tmp_path.resolve()} {kind} rw 0 0\n")
+    found = data_directory_finding(settings_of(tmp_path, tmp_path), Disk(usage, mounts))
     said = found.says + found.advice
     assert (found.level, [word for word in words if word not in said]) == (level, []), found
 
@@ -92,25 +95,6 @@ def test_the_folder_of_the_embedded_store_may_be_on_a_disk_of_its_own(tmp_path: 
 
     found = data_directory_finding(settings_of(tmp_path, tmp_path), Disk(usage))
     assert (found.level, str(store) in found.says) == (Level.FAIL, True)
-
-
-@pytest.mark.parametrize(
-    ("kind", "level", "words"),
-    [
-        ("nfs4", Level.FAIL, ["network file system nfs4", "local disk", "database_url"]),
-        ("cifs", Level.FAIL, ["network file system cifs", "SQLite"]),
-        ("tmpfs", Level.WARN, ["in memory (tmpfs)", "restarts"]),
-        ("ext4", Level.OK, ["GiB free"]),
-    ],
-)
-def test_it_names_a_file_system_that_does_not_keep_turns(
-    tmp_path: Path, kind: str, level: Level, words: list[str]
-) -> None:
-    mounts = tmp_path / "mounts"
-    mounts.write_text(f"overlay / overlay rw 0 0\nserver:/export {tmp_path.resolve()} {kind} rw 0 0\n")
-    found = data_directory_finding(settings_of(tmp_path, tmp_path), Disk(with_free(PLENTY), mounts))
-    said = found.says + found.advice
-    assert (found.level, [word for word in words if word not in said]) == (level, []), found
 
 
 def test_a_folder_of_somebody_else_fails(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from absent_stores import NoProjects
 from recall_rig import KAYAK, NOW, PATIENCE_SECONDS, SETTINGS, Rig, request_of, request_with, rigged
 
 from memory.errors import Unavailable
@@ -22,7 +21,7 @@ from memory.recall.stored_state import StateReader
 from memory.recall.withholding import unit_of
 
 QUESTION = "Tell me, where is my kayak stored now?"
-NOBODYS = ReadableProjects(NoProjects())
+NOBODYS = ReadableProjects(None)  # type: ignore[arg-type]  # no scope here names a project
 SHADOW = replace(SETTINGS, is_shadow=True)
 ALL_HELD_OUT = replace(SETTINGS, holdout=HoldoutRule(1.0))
 NONE_HELD_OUT = replace(SETTINGS, holdout=HoldoutRule(1e-9))

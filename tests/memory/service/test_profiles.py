@@ -257,16 +257,6 @@ async def test_each_project_has_its_own_and_an_agent_s_memories_are_in_none(part
     assert await lines(parts, "atlas") == ["I prefer tabs"]
 
 
-async def test_pinned_lines_come_first_and_outlast_what_is_learnt(parts: Parts) -> None:
-    pinned = await parts.library.profiles.set_own("ann", pinned=["Answer in German"])
-    assert pinned.text.splitlines()[2:-1] == ["- Answer in German"]
-    await parts.library.add(Scope("ann"), [TEA])
-    shown = await parts.library.profiles.show("ann")
-    said = [line for line in shown.text.splitlines() if line.startswith("- ")]
-    assert said == ["- Answer in German", "- [2025-06-15] I prefer green tea"]
-    assert shown.profile.version == 2
-
-
 @pytest.mark.parametrize(
     "pinned", [[""], ["a\nb"], ["very " * 50], ["x" * 10_000], ["line"] * 11, ["long long long long long"] * 20]
 )

@@ -15,7 +15,6 @@ import pytest
 from library_parts import NOW, Parts, library_parts
 from note_lookup import notes_of
 
-from memory.errors import NotFound
 from memory.model import CompactedState, Evidence, Memory, Message, PastNote, Scope, SessionSummary, Turn, TurnStatus
 from memory.model.withdrawn import Withdrawn, with_withdrawn
 from memory.service.withdrawn_summaries import WithdrawnSummaries
@@ -138,20 +137,6 @@ async def test_a_user_without_memories_has_states_to_delete_too(parts: Parts) ->
     await parts.states.keep("carl", "k", CompactedState(3, (), "what was said", 5, 300), made_at=NOW - 1)
     await parts.library.erase("carl")
     assert await parts.states.find("carl", ["k"]) is None
-
-
-async def test_an_ended_session_says_so_until_it_goes_on(parts: Parts) -> None:
-    conversations = parts.library.conversations
-    await parts.turn_log.append(
-        Turn("ann-t3", Scope("ann", session_id="s1"), NOW, (Message("user", "And now?"),), TurnStatus.CLOSED)
-    )
-    assert await conversations.is_open("ann", await conversations.session("ann", "s1"))
-    await conversations.end("ann", "s1")
-    assert not await conversations.is_open("ann", await conversations.session("ann", "s1"))
-    with pytest.raises(NotFound):
-        await conversations.end("ann", "s9")
-    with pytest.raises(NotFound):
-        await conversations.end("carl", "s1")
 
 
 async def test_flushing_a_session_ends_it(parts: Parts) -> None:

@@ -91,18 +91,13 @@ async def test_a_connection_that_was_kept_and_closed_meanwhile_costs_one_more_se
     assert len(server.asked) == 3
 
 
-async def test_a_server_that_hangs_up_twice_is_not_asked_a_third_time(
-    server: FakeModelServer, guarded: Guarded
+@pytest.mark.parametrize(("hang_ups", "sendings"), [(9, 2), (0, 1)])
+async def test_a_server_that_hangs_up_is_asked_again_once_and_for_an_answer_that_breaks_off_never(
+    server: FakeModelServer, guarded: Guarded, hang_ups: int, sendings: int
 ) -> None:
-    server.hang_ups = 9
+    server.hang_ups, server.breaks_off = hang_ups, True
     assert "Error" in await guarded.fail()
-    assert len(server.asked) == 2
-
-
-async def test_an_answer_that_breaks_off_is_not_asked_for_again(server: FakeModelServer, guarded: Guarded) -> None:
-    server.breaks_off = True
-    await guarded.fail()
-    assert len(server.asked) == 1
+    assert len(server.asked) == sendings
 
 
 async def test_while_a_frozen_model_is_tried_nobody_else_waits_for_it(

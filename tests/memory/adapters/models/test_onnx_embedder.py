@@ -14,7 +14,6 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from own_embedder import embedding_model, own_embedder
 from prometheus_client import CollectorRegistry
 from token_counts import counted_tokens
 
@@ -157,21 +156,6 @@ async def test_questions_and_texts_get_the_words_that_the_model_wants() -> None:
         await embedder.embed(["cat"], is_urgent=True, as_query=True)
         await embedder.embed(["cat"], is_urgent=False)
     assert model.texts == ["query: cat", "passage: cat"]
-
-
-async def test_it_knows_what_belongs_together() -> None:
-    async with own_embedder() as embedder:
-        question, answer, other = await embedder.embed(
-            ["What is my cat called?", "My cat is called Miso", "The invoice is due on Friday"], is_urgent=True
-        )
-    assert float(question @ answer) > float(question @ other)
-
-
-def test_a_vector_does_not_depend_on_the_texts_embedded_before() -> None:
-    model = embedding_model()
-    alone = model.vector("I moved to Leeds.")
-    model.vector("Something else, and much longer: " + "word " * 200)
-    np.testing.assert_array_equal(model.vector("I moved to Leeds."), alone)
 
 
 @pytest.mark.full("starts a process that loads the models")

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -156,15 +157,9 @@ def test_a_model_that_cannot_be_had_stops_the_start_with_what_to_do(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_cut_short_leaves_nothing_behind(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError):
-        made_once(tmp_path / "models" / "one", half_made)
-    assert list((tmp_path / "models").iterdir()) == []
-
-
 def half_made(folder: Path) -> None:
     (folder / "half").touch()
-    raise ZeroDivisionError
+    raise ZeroDivisionError("cut short")
 
 
 def made_whole(folder: Path) -> None:
@@ -190,9 +185,14 @@ def killed(_: Path) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_where_making_a_model_ready_is_killed_the_start_says_so(tmp_path: Path) -> None:
-    with pytest.raises(BadSetting, match="memory"):
-        made_once(tmp_path / "models" / "one", killed)
+@pytest.mark.parametrize(
+    ("make", "error", "words"), [(half_made, ZeroDivisionError, "cut short"), (killed, BadSetting, "memory")]
+)
+def test_what_was_cut_short_leaves_nothing_behind(
+    tmp_path: Path, make: Callable[[Path], None], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        made_once(tmp_path / "models" / "one", make)
     assert list((tmp_path / "models").iterdir()) == []
 
 

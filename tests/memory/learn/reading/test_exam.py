@@ -6,17 +6,20 @@ A model reads once it has passed; an outage delays its exam and fails nobody; th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
-from reading_parts import JUNK, FixedReader, InMemoryExamResults, a_claim
+from reading_parts import JUNK, FixedReader, a_claim
 from structlog.testing import capture_logs
 from turn_logs import ManualClock
 
+from memory.adapters.sql.exams import SqlExamResults
+from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Late, Unavailable
 from memory.language import is_denied
 from memory.learn import examination
@@ -37,7 +40,7 @@ from memory.learn.reading.exam import (
 from memory.learn.reading.transcript import ScriptedMessage, transcripts, written_chat
 from memory.model import Act, Claim, Turn
 from memory.ports import ExamResult, PairRelation, PairVerdict, StatementPair, StatementReader
-from memory.ports.reading import ExamKey
+from memory.ports.reading import ExamKey, ExamResults
 from memory.runtime.metrics import Metrics
 
 CHAT = ExamChat(
@@ -206,8 +209,13 @@ def test_a_date_counts_by_its_day() -> None:
     assert marked(chat, [replace(claim, holds_from=1_725_321_600.0)]).met == 1
 
 
-async def test_the_exam_is_sat_once_for_a_model_a_server_and_a_version() -> None:
-    results = InMemoryExamResults(ManualClock(), {})
+@pytest.fixture
+async def results(tmp_path: Path) -> AsyncIterator[ExamResults]:
+    async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
+        yield SqlExamResults(database, clock=ManualClock())
+
+
+async def test_the_exam_is_sat_once_for_a_model_a_server_and_a_version(results: ExamResults) -> None:
     reader = Candidate()
     first = await StoredExam(results, model="m", server="s").result(reader, "v1")
     again = await StoredExam(results, model="m", server="s").result(reader, "v1")
@@ -216,14 +224,13 @@ async def test_the_exam_is_sat_once_for_a_model_a_server_and_a_version() -> None
     assert await StoredExam(results, model="m", server="s").known("v1") == first
     for model, server, version in [("n", "s", "v1"), ("m", "t", "v1"), ("m", "s", "v2")]:
         assert await StoredExam(results, model=model, server=server).known(version) is None
-    assert list(results.kept) == [ExamKey("m", "s", f"v1-{exam_version()}")]
+    assert await results.get(ExamKey("m", "s", f"v1-{exam_version()}")) == first
 
 
-async def test_an_exam_that_could_not_be_sat_is_stored_nowhere() -> None:
-    results = InMemoryExamResults(ManualClock(), {})
+async def test_an_exam_that_could_not_be_sat_is_not_stored(results: ExamResults) -> None:
     with pytest.raises(Unavailable):
         await StoredExam(results, model="m", server="s").result(Candidate(error=Unavailable("model", "down")), "v1")
-    assert results.kept == {}
+    assert await results.get(ExamKey("m", "s", f"v1-{exam_version()}")) is None
 
 
 async def test_an_exam_without_pairs_or_chats_passes_nobody_by_accident() -> None:
