@@ -6,6 +6,7 @@ profile, and what a profile leaves out follows it. Pure.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -44,15 +45,14 @@ def overview_of(
     """These memories, in this order. `tokens`: of their lines, as far as they are counted."""
     counted = tokens or {}
     costs = [counted.get(memory.id, NOT_COUNTED) for memory in memories]
-    certain = (1.0,) * len(memories)
     return Ranked(
         candidates=tuple(
             Candidate(memory, 1.0 - place / len(memories), tokens=None if cost == NOT_COUNTED else cost)
             for place, (memory, cost) in enumerate(zip(memories, costs, strict=True))
         ),
-        relevance=certain,
+        odds=(math.inf,) * len(memories),
         is_relevant=(True,) * len(memories),
-        cosines=certain,
+        cosines=(1.0,) * len(memories),
         in_notes=in_notes,
         is_overview=True,
     )

@@ -12,7 +12,6 @@ only the memories that pass its relevance cut take part; if it was too vague for
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
@@ -20,7 +19,6 @@ from memory.model import Candidate, Memory
 from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked
 from memory.recall.ranking.weights import REWRITTEN, Bar
 
-RELEVANCE_MIN = 1e-12  # relevance is a logistic function of the odds: beyond it nothing can be told apart
 PLACE_OFFSET = 60.0  # the usual constant: the first rank counts only little more than the second
 
 
@@ -29,7 +27,7 @@ class _Row:
     """One candidate with all that a ranking says about it."""
 
     candidate: Candidate
-    relevance: float
+    odds: float
     is_relevant: bool
     cosine: float
     is_near: bool
@@ -39,16 +37,13 @@ class _Row:
         return self.candidate.memory.id
 
 
-def fused(plain: Ranked, rewritten: Ranked, *, weight: float = REWRITTEN) -> Ranked:
-    """One ranking. A memory's relevance is the better of both, and it passes if it passes in either.
-
-    `weight`: of a rank for the rewritten question, relative to 1 for the plain question. An overview stands.
-    """
+def fused(plain: Ranked, rewritten: Ranked) -> Ranked:
+    """One ranking. A memory's odds are the better of both, and it passes if it passes in either. An overview stands."""
     if plain.is_overview or not plain.candidates or not rewritten.candidates:
         return plain if plain.is_overview or not rewritten.candidates else rewritten
     found: dict[str, list[_Row]] = {}
     worth: dict[str, float] = {}
-    for share, rows in ((1.0, [row for row in _rows(plain) if row.is_relevant]), (weight, _rows(rewritten))):
+    for share, rows in ((1.0, [row for row in _rows(plain) if row.is_relevant]), (REWRITTEN, _rows(rewritten))):
         for place, row in enumerate(rows):
             found.setdefault(row.id, []).append(row)
             worth[row.id] = worth.get(row.id, 0.0) + share / (PLACE_OFFSET + place)
@@ -63,7 +58,7 @@ def _better(both: list[_Row], worth: float) -> _Row:
     candidate = both[-1].candidate
     return _Row(
         replace(candidate, parts={**candidate.parts, "fused": worth}),
-        max(row.relevance for row in both),
+        max(row.odds for row in both),
         any(row.is_relevant for row in both),
         max(row.cosine for row in both),
         is_near=False,
@@ -82,8 +77,7 @@ def merged(own: Ranked, shared: Ranked, *, bar: Bar, limit: int = CANDIDATES_MAX
         return own
     if not own.candidates:
         return shared
-    odds = [_odds(value) for ranked in (own, shared) for value in ranked.relevance]
-    best = max(odds)
+    best = max(*own.odds, *shared.odds)
     rows = heapq.merge(
         *(_within_margin(ranked, best, bar) for ranked in (own, shared)), key=lambda row: -row.candidate.score
     )
@@ -93,14 +87,13 @@ def merged(own: Ranked, shared: Ranked, *, bar: Bar, limit: int = CANDIDATES_MAX
 
 def _within_margin(ranked: Ranked, best: float, bar: Bar) -> Iterator[_Row]:
     """The rows, relevant only as far as the best of both sets leaves them. What passed in spite of its topic stays."""
-    own_best = max(_odds(value) for value in ranked.relevance)
+    own_best = max(ranked.odds)
     for row in _rows(ranked):
-        odds = _odds(row.relevance)
-        passed_anyway = odds < bar.beside(own_best)
-        is_relevant = row.is_relevant and (passed_anyway or odds >= bar.beside(best))
+        passed_anyway = row.odds < bar.beside(own_best)
+        is_relevant = row.is_relevant and (passed_anyway or row.odds >= bar.beside(best))
         may_fill = ranked.asks_several and not is_relevant and (row.is_near or row.is_relevant)
-        is_near = may_fill and odds >= best - bar.several_margin
-        yield _Row(row.candidate, row.relevance, is_relevant, row.cosine, is_near)
+        is_near = may_fill and row.odds >= best - bar.several_margin
+        yield _Row(row.candidate, row.odds, is_relevant, row.cosine, is_near)
 
 
 def _cut(rows: Iterator[_Row], limit: int, corrections: Collection[str]) -> list[_Row]:
@@ -108,21 +101,16 @@ def _cut(rows: Iterator[_Row], limit: int, corrections: Collection[str]) -> list
     return [row for place, row in enumerate(rows) if place < limit or row.id in corrections]
 
 
-def _odds(relevance: float) -> float:
-    share = min(max(relevance, RELEVANCE_MIN), 1.0 - RELEVANCE_MIN)
-    return math.log(share / (1.0 - share))
-
-
 def _rows(ranked: Ranked) -> Iterator[_Row]:
     near = ranked.is_near or (False,) * len(ranked.candidates)
-    each = zip(ranked.candidates, ranked.relevance, ranked.is_relevant, ranked.cosines, near, strict=True)
+    each = zip(ranked.candidates, ranked.odds, ranked.is_relevant, ranked.cosines, near, strict=True)
     return (_Row(*one) for one in each)
 
 
 def _ranking(base: Ranked, rows: list[_Row], corrections: tuple[str, ...], in_notes: tuple[Memory, ...]) -> Ranked:
     return Ranked(
         candidates=tuple(row.candidate for row in rows),
-        relevance=tuple(row.relevance for row in rows),
+        odds=tuple(row.odds for row in rows),
         is_relevant=tuple(row.is_relevant for row in rows),
         cosines=tuple(row.cosine for row in rows),
         is_near=tuple(row.is_near for row in rows),

@@ -82,7 +82,7 @@ class Scored(Sequence[Candidate]):
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Candidates, best first; and in the same order their probability of relevance (0..1), whether that passes,
+    """Candidates, best first; and in the same order the log odds that the question needs each, whether those pass,
     cosines.
 
     `is_near`: whether a candidate may fill a short note although it does not pass; () where none may. `asks_several`:
@@ -93,7 +93,7 @@ class Ranked:
     """
 
     candidates: Sequence[Candidate] = ()
-    relevance: tuple[float, ...] = ()
+    odds: tuple[float, ...] = ()
     is_relevant: tuple[bool, ...] = ()
     cosines: tuple[float, ...] = ()
     is_near: tuple[bool, ...] = ()
@@ -151,11 +151,10 @@ def rank(
     passes |= evidence.arrays["manner"][rows] > 0
     asks_several = wants_several(text)
     near = (odds >= bar.several_each) & (odds >= best_odds - bar.several_margin) & (best_odds >= bar.best)
-    relevance = 0.5 * (1.0 + np.tanh(0.5 * odds))  # the logistic function, in a form that does not overflow
     parts = np.add.reduceat(weighed[_PLACES_BY_PART], _STARTS_OF_PARTS, axis=0).T
     return Ranked(
         candidates=Scored(layout, rows, score[rows], parts),
-        relevance=tuple(relevance.tolist()),
+        odds=tuple(odds.tolist()),
         is_relevant=tuple(passes.tolist()),
         cosines=tuple(evidence.cosine[rows].tolist()),
         is_near=tuple((near & ~passes).tolist()) if asks_several else (),

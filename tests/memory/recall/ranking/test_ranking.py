@@ -319,7 +319,7 @@ def test_the_more_memories_there_are_the_less_sure_is_one(remember: Remember, co
     near = remember("kayak", vector=leaning(0.3))
     some = [near, *(remember(f"pottery {i}", vector=leaning(0.0, axis=2 + i % 6)) for i in range(count - 1))]
     alike = RankingWeights(bar=Bar(doubling=0.0))
-    usual, without = ranked(some, "harbour").relevance[0], ranked(some, "harbour", ranking=alike).relevance[0]
+    usual, without = ranked(some, "harbour").odds[0], ranked(some, "harbour", ranking=alike).odds[0]
     assert (usual < without) is is_less
 
 
