@@ -95,12 +95,6 @@ def test_what_the_api_does_not_describe_is_no_conversation_and_is_stripped_all_t
     assert json.loads(insert_notes(request, ())) == body
 
 
-def test_what_else_a_request_says() -> None:
-    conversation = asked({"model": "m", "input": "Hi", "stream": True, "tools": [{"type": "function"}]}).conversation
-    assert conversation is not None
-    assert (conversation.model, conversation.is_streamed, conversation.offers_tools) == ("m", True, True)
-
-
 @pytest.mark.parametrize(
     ("fields", "chain", "held_under"),
     [

@@ -15,7 +15,6 @@ from memory.model import Change, ChangeKind, Evidence, MemoryStatus, PastNote, R
 from memory.model.raw_words import (
     ANSWERED,
     PASSAGE_CHARACTERS_MAX,
-    ROWS_PER_TURN_MAX,
     answer_rows_of,
     embedded_text,
     raw_row_ids,
@@ -56,8 +55,6 @@ async def test_an_answer_is_stored_as_the_assistants_and_is_no_memory(bench: Ben
     np.testing.assert_array_equal(record.vector, vector)
     assert await bench.memories() == []
     assert await bench.store.count(ListedContent().filter_for(Scope("ann"), MemoryStatus.RAW)) == 0
-    await learn(bench, process, "And then?", "A very long list.\n" * 9_000)
-    assert 2 < len(await answers(bench)) <= 1 + ROWS_PER_TURN_MAX
 
 
 async def test_passages_that_hide_text_are_left_out_of_an_answer(bench: Bench, process: Process) -> None:

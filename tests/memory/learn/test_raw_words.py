@@ -11,9 +11,7 @@ from recorded import texts
 from turn_logs import START, Process, a_turn
 
 from memory.errors import Unavailable
-from memory.learn import plan
 from memory.learn.consolidation import EVIDENCE_MAX
-from memory.learn.plan import Plan
 from memory.learn.raw_words import raw_rows
 from memory.learn.worker import WorkerSettings
 from memory.model import (
@@ -325,9 +323,3 @@ def test_what_says_nothing_or_hides_something_leaves_no_row() -> None:
         "Hi",
         "my pin is [redacted password]",
     ]
-
-
-def test_a_stored_plan_keeps_its_words() -> None:
-    stored = Plan([], raw=tuple(rows_of(SMALL_TALK, "\ud800")))
-    assert plan.decode(plan.encode(stored)) == stored
-    assert plan.decode(plan.encode(Plan([]))) == Plan([])

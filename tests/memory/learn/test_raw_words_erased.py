@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from learning_parts import Bench, Faults, Killed
-from turn_logs import Process, sqlite_deployment
+from turn_logs import Process
 
 from memory.errors import NotFound
 from memory.learn.worker import Worker, WorkerSettings
@@ -45,8 +44,7 @@ def tables_with_the_marker(bench: Bench) -> list[str]:
 
 
 @pytest.mark.parametrize("asked", [f"Forget the {MARKER}.", "Forget everything about me."])
-async def test_forgotten_in_a_chat_no_row_holds_the_words(tmp_path: Path, asked: str) -> None:
-    bench = Bench(sqlite_deployment(tmp_path))
+async def test_forgotten_in_a_chat_no_row_holds_the_words(bench: Bench, asked: str) -> None:
     async with bench.deployment.start() as process:
         worker, _ = await told(bench, process)
         await bench.tell(process, asked, project="atlas")
@@ -57,9 +55,8 @@ async def test_forgotten_in_a_chat_no_row_holds_the_words(tmp_path: Path, asked:
 @pytest.mark.parametrize("number", range(1, 5))
 @pytest.mark.parametrize("name", ["delete", "forget"])
 async def test_killed_while_a_memory_is_forgotten_a_repeat_finds_its_words(
-    tmp_path: Path, name: str, number: int
+    bench: Bench, name: str, number: int
 ) -> None:
-    bench = Bench(sqlite_deployment(tmp_path))
     async with bench.deployment.start() as process:
         await told(bench, process)
         (home,) = [memory for memory in await bench.memories() if "Ulm" in memory.content]
@@ -75,8 +72,7 @@ async def test_killed_while_a_memory_is_forgotten_a_repeat_finds_its_words(
 
 
 @pytest.mark.parametrize("way", ["the turns", "the project", "everything"])
-async def test_erased_nothing_that_we_store_holds_the_words(tmp_path: Path, way: str) -> None:
-    bench = Bench(sqlite_deployment(tmp_path))
+async def test_erased_nothing_that_we_store_holds_the_words(bench: Bench, way: str) -> None:
     async with bench.deployment.start() as process:
         _, turn_ids = await told(bench, process)
     assert tables_with_the_marker(bench)
