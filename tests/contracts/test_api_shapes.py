@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,10 @@ from response_objects import call_item, event_stream, response_object, text_item
 
 from extproc.apis import API_BY_PATH, Api
 from extproc.reply import Reply, read_reply
-from memory.chat.completions import insert_notes, message_bytes, read_chat_request
+from memory.chat.completions import ChatRequest, NotAChat, insert_notes, message_bytes, read_chat_request
+from memory.chat.history import clean_cuts
+from memory.chat.token_estimate import estimated_prompt
+from memory.chat.tool_traffic import tool_messages
 from memory.model import Message, Note, Placement, Role, Scope, TurnStatus
 from memory.recall.notes.past_notes import note_keys
 
@@ -143,6 +147,106 @@ def test_what_a_template_may_refuse_is_named(dialect: Dialect) -> None:
     assert shape.refusable(request, [Note("N", 2)]) is usual
     own = sent(dialect, [Message(Role.SYSTEM, "Be kind."), *TALK])
     assert shape.refusable(own, [Note("N")]) is None
+
+
+# Bad input
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:x"}}
+FUNCTION = {"id": "t1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+BESIDE = {"metadata": {"user_id": "ann"}, "user": "bob", "stream": True, "memory_context": {"user_id": "ann"}}
+WHOLE: dict[str, dict[str, Any]] = {
+    "/v1/chat/completions": {
+        "messages": [
+            {"role": "system", "content": "Be kind."},
+            {"role": "user", "content": [IMAGE, {"type": "text", "text": "Hi"}]},
+            {"role": "assistant", "content": None, "tool_calls": [FUNCTION]},
+            {"role": "tool", "tool_call_id": "t1", "content": "x"},
+            {"role": "user", "content": "And Leeds?"},
+        ],
+        "tools": [{"type": "function", "function": {"name": "read"}}],
+        **BESIDE,
+    },
+    "/v1/responses": {
+        "instructions": "Be kind.",
+        "previous_response_id": "resp_1",
+        "input": [
+            {"role": "user", "content": [{"type": "input_image"}, {"type": "input_text", "text": "Hi"}]},
+            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "secret"}]},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+            {"type": "function_call", "call_id": "t1", "name": "read", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "t1", "output": "x"},
+            {"role": "user", "content": "And Leeds?"},
+        ],
+        **BESIDE,
+    },
+    "/v1/messages": {
+        "system": [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}],
+        "messages": [
+            {"role": "user", "content": [{"type": "image", "source": {}}, {"type": "text", "text": "Hi"}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "I look."}, tool_block("read")]},
+            {"role": "user", "content": [{"type": "tool_result", "content": [{"type": "text", "text": "x"}]}]},
+            {"role": "user", "content": "And Leeds?"},
+        ],
+        **BESIDE,
+    },
+}  # fmt: skip
+ODD: list[Any] = [None, 7, -1.5, "", "x", [], {}, [[]], [None], {"type": "new"}, [{"type": "text"}], True, "\ud83d"]
+EDITED = ("messages", "system", "input", "instructions")
+
+
+def mutated(value: Any, chance: random.Random) -> Any:
+    """The same with one place of it, at whatever depth, replaced, removed or doubled."""
+    if not value or not isinstance(value, dict | list) or chance.random() < 0.1:
+        return chance.choice(ODD)
+    at = chance.choice(list(value)) if isinstance(value, dict) else chance.randrange(len(value))
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
+    match chance.randrange(6):
+        case 0:
+            del copy[at]
+        case 1 if isinstance(copy, list):
+            copy.insert(at, copy[at])
+        case 2 if isinstance(copy, dict):
+            copy[chance.choice(("text", "type", "content", "id", "\ud83d"))] = chance.choice(ODD)
+        case _:
+            copy[at] = mutated(copy[at], chance)
+    return copy
+
+
+def without(body: Any, *names: str) -> Any:
+    return {name: value for name, value in body.items() if name not in names} if isinstance(body, dict) else body
+
+
+def lines_of(request: ChatRequest) -> list[str]:
+    assert request.conversation is not None
+    return [line for message in request.conversation.messages for line in message.content.split("\n") if line]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_of_300_mutated_bodies_each_passes_or_is_stripped_and_a_note_changes_one_place(
+    dialect: Dialect, indent: int | None
+) -> None:
+    chance, noted, shape = random.Random(35), 0, dialect.api.requests
+    for number in range(300):
+        body = mutated(mutated(WHOLE[shape.path], chance), chance)
+        try:
+            request = read_chat_request(json.dumps(body, indent=indent).encode(), shape)
+        except NotAChat:
+            assert not isinstance(body, dict), "every object is stripped"
+            continue
+        assert json.loads(insert_notes(request, ())) == without(body, "memory_context"), number
+        if request.conversation is None:
+            continue
+        assert len(message_bytes(request)) == len(request.conversation.messages)
+        note_keys(Scope("ann"), request), tool_messages(request), clean_cuts(request), estimated_prompt(request)
+        places = [i for i, m in enumerate(request.conversation.messages) if m.role == Role.USER]
+        for note in [Note("NOTE"), *(Note("NOTE", place) for place in places)]:
+            left = insert_notes(request, [note])
+            assert left.count(b"NOTE") == 1
+            again = lines_of(read_chat_request(left, shape))
+            assert [line for line in again if line != "NOTE"] == lines_of(request), number
+            assert without(json.loads(left), *EDITED) == without(body, "memory_context", *EDITED)
+            noted += 1
+    assert noted > 200
 
 
 # Replies

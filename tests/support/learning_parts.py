@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -23,13 +23,14 @@ from turn_logs import START, Deployment, Process
 from memory.adapters.in_memory import InMemoryStore
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
-from memory.model import Change, ChangeKind, Memory, MemoryStatus, Message, Scope, Turn, TurnStatus
+from memory.model import Change, ChangeKind, Claim, Memory, MemoryStatus, Message, Scope, Turn, TurnStatus
 from memory.model.wordings import Corrector, reworded
 from memory.ports import MemoryBank, MemoryFilter, StatementReader, UserLedger
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.working_set.corpus_memories import CorpusMemories
 from memory.runtime.metrics import Metrics
 from memory.runtime.telemetry import Telemetry
+from memory.service.erasure import Erasure
 
 
 class Faults:
@@ -210,6 +211,19 @@ class Bench:
         await process.log.append(turn)
         return turn
 
+    async def learn(self, process: Process, *said: str, **told: Any) -> list[Turn]:
+        """A turn for each, `told` as `tell` does, and learnt by a worker as it comes."""
+        turns = [await self.tell(process, one, **told) for one in said]
+        await self.worker(process).work_off()
+        return turns
+
+    @asynccontextmanager
+    async def later(self, seconds: float) -> AsyncIterator[Process]:
+        """Another process, so much later."""
+        self.deployment.clock.now += seconds
+        async with self.deployment.start() as process:
+            yield process
+
     async def correct(self, said: str, content: str) -> None:
         """Another memory of ann's: it said the same as that one before, and then was corrected."""
         before = next(memory for memory in await self.memories() if memory.content == said)
@@ -225,8 +239,33 @@ class Bench:
         rows = await self.store.load(MemoryFilter(user, status=MemoryStatus.RAW), limit=1_000)
         return sorted(record.memory.content for record in rows)
 
-    async def contents(self, user: str = "ann") -> list[str]:
-        return sorted(memory.content for memory in await self.memories(user))
+    async def contents(self, user: str = "ann", *, status: Any = "any") -> list[str]:
+        return sorted(memory.content for memory in await self.memories(user, status=status))
+
+    async def active(self, user: str = "ann") -> list[str]:
+        return await self.contents(user, status=MemoryStatus.ACTIVE)
+
+    def erasure(self, process: Process) -> Erasure:
+        memories = MemoryBank(self.store, process.ledger, self.embedder)
+        return Erasure(memories=memories, turn_log=process.log, stores=process.stores, clock=self.deployment.clock)
 
     def count(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+class Moody(PlainReader):
+    """A model that meets one trouble after the other, then reads; `at`: when it was asked."""
+
+    def __init__(self, bench: Bench, *troubles: Exception, user: str = "ann") -> None:
+        super().__init__()
+        self.at: list[float] = []
+        self._clock = bench.deployment.clock
+        self._troubles = list(troubles)
+        self._user = user
+
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        if turns[0].scope.user_id == self._user:
+            self.at.append(self._clock())
+            if self._troubles:
+                raise self._troubles.pop(0)
+        return await super().read(turns, context=context)

@@ -19,8 +19,11 @@ def direction(*weights: float) -> Vector:
     return vector / np.linalg.norm(vector)
 
 
-def memory(memory_id: str, *, user_id: str = "ann", at: float = 1_700_000_000.0, **rest: object) -> Memory:
-    values = {"content": f"content of {memory_id}", "created_at": at, "updated_at": at, "said_at": at} | rest
+def memory(
+    memory_id: str, content: str = "", *, user_id: str = "ann", at: float = 1_700_000_000.0, **rest: object
+) -> Memory:
+    """Said and stored at that time."""
+    values = {"content": content or f"content of {memory_id}", "created_at": at, "updated_at": at, "said_at": at} | rest
     return Memory(id=memory_id, user_id=user_id, **values)  # type: ignore[arg-type]
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import memory_rows
 import numpy as np
 from milvus_kinds import PATIENT, RealMilvus
 from prometheus_client import CollectorRegistry
@@ -111,9 +112,7 @@ def vectors(count: int) -> Any:
 
 
 def memory(memory_id: str, content: str = "", *, user: str = "ann") -> Memory:
-    return Memory(
-        id=memory_id, user_id=user, content=content or f"content of {memory_id}", created_at=1, updated_at=1, said_at=1
-    )
+    return memory_rows.memory(memory_id, content, user_id=user, at=1)
 
 
 async def until(holds: Callable[[], bool]) -> None:

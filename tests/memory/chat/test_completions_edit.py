@@ -47,12 +47,6 @@ def test_our_fields_leave_with_one_comma_and_the_space_beside_it(sent: bytes, le
     assert edited(sent) == left
 
 
-def test_a_body_without_our_fields_and_without_notes_is_the_same_object() -> None:
-    body = chat({"role": "user", "content": "Hi"}, temperature=1.0)
-    assert strip_memory_fields(body) is body
-    assert edited(body) is body
-
-
 def test_a_byte_order_mark_stays_and_hides_nothing_from_us() -> None:
     """Parsers of most servers let it pass, so such a body is answered like any other."""
     sent = b"\xef\xbb\xbf" + chat({"role": "user", "content": "Hi"}, memory_context={"user_id": "ann"})

@@ -211,12 +211,6 @@ def test_a_field_of_ours_that_makes_no_sense_switches_memory_off_both_ways(
     assert json.loads(strip_memory_fields(request.body)) == json.loads(body())
 
 
-def test_a_key_of_memory_context_that_we_do_not_know_is_passed_over() -> None:
-    request = read_chat_request(body(memory_context={"user_id": "ann", "tenant": 1}))
-    assert (request.context, request.problems) == (MemoryContext("ann"), ())
-    assert request.options.enabled
-
-
 def test_of_a_repeated_field_the_last_one_counts_as_it_does_for_every_server() -> None:
     sent = (
         b'{"memory_context":{"user_id":"ann"},"messages":5,"model":"a","messages":[{"role":"user","content":"Hi"}],'

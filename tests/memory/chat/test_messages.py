@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 
-from memory.chat.completions import ChatRequest, NotAChat, insert_notes, message_bytes, read_chat_request
+from memory.chat.completions import ChatRequest, insert_notes, message_bytes, read_chat_request
 from memory.chat.history import clean_cuts
 from memory.chat.messages import MESSAGES
 from memory.chat.token_estimate import IMAGE_TOKENS, estimated_prompt
@@ -229,77 +226,6 @@ def test_results_count_and_images_have_one_price() -> None:
     assert tokens(result("word " * 1_000)) > 1_000
     assert IMAGE_TOKENS < tokens(IMAGE) < IMAGE_TOKENS + 100
     assert IMAGE_TOKENS < tokens(result([IMAGE])) < IMAGE_TOKENS + 200
-
-
-# Bad input
-
-WHOLE: dict[str, Any] = {
-    "model": "m",
-    "max_tokens": 9,
-    "system": [text("Be kind.", **CACHED)],
-    "messages": [
-        user([REMINDER, IMAGE, text("Hi", **CACHED)]),
-        assistant([THINKING, text("I look."), call(path="a")]),
-        user([result([text("x")], **CACHED), text("And Leeds?")]),
-    ],
-    "tools": [{"name": "read", "input_schema": {"type": "object"}}],
-    "metadata": {"user_id": "ann"},
-    "stream": True,
-    "memory_context": {"user_id": "ann"},
-}
-ODD: list[Any] = [None, 7, -1.5, "", "x", [], {}, [[]], [None], {"type": "new"}, [{"type": "text"}], True, "\ud83d"]
-
-
-def mutated(value: Any, chance: random.Random) -> Any:
-    """The same with one place of it, at whatever depth, replaced, removed or doubled."""
-    if not value or not isinstance(value, dict | list) or chance.random() < 0.1:
-        return chance.choice(ODD)
-    at = chance.choice(list(value)) if isinstance(value, dict) else chance.randrange(len(value))
-    copy: Any = dict(value) if isinstance(value, dict) else list(value)
-    match chance.randrange(6):
-        case 0:
-            del copy[at]
-        case 1 if isinstance(copy, list):
-            copy.insert(at, copy[at])
-        case 2 if isinstance(copy, dict):
-            copy[chance.choice(("text", "type", "content", "id", "\ud83d"))] = chance.choice(ODD)
-        case _:
-            copy[at] = mutated(copy[at], chance)
-    return copy
-
-
-def without(body: Any, *names: str) -> Any:
-    return {name: value for name, value in body.items() if name not in names} if isinstance(body, dict) else body
-
-
-@pytest.mark.parametrize("spelling", [json.dumps, partial(json.dumps, indent=1)])
-def test_of_200_mutated_bodies_each_passes_or_is_stripped_and_a_note_changes_one_place(
-    spelling: Callable[[Any], str],
-) -> None:
-    chance, noted = random.Random(35), 0
-    for number in range(200):
-        body = mutated(mutated(WHOLE, chance), chance)
-        sent = spelling(body).encode()
-        try:
-            request = asked(sent)
-        except NotAChat:
-            assert not isinstance(body, dict), "every object is stripped"
-            continue
-        assert json.loads(insert_notes(request, ())) == without(body, "memory_context"), number
-        if request.conversation is None:
-            continue
-        note_keys(Scope("ann"), request), tool_messages(request), clean_cuts(request), estimated_prompt(request)
-        places = [i for i, m in enumerate(request.conversation.messages) if m.role == Role.USER]
-        for note in [Note("NOTE"), *(Note("NOTE", place) for place in places)]:
-            left = insert_notes(request, [note])
-            assert left.count(b"NOTE") == 1
-            again = asked(left)
-            assert again.conversation is not None, number
-            assert without(json.loads(left), "messages", "system") == without(
-                body, "memory_context", "messages", "system"
-            )
-            noted += 1
-    assert noted > 100
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memory.chat.api_shape import Chain
 from memory.chat.completions import ChatRequest, insert_notes, message_bytes, read_chat_request
@@ -95,12 +93,6 @@ def test_what_the_api_does_not_describe_is_no_conversation_and_is_stripped_all_t
     assert request.conversation is None
     assert message_bytes(request) == []
     assert json.loads(insert_notes(request, ())) == body
-
-
-def test_what_else_a_request_says() -> None:
-    conversation = asked({"model": "m", "input": "Hi", "stream": True, "tools": [{"type": "function"}]}).conversation
-    assert conversation is not None
-    assert (conversation.model, conversation.is_streamed, conversation.offers_tools) == ("m", True, True)
 
 
 @pytest.mark.parametrize(
@@ -209,66 +201,6 @@ def test_what_differs_in_the_prompt_differs_in_the_keys() -> None:
     ]
     found = [tuple(keys(body)) for body in bodies]
     assert len(set(found)) == len(bodies)
-
-
-# Any body
-
-values = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=6,
-)
-parts = st.lists(
-    st.fixed_dictionaries(
-        {"type": st.sampled_from(["input_text", "input_image", "text", "x"])}, optional={"text": st.text()}
-    )
-    | values,
-    max_size=3,
-)
-items = st.fixed_dictionaries(
-    {},
-    optional={
-        "type": st.sampled_from(["message", "reasoning", "function_call", "function_call_output", "new"]) | values,
-        "role": st.sampled_from(["user", "assistant", "system", "developer"]) | values,
-        "content": st.text() | parts | values,
-        "output": values,
-    },
-)
-bodies = st.fixed_dictionaries(
-    {"input": st.text() | st.lists(items | values, max_size=5) | values},
-    optional={
-        "instructions": st.text() | values,
-        "previous_response_id": st.text() | values,
-        "conversation": values,
-        "metadata": values,
-        "user": values,
-        "store": values,
-        "memory_context": values,
-        "auto_store": values,
-    },
-)
-
-
-@given(bodies)
-def test_any_body_is_read_or_left_alone_and_notes_change_nothing_but_their_places(body: dict[str, Any]) -> None:
-    request = asked(body)
-    kept = {name: value for name, value in body.items() if name not in ("memory_context", "auto_store")}
-    assert json.loads(insert_notes(request, ())) == kept
-    if request.conversation is None:
-        return
-    messages = request.conversation.messages
-    assert len(message_bytes(request)) == len(messages)
-    users = [index for index, message in enumerate(messages) if message.role == Role.USER]
-    again = asked(insert_notes(request, [Note(TEXT, index) for index in users])).conversation
-    assert again is not None
-    for index, (before, after) in enumerate(zip(messages, again.messages, strict=True)):
-        assert after.role == before.role
-        assert after.content.startswith(TEXT) if index in users else after == before
-    merged = asked(insert_notes(request, [Note(TEXT)])).conversation
-    assert merged is not None
-    assert merged.messages[0].role in ("system", "developer")
-    assert merged.messages[0].content.endswith(TEXT)
-    assert merged.messages[-1].content.endswith(messages[-1].content) or len(messages) == 1
 
 
 def test_past_the_bound_a_history_is_no_conversation() -> None:

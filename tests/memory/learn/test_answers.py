@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from absent_stores import request_stores
 from learning_parts import Bench
 from note_lookup import notes_of
 from turn_logs import START, Process
@@ -16,13 +15,11 @@ from memory.model import Change, ChangeKind, Evidence, MemoryStatus, PastNote, R
 from memory.model.raw_words import (
     ANSWERED,
     PASSAGE_CHARACTERS_MAX,
-    ROWS_PER_TURN_MAX,
     answer_rows_of,
     embedded_text,
     raw_row_ids,
 )
-from memory.ports import MemoryBank, MemoryFilter
-from memory.service.erasure import Erasure
+from memory.ports import MemoryFilter
 from memory.service.requests import ListedContent
 
 KEEPS = WorkerSettings(words_of=frozenset({Role.ASSISTANT}))
@@ -48,14 +45,6 @@ async def noted(bench: Bench, process: Process) -> None:
     await process.notes.keep("ann", "chat", note, made_at=START)
 
 
-def erasure(bench: Bench, process: Process) -> Erasure:
-    stores = request_stores(
-        process.notes, process.receipts, process.usage_counts, process.profiles, summaries=process.summaries
-    )
-    memories = MemoryBank(bench.store, process.ledger, bench.embedder)
-    return Erasure(memories=memories, turn_log=process.log, stores=stores, clock=bench.deployment.clock)
-
-
 async def test_an_answer_is_stored_as_the_assistants_and_is_no_memory(bench: Bench, process: Process) -> None:
     turn = await learn(bench, process, "Where can we eat?", ANSWER)
     assert await answers(bench) == [ANSWER]
@@ -66,8 +55,6 @@ async def test_an_answer_is_stored_as_the_assistants_and_is_no_memory(bench: Ben
     np.testing.assert_array_equal(record.vector, vector)
     assert await bench.memories() == []
     assert await bench.store.count(ListedContent().filter_for(Scope("ann"), MemoryStatus.RAW)) == 0
-    await learn(bench, process, "And then?", "A very long list.\n" * 9_000)
-    assert 2 < len(await answers(bench)) <= 1 + ROWS_PER_TURN_MAX
 
 
 async def test_passages_that_hide_text_are_left_out_of_an_answer(bench: Bench, process: Process) -> None:
@@ -112,12 +99,12 @@ async def test_answers_go_with_what_they_say_and_so_do_the_notes_that_hold_them(
             await process.log.messages.delete_turns("ann", [asked.id])
             await bench.worker(process, settings=KEEPS).work_off()
         case "the turn is forgotten":
-            await erasure(bench, process).source("ann", asked.id)
+            await bench.erasure(process).source("ann", asked.id)
         case "the fact is forgotten":
             (home,) = await bench.memories()
-            await erasure(bench, process).memory("ann", home.id)
+            await bench.erasure(process).memory("ann", home.id)
         case "everything":
-            await erasure(bench, process).scope("ann", "")
+            await bench.erasure(process).scope("ann", "")
     assert [one for one in await answers(bench) if "Sole" in one] == []
     assert await notes_of(process.notes, "ann", ["chat"]) == {}
 
@@ -127,7 +114,7 @@ async def test_forgetting_an_answer_leaves_other_turns_with_the_same_question(be
     first = await learn(bench, process, asked, ANSWER)
     await learn(bench, process, asked, "Osteria Luna is good.")
     (row,) = answer_rows_of(first, ANSWER)
-    await erasure(bench, process).memory("ann", row.id)
+    await bench.erasure(process).memory("ann", row.id)
     assert await answers(bench) == ["Osteria Luna is good."]
 
 
@@ -137,7 +124,7 @@ async def test_a_fact_is_looked_for_in_each_passage_of_an_answer(bench: Bench, p
     apart = f"Ada Lovelace wrote programs.\n{'This is of no concern here. ' * 30}\nA sister city of Ulm lives well."
     await learn(bench, process, "Tell me something.", apart)
     await learn(bench, process, "And now?", f"Your sister Ada, who lives in Ulm, knows.\n{'Nothing else. ' * 60}")
-    await erasure(bench, process).memory("ann", fact.id)
+    await bench.erasure(process).memory("ann", fact.id)
     assert await answers(bench) == [apart]
 
 

@@ -64,8 +64,7 @@ async def model_is_back(bench: Bench, process: Process, scripted: ScriptedModel,
 async def test_a_request_to_forget_is_carried_out_while_the_model_is_away(
     bench: Bench, process: Process, scripted: ScriptedModel, told: str, order: str
 ) -> None:
-    await bench.tell(process, f"{told} I live in Leeds.", session="before")
-    await bench.worker(process).work_off()
+    await bench.learn(process, f"{told} I live in Leeds.", session="before")
     assert told in await bench.contents()
     scripted.server.status = 503
     worker = at_work(bench, process, scripted)
@@ -156,18 +155,6 @@ async def test_what_waits_for_the_model_heeds_what_was_asked_to_be_forgotten_mea
     assert await bench.contents() == sorted(["Remember that my locker is number 41.", SCHOOL])
 
 
-class RelatesNothing(PlainReader):
-    """A model that is away whenever it is asked about a pair."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.pairs: list[StatementPair] = []
-
-    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
-        self.pairs += pairs
-        raise Unavailable("model", "away")
-
-
 MONDAY, FRIDAY = "My dentist appointment is on Monday.", "My dentist appointment is on Friday."
 
 
@@ -179,33 +166,20 @@ MONDAY, FRIDAY = "My dentist appointment is on Monday.", "My dentist appointment
 async def test_only_what_is_asked_of_memory_goes_on_without_the_verdict_on_a_pair(
     bench: Bench, process: Process, said: str, *, is_learnt: bool
 ) -> None:
-    model = RelatesNothing()
-    await bench.tell(process, f"My boat is Nereid. {MONDAY}", session="before")
-    await bench.worker(process).work_off()
+    asked: list[StatementPair] = []
+
+    def away(pair: StatementPair) -> PairVerdict:
+        asked.append(pair)
+        raise Unavailable("model", "away")
+
+    await bench.learn(process, f"My boat is Nereid. {MONDAY}", session="before")
     await bench.tell(process, said)
-    await bench.worker(process, model=model).work_off()
+    await bench.worker(process, model=PlainReader(away)).work_off()
     assert await waiting(process) == (0 if is_learnt else 1)
-    assert (MONDAY, FRIDAY) in [(pair.older, pair.newer[-len(FRIDAY) :]) for pair in model.pairs]
+    assert (MONDAY, FRIDAY) in [(pair.older, pair.newer[-len(FRIDAY) :]) for pair in asked]
     active = [memory.content for memory in await bench.memories(status=MemoryStatus.ACTIVE)]
     assert (MONDAY in active, any(content.endswith(FRIDAY) for content in active)) == (True, is_learnt)
     assert bench.count("memproxy_model_shortfalls_total", of="pair") == is_learnt
-
-
-async def test_a_repeat_of_a_window_that_the_trained_reader_read_says_the_same(
-    bench: Bench, process: Process, scripted: ScriptedModel
-) -> None:
-    """Once it is stored, the model that is back does not change what a half-done window holds."""
-    scripted.server.status = 503
-    await bench.tell(process, f"{SCHOOL} Remember that my locker is number 41.")
-    worker = at_work(bench, process, scripted)
-    bench.embedder.is_down = True  # it is read, and not planned
-    await worker.work_off()
-    assert await bench.contents() == []
-    bench.embedder.is_down, scripted.server.status = False, 200
-    bench.deployment.clock.now += HOUR
-    await worker.work_off()
-    assert {memory.made_by for memory in await bench.memories()} == {PlainReader.name}
-    assert len(await bench.contents()) == 2
 
 
 async def test_all_that_is_stored_is_looked_through_once_however_much_is_to_be_forgotten(bench: Bench) -> None:

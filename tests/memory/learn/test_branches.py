@@ -26,8 +26,6 @@ from memory.model import (
     SentExchange,
     TurnStatus,
 )
-from memory.ports import MemoryBank
-from memory.service.erasure import Erasure
 from memory.service.user_back_off import BACK_OFF_SECONDS_MAX
 
 CALLS_MIN = 15  # of a worker that learns one window and settles one shift
@@ -44,50 +42,37 @@ async def say(process: Process, turn_id: str, *texts: str, user: str = "ann", at
     await process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="ok", answered_at=START + at)
 
 
-async def active(bench: Bench) -> list[str]:
-    return sorted(memory.content for memory in await bench.memories(status=MemoryStatus.ACTIVE))
-
-
 async def test_a_corrected_home_is_undone_with_its_branch_and_comes_back(bench: Bench, process: Process) -> None:
     worker = bench.worker(process)
     await say(process, "t0", "My home is Berlin", at=0)
     await say(process, "t1", "My home is Berlin", "My home is Paris", at=1)
     await worker.work_off()
-    assert await active(bench) == ["My home is Paris"]
+    assert await bench.active() == ["My home is Paris"]
     await say(process, "t2", "My home is Berlin", "I like tea", at=2)
     await worker.work_off()
-    assert await active(bench) == ["I like tea", "My home is Berlin"]
+    assert await bench.active() == ["I like tea", "My home is Berlin"]
     await say(process, "t3", "My home is Berlin", "My home is Paris", "I like milk", at=3)
     await worker.work_off()
-    assert await active(bench) == ["I like milk", "My home is Paris"]
+    assert await bench.active() == ["I like milk", "My home is Paris"]
     assert bench.count("memproxy_facts_total", outcome="withdrawn") == 2
     assert bench.count("memproxy_facts_total", outcome="restored") == 1
 
 
-async def test_notes_with_a_withdrawn_memory_are_dropped(bench: Bench, process: Process) -> None:
+async def test_a_withdrawn_memory_leaves_notes_and_profile_at_once(bench: Bench, process: Process) -> None:
     worker = bench.worker(process)
     await say(process, "t0", "I like tea")
     await say(process, "t1", "I like tea", "I like milk", at=1)
     await worker.work_off()
     by_content = {memory.content: memory.id for memory in await bench.memories()}
-    for key, content in (("k1", "I like milk"), ("k2", "I like tea")):
-        await process.notes.keep("ann", key, PastNote(content, (by_content[content],), 5), made_at=START)
-    await say(process, "t2", "I like tea", "I like juice", at=2)
-    await worker.work_off()
-    assert list(await notes_of(process.notes, "ann", ["k1", "k2"])) == ["k2"]
-
-
-async def test_a_withdrawn_memory_leaves_the_profile_at_once(bench: Bench, process: Process) -> None:
-    worker = bench.worker(process)
-    await say(process, "t0", "I like tea")
-    await say(process, "t1", "I like tea", "I like milk", at=1)
-    await worker.work_off()
-    lines = [ProfileLine(memory.content, 5, memory.id) for memory in await bench.memories()]
+    for content, memory_id in by_content.items():
+        await process.notes.keep("ann", content, PastNote(content, (memory_id,), 5), made_at=START)
+    lines = [ProfileLine(content, 5, memory_id) for content, memory_id in by_content.items()]
     revision = (await process.ledger.revision("ann")).number
     assert await process.profiles.put("ann", {"": lines}, revision=revision, now=START)
     await say(process, "t2", "I like tea", "I like juice", at=2)
     await worker.work_off()
     assert [line.text for line in (await process.profiles.get("ann", [""]))[""].lines] == ["I like tea"]
+    assert list(await notes_of(process.notes, "ann", list(by_content))) == ["I like tea"]
 
 
 async def test_an_abandoned_turn_explains_no_question_of_a_chain(bench: Bench, process: Process) -> None:
@@ -168,15 +153,10 @@ async def branch(bench: Bench, process: Process, user: str) -> None:
     await say(process, f"{user}2", "My home is Berlin", "I like juice", user=user, at=2)
 
 
-def erasure(bench: Bench, process: Process) -> Erasure:
-    memories = MemoryBank(bench.store, process.ledger, bench.embedder)
-    return Erasure(memories=memories, turn_log=process.log, stores=process.stores, clock=bench.deployment.clock)
-
-
 async def test_erasing_everything_reaches_branches_and_nothing_comes_back(bench: Bench, process: Process) -> None:
     await branch(bench, process, "ann")
     bench.deployment.clock.now += 1
-    await erasure(bench, process).scope("ann", "")
+    await bench.erasure(process).scope("ann", "")
     await bench.worker(process).work_off()
     assert await bench.memories() == []
     bench.deployment.clock.now += 1
@@ -189,11 +169,11 @@ async def test_forgetting_a_turn_of_an_abandoned_branch_leaves_nothing_to_come_b
     async with bench.deployment.start() as process:
         await branch(bench, process, "ann")
         await bench.worker(process).work_off()
-        assert len((await erasure(bench, process).source("ann", "ann1")).forgotten) == 1
+        assert len((await bench.erasure(process).source("ann", "ann1")).forgotten) == 1
         await say(process, "t9", "My home is Berlin", "My home is Paris", "I like milk", at=9)
         await bench.worker(process).work_off()
         assert await bench.contents() == ["I like juice", "I like milk", "My home is Berlin"]
-        assert await active(bench) == ["I like milk", "My home is Berlin"]
+        assert await bench.active() == ["I like milk", "My home is Berlin"]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -230,28 +210,22 @@ async def test_a_missed_turn_is_learnt_once(bench: Bench, process: Process) -> N
     await say(process, "f100", "I like tea", "I like milk", "I like juice", at=100)
     await say(process, "f200", "I like tea", "I like milk", "I like juice", "I like beer", at=200)
     await worker.work_off()
-    assert await active(bench) == ["I like beer", "I like juice", "I like milk", "I like tea"]
+    assert await bench.active() == ["I like beer", "I like juice", "I like milk", "I like tea"]
     assert all(len(memory.evidence) == 1 for memory in await bench.memories())
 
 
-async def test_an_old_value_that_was_missed_does_not_replace_what_was_said_since(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        worker = bench.worker(process)
-        await say(process, "f0", "My home is Berlin", at=0)
-        await say(process, "f50", "My home is Rome", at=50)
-        await worker.work_off()
-        await say(process, "f100", "My home is Berlin", "My home is Paris", "I like tea", at=100)
-        await worker.work_off()
-    assert await active(bench) == ["I like tea", "My home is Rome"]
-
-
-async def test_a_missed_turn_replaces_what_was_said_before(bench: Bench, process: Process) -> None:
+@pytest.mark.parametrize("said_since", [[], ["My home is Rome"]])
+async def test_a_missed_value_replaces_what_was_said_before_and_nothing_that_was_said_since(
+    bench: Bench, process: Process, said_since: list[str]
+) -> None:
     worker = bench.worker(process)
     await say(process, "f0", "My home is Berlin", at=0)
+    for text in said_since:
+        await say(process, "f50", text, at=50)
     await worker.work_off()
     await say(process, "f100", "My home is Berlin", "My home is Paris", "I like tea", at=100)
     await worker.work_off()
-    assert await active(bench) == ["I like tea", "My home is Paris"]
+    assert await bench.active() == ["I like tea", *(said_since or ["My home is Paris"])]
 
 
 @pytest.mark.parametrize("order", ["Forget that I like beer", "Forget everything you know about me"])
@@ -264,7 +238,7 @@ async def test_a_missed_request_to_forget_deletes_nothing(bench: Bench, process:
     await worker.work_off()
     await say(process, "f101", "I like beer", "I like gin", at=101)
     await worker.work_off()
-    assert await active(bench) == ["I like beer", "I like gin", "I like tea", "My home is Rome"]
+    assert await bench.active() == ["I like beer", "I like gin", "I like tea", "My home is Rome"]
 
 
 async def test_a_missed_request_withholds_what_was_missed_before_it(bench: Bench, process: Process) -> None:
@@ -273,7 +247,7 @@ async def test_a_missed_request_withholds_what_was_missed_before_it(bench: Bench
     await worker.work_off()
     await say(process, "f100", "I like tea", "I like beer", "Forget that I like beer", "I like milk", at=100)
     await worker.work_off()
-    assert await active(bench) == ["I like milk", "I like tea"]
+    assert await bench.active() == ["I like milk", "I like tea"]
 
 
 async def test_what_the_user_has_asked_to_forget_since_does_not_come_back(bench: Bench, process: Process) -> None:
@@ -283,7 +257,7 @@ async def test_what_the_user_has_asked_to_forget_since_does_not_come_back(bench:
     await worker.work_off()
     await say(process, "f100", "My home is Rome", "I like beer", "I like milk", at=100)
     await worker.work_off()
-    assert await active(bench) == ["I like milk", "My home is Rome"]
+    assert await bench.active() == ["I like milk", "My home is Rome"]
     await say(process, "f150", "I like beer", at=150)
     await worker.work_off()
-    assert await active(bench) == ["I like beer", "I like milk", "My home is Rome"]
+    assert await bench.active() == ["I like beer", "I like milk", "My home is Rome"]

@@ -1,7 +1,11 @@
-"""One row per statement, nothing destroyed, the same outcome at every attempt; fields decide, never likeness."""
+"""One row per statement, nothing destroyed, the same outcome at every attempt; fields decide, never likeness.
+
+And what a correction changes: the statement that it means, and no other.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,21 +15,29 @@ from claims import NOW, claim
 from memory.learn.consolidation import EVIDENCE_MAX, Judged, consolidate
 from memory.learn.feedback import Confirmation
 from memory.learn.plan import Plan, UnreadablePlan, decode, encode
-from memory.model import Act, Change, ChangeKind, Evidence, Memory, MemoryStatus, Relation, Scope, Trust
+from memory.model import Act, Change, ChangeKind, Claim, Evidence, Memory, MemoryStatus, Relation, Scope, Trust
 from memory.ports import PairRelation, PairVerdict
 
+LEEDS, OSLO = "I live in Leeds", "I live in Oslo"
+DAY = 86_400.0
+SAME, REPLACES = PairVerdict(PairRelation.SAME, 0.95), PairVerdict(PairRelation.REPLACES, 0.95)
 
-def ids(ordinal: str) -> str:
-    return f"id-{ordinal}"
+
+def learnt(
+    *said: Claim, known: Sequence[Memory] = (), verdict: PairVerdict | None = None, now: float = NOW, **options: Any
+) -> list[Change]:
+    """What comes of these claims. `verdict`: of the first one and the first row that is known."""
+    judged = Judged(verdicts={(0, known[0].id): verdict} if verdict is not None else {})
+    return consolidate(said, known, now=now, ids=lambda ordinal: f"id-{ordinal}", **{"judged": judged, **options})
+
+
+def supersedes(new: Claim, old: Memory, verdict: PairVerdict | None = None) -> bool:
+    return ChangeKind.SUPERSEDE in [change.kind for change in learnt(new, known=[old], verdict=verdict)]
 
 
 def stored(content: str, *, said_at: float = NOW - 1_000, **fields: Any) -> Memory:
-    (change,) = consolidate(
-        [claim(content, turn=f"turn of {content}", said_at=said_at, **fields)],
-        [],
-        now=said_at,
-        ids=lambda ordinal: f"{content}/{ordinal}",
-    )
+    said = claim(content, turn=f"turn of {content}", said_at=said_at, **fields)
+    (change,) = consolidate([said], [], now=said_at, ids=lambda ordinal: f"{content}/{ordinal}")
     return change.memory
 
 
@@ -37,28 +49,24 @@ def home(city: str, **fields: Any) -> dict[str, Any]:
     return {"attribute": "home", "values": (city,), **fields}
 
 
-LEEDS = "I live in Leeds"
-OSLO = "I live in Oslo"
+LIVES_IN_LEEDS = stored(LEEDS, **home("Leeds"))
 
 
 def test_a_new_claim_creates_a_row_with_its_fields_its_evidence_and_its_time() -> None:
     said = claim(LEEDS, said_at=NOW - 5, relation=Relation.SIBLING, name="Ana", holds_until=NOW + 5, **home("Leeds"))
-    (change,) = consolidate([said], [], now=NOW, ids=ids)
+    (change,) = learnt(said)
     row = change.memory
     assert (change.kind, row.id, row.content) == (ChangeKind.CREATE, "id-0", LEEDS)
     assert (row.created_at, row.said_at, row.valid_from, row.expires_at) == (NOW, NOW - 5, NOW - 5, NOW + 5)
     assert (row.subject, row.name, row.attribute, row.values) == ("sibling", "Ana", "home", ("Leeds",))
     assert row.evidence == (Evidence(LEEDS, "t1"),)
-
-
-def test_the_time_that_a_claim_names_is_the_time_from_which_it_holds() -> None:
-    (change,) = consolidate([claim("I start at Baxter on Monday", holds_from=NOW + 9)], [], now=NOW, ids=ids)
+    (change,) = learnt(claim("I start at Baxter on Monday", holds_from=NOW + 9))
     assert change.memory.valid_from == NOW + 9
 
 
 def test_the_same_statement_updates_the_row_that_says_it() -> None:
     before = stored(LEEDS)
-    (change,) = consolidate([claim("i live in  LEEDS!")], [before], now=NOW, ids=ids)
+    (change,) = learnt(claim("i live in  LEEDS!"), known=[before])
     assert (change.kind, change.memory.id, change.memory.content) == (ChangeKind.UPDATE, before.id, before.content)
     assert (change.memory.updated_at, change.memory.said_at, change.memory.created_at) == (NOW, NOW, before.created_at)
     assert before.confidence < change.memory.confidence < 1.0
@@ -69,25 +77,23 @@ def test_evidence_is_bounded_and_keeps_the_first() -> None:
     row = stored(LEEDS)
     first = row.evidence[0]
     for number in range(20):
-        (change,) = consolidate([claim(LEEDS, turn=f"t{number}")], [row], now=NOW, ids=ids)
+        (change,) = learnt(claim(LEEDS, turn=f"t{number}"), known=[row])
         row = change.memory
     assert len(row.evidence) == EVIDENCE_MAX
     assert (row.evidence[0], row.evidence[-1].turn_id) == (first, "t19")
 
 
 def test_the_same_statement_of_another_project_is_another_row() -> None:
-    changes = consolidate([claim(LEEDS, project="p")], [stored(LEEDS)], now=NOW, ids=ids)
-    assert kinds(changes) == [(ChangeKind.CREATE, LEEDS)]
+    assert kinds(learnt(claim(LEEDS, project="p"), known=[stored(LEEDS)])) == [(ChangeKind.CREATE, LEEDS)]
 
 
 def test_another_value_of_a_single_valued_attribute_supersedes_and_says_which_field() -> None:
-    old = stored(LEEDS, **home("Leeds"))
-    changes = consolidate([claim(OSLO, **home("Oslo"))], [old], now=NOW, ids=ids)
+    changes = learnt(claim(OSLO, **home("Oslo")), known=[LIVES_IN_LEEDS])
     assert kinds(changes) == [(ChangeKind.CREATE, OSLO), (ChangeKind.SUPERSEDE, LEEDS)]
     gone = changes[1].memory
     assert (gone.status, gone.superseded_by, gone.superseded_at) == (MemoryStatus.SUPERSEDED, "id-0", NOW)
     assert (gone.invalid_at, gone.metadata["superseded_field"]) == (NOW, "home")
-    assert gone.evidence == old.evidence
+    assert gone.evidence == LIVES_IN_LEEDS.evidence
 
 
 @pytest.mark.parametrize(
@@ -104,27 +110,20 @@ def test_another_value_of_a_single_valued_attribute_supersedes_and_says_which_fi
     ],
 )
 def test_whatever_differs_in_more_than_the_value_stands_beside_it(older: dict[str, Any], newer: dict[str, Any]) -> None:
-    changes = consolidate([claim(OSLO, **newer)], [stored(LEEDS, **older)], now=NOW, ids=ids)
-    assert kinds(changes) == [(ChangeKind.CREATE, OSLO)]
+    assert kinds(learnt(claim(OSLO, **newer), known=[stored(LEEDS, **older)])) == [(ChangeKind.CREATE, OSLO)]
 
 
 @pytest.mark.parametrize(("confidence", "is_replaced"), [(0.95, True), (0.6, False)])
 def test_a_sure_verdict_supersedes_where_the_field_is_the_same(confidence: float, *, is_replaced: bool) -> None:
     old = stored("The appointment is on Monday", attribute="appointment", values=("Monday",))
     new = claim("The appointment is on Friday", attribute="appointment", values=("Friday",))
-    said = {(0, old.id): PairVerdict(PairRelation.REPLACES, confidence)}
-    changes = consolidate([new], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))
-    assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is is_replaced
+    assert supersedes(new, old, PairVerdict(PairRelation.REPLACES, confidence)) is is_replaced
 
 
 def test_a_sure_verdict_names_the_field_of_the_row_that_it_replaces() -> None:
     old = stored("I drive a Fiat", attribute="vehicle", values=("Fiat",))
-    said = {(0, old.id): PairVerdict(PairRelation.REPLACES, 0.9)}
-    changes = consolidate([claim("cycling only from here on")], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))
+    changes = learnt(claim("cycling only from here on"), known=[old], verdict=REPLACES)
     assert changes[1].memory.metadata["superseded_field"] == "vehicle"
-
-
-DAY = 86_400.0
 
 
 @pytest.mark.parametrize(
@@ -135,33 +134,28 @@ DAY = 86_400.0
         ({"holds_from": NOW + 9 * DAY}, {}),  # "I move to Oslo next week.", then "I live in Leeds."
     ],
 )
-@pytest.mark.parametrize("relation", [None, PairRelation.REPLACES])
+@pytest.mark.parametrize("verdict", [None, REPLACES])
 def test_what_was_and_what_will_be_take_no_place_of_what_is(
-    older: dict[str, Any], newer: dict[str, Any], relation: PairRelation | None
+    older: dict[str, Any], newer: dict[str, Any], verdict: PairVerdict | None
 ) -> None:
-    old = stored(LEEDS, **home("Leeds", **older))
-    said = {(0, old.id): PairVerdict(relation, 0.95)} if relation is not None else {}
-    changes = consolidate([claim(OSLO, **home("Oslo", **newer))], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))
-    is_replaced = relation is not None and not newer  # what is now may well end a plan, where a reader says so
-    assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is is_replaced
+    old, new = stored(LEEDS, **home("Leeds", **older)), claim(OSLO, **home("Oslo", **newer))
+    is_replaced = verdict is not None and not newer  # what is now may well end a plan, where a reader says so
+    assert supersedes(new, old, verdict) is is_replaced
 
 
 @pytest.mark.parametrize(("days_ago", "is_over"), [(9, True), (0.5, False)])
-@pytest.mark.parametrize("relation", [None, PairRelation.REPLACES])
+@pytest.mark.parametrize("verdict", [None, REPLACES])
 def test_an_event_since_a_state_was_said_ends_it_where_a_reader_says_so(
-    days_ago: float, relation: PairRelation | None, *, is_over: bool
+    days_ago: float, verdict: PairVerdict | None, *, is_over: bool
 ) -> None:
     old = stored("I work at Baxter", said_at=NOW - days_ago * DAY, attribute="employer", values=("Baxter",))
-    said = {(0, old.id): PairVerdict(relation, 0.95)} if relation is not None else {}
     new = claim("I quit yesterday", attribute="employer", holds_from=NOW - 2 * DAY, holds_until=NOW - DAY)
-    changes = consolidate([new], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))
-    assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is (is_over and relation is not None)
+    assert supersedes(new, old, verdict) is (is_over and verdict is not None)
 
 
 def test_one_plan_takes_the_place_of_another() -> None:
     old = stored("I move to Leeds in July", **home("Leeds", holds_from=NOW + 9 * DAY))
-    new = claim("I move to Oslo in July", **home("Oslo", holds_from=NOW + 9 * DAY))
-    assert ChangeKind.SUPERSEDE in [change.kind for change in consolidate([new], [old], now=NOW, ids=ids)]
+    assert supersedes(claim("I move to Oslo in July", **home("Oslo", holds_from=NOW + 9 * DAY)), old)
 
 
 @pytest.mark.parametrize(("confidence", "is_replaced"), [(0.95, False), (0.6, True)])
@@ -169,12 +163,10 @@ def test_one_plan_takes_the_place_of_another() -> None:
 def test_two_values_that_a_reader_is_sure_to_be_unrelated_both_stand_unless_one_corrects(
     confidence: float, act: Act, *, is_replaced: bool
 ) -> None:
-    old = stored(LEEDS, **home("Leeds"))
-    said = {(0, old.id): PairVerdict(PairRelation.UNRELATED, confidence)}
     category = "correction" if act is Act.CORRECT else "fact"
     new = claim("I grew up in Oslo", act=act, category=category, **home("Oslo"))
-    changes = consolidate([new], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))
-    assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is (is_replaced or act is Act.CORRECT)
+    unrelated = PairVerdict(PairRelation.UNRELATED, confidence)
+    assert supersedes(new, LIVES_IN_LEEDS, unrelated) is (is_replaced or act is Act.CORRECT)
 
 
 @pytest.mark.parametrize(
@@ -195,56 +187,45 @@ def test_of_those_of_whom_one_has_several_only_an_equal_name_is_one(
     relation: Relation, names: tuple[str, str], *, is_replaced: bool
 ) -> None:
     old = stored("is 4", attribute="age", values=("4",), relation=relation, name=names[0])
-    new = claim("is 7", attribute="age", values=("7",), relation=relation, name=names[1])
-    changes = consolidate([new], [old], now=NOW, ids=ids)
-    assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is is_replaced
+    assert (
+        supersedes(claim("is 7", attribute="age", values=("7",), relation=relation, name=names[1]), old) is is_replaced
+    )
 
 
 def test_a_verdict_supersedes_nothing_of_somebody_else() -> None:
     """Of a sentence about the user and another person the label may be either; of two other persons it may not."""
     old = stored("My son drives a Fiat", attribute="vehicle", values=("Fiat",), relation=Relation.CHILD)
-    said = {(0, old.id): PairVerdict(PairRelation.REPLACES, 0.99)}
     new = claim("My sister drives a Skoda", attribute="vehicle", values=("Skoda",), relation=Relation.SIBLING)
-    assert len(consolidate([new], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))) == 1
+    assert len(learnt(new, known=[old], verdict=REPLACES)) == 1
 
 
-def test_a_sure_verdict_of_the_same_confirms_the_older_row() -> None:
-    old = stored(LEEDS, **home("Leeds"))
-    said = {(0, old.id): PairVerdict(PairRelation.SAME, 0.95)}
-    changes = consolidate(
-        [claim("still living in Leeds", **home("Leeds"))], [old], now=NOW, ids=ids, judged=Judged(verdicts=said)
-    )
-    assert kinds(changes) == [(ChangeKind.UPDATE, LEEDS)]
+@pytest.mark.parametrize(("name", "is_replaced"), [("Bramble", True), ("Moss", False)])
+def test_who_has_the_same_name_is_the_same_whatever_the_relation(name: str, *, is_replaced: bool) -> None:
+    known = stored("Bramble is four", relation=Relation.PET, name="Bramble")
+    assert supersedes(claim(f"{name} died", relation=Relation.FRIEND, name=name), known, REPLACES) is is_replaced
 
 
-def test_what_adds_a_value_is_never_swallowed_as_the_same() -> None:
-    old = stored(LEEDS, **home("Leeds"))
-    said = {(0, old.id): PairVerdict(PairRelation.SAME, 0.95)}
-    new = claim("I live in Leeds, at 4 Mill Lane", attribute="home", values=("Leeds", "4 Mill Lane"))
-    assert (ChangeKind.CREATE, new.text) in kinds(
-        consolidate([new], [old], now=NOW, ids=ids, judged=Judged(verdicts=said))
-    )
+def test_a_sure_verdict_of_the_same_confirms_the_older_row_unless_a_value_is_added() -> None:
+    again = claim("still living in Leeds", **home("Leeds"))
+    assert kinds(learnt(again, known=[LIVES_IN_LEEDS], verdict=SAME)) == [(ChangeKind.UPDATE, LEEDS)]
+    more = claim("I live in Leeds, at 4 Mill Lane", attribute="home", values=("Leeds", "4 Mill Lane"))
+    assert (ChangeKind.CREATE, more.text) in kinds(learnt(more, known=[LIVES_IN_LEEDS], verdict=SAME))
 
 
 def test_two_claims_of_one_breath_hold_together() -> None:
-    changes = consolidate(
-        [claim("I live in Leeds", **home("Leeds")), claim("and in Oslo in summer", **home("Oslo"))],
-        [],
-        now=NOW,
-        ids=ids,
-    )
+    changes = learnt(claim("I live in Leeds", **home("Leeds")), claim("and in Oslo in summer", **home("Oslo")))
     assert [change.memory.status for change in changes] == [MemoryStatus.ACTIVE, MemoryStatus.ACTIVE]
 
 
 def test_what_was_said_earlier_but_learnt_later_is_the_one_that_is_superseded() -> None:
     later = stored(OSLO, said_at=NOW, **home("Oslo"))
-    changes = consolidate([claim(LEEDS, said_at=NOW - 500, **home("Leeds"))], [later], now=NOW + 1, ids=ids)
+    changes = learnt(claim(LEEDS, said_at=NOW - 500, **home("Leeds")), known=[later], now=NOW + 1)
     (row,) = [change.memory for change in changes if change.memory.id == "id-0"]
     assert (row.status, row.superseded_by, row.invalid_at) == (MemoryStatus.SUPERSEDED, later.id, NOW)
 
 
 def test_the_first_that_changes_a_row_supersedes_it_though_it_is_learnt_after_the_second() -> None:
-    first = stored(LEEDS, **home("Leeds"))
+    first = LIVES_IN_LEEDS
     oslo = claim(OSLO, said_at=NOW, turn="t9", **home("Oslo"))
     fallen, last = [
         change.memory
@@ -253,7 +234,7 @@ def test_the_first_that_changes_a_row_supersedes_it_though_it_is_learnt_after_th
         if change.memory.id == row
     ]
     york = claim("I live in York", said_at=NOW - 500, **home("York"))
-    rows = {c.memory.id: c.memory for c in consolidate([york], [fallen, last], now=NOW + 2, ids=ids)}
+    rows = {c.memory.id: c.memory for c in learnt(york, known=[fallen, last], now=NOW + 2)}
     assert (rows[first.id].superseded_by, rows[first.id].invalid_at) == ("id-0", NOW - 500)
     assert rows[first.id].superseded_at == fallen.superseded_at
     assert (rows["id-0"].superseded_by, rows["id-0"].invalid_at) == (last.id, NOW)
@@ -261,24 +242,22 @@ def test_the_first_that_changes_a_row_supersedes_it_though_it_is_learnt_after_th
 
 def test_what_is_learnt_late_falls_to_what_changed_it_though_that_is_superseded_itself() -> None:
     second = replace(stored(OSLO, said_at=NOW - 50), status=MemoryStatus.SUPERSEDED, invalid_at=NOW, superseded_by="x")
-    said = {(0, second.id): PairVerdict(PairRelation.REPLACES, 0.9)}
-    late = claim(LEEDS, said_at=NOW - 90)
-    (change,) = consolidate([late], [second], now=NOW, ids=ids, judged=Judged(verdicts=said))
+    (change,) = learnt(claim(LEEDS, said_at=NOW - 90), known=[second], verdict=REPLACES)
     assert (change.memory.content, change.memory.superseded_by) == (LEEDS, second.id)
 
 
 def test_what_was_said_again_before_it_was_superseded_is_the_same_row_though_it_is_learnt_late() -> None:
     row = replace(stored(LEEDS), status=MemoryStatus.SUPERSEDED, invalid_at=NOW, superseded_by="x")
-    (before,) = consolidate([claim(LEEDS, said_at=NOW - 5)], [row], now=NOW + 9, ids=ids)
-    (after,) = consolidate([claim(LEEDS, said_at=NOW + 5)], [row], now=NOW + 9, ids=ids)
+    (before,) = learnt(claim(LEEDS, said_at=NOW - 5), known=[row], now=NOW + 9)
+    (after,) = learnt(claim(LEEDS, said_at=NOW + 5), known=[row], now=NOW + 9)
     assert (before.memory.id, before.memory.status, len(before.memory.evidence)) == (row.id, row.status, 2)
     assert (after.kind, after.memory.status) == (ChangeKind.CREATE, MemoryStatus.ACTIVE)
 
 
 def test_what_is_said_again_counts_from_then_on_and_supersedes_what_was_said_between() -> None:
-    asked_for = replace(stored(LEEDS, **home("Leeds")), trust=Trust.EXPLICIT)
+    asked_for = replace(LIVES_IN_LEEDS, trust=Trust.EXPLICIT)
     between = stored(OSLO, said_at=NOW - 500, **home("Oslo"))
-    changes = consolidate([claim(LEEDS, **home("Leeds"))], [asked_for, between], now=NOW, ids=ids)
+    changes = learnt(claim(LEEDS, **home("Leeds")), known=[asked_for, between])
     assert kinds(changes) == [(ChangeKind.UPDATE, LEEDS), (ChangeKind.SUPERSEDE, OSLO)]
 
 
@@ -296,24 +275,21 @@ def test_what_is_said_again_counts_from_then_on_and_supersedes_what_was_said_bet
 def test_what_was_said_in_passing_moves_nothing_that_was_given_or_asked_for(
     older: Trust, newer: Act, *, is_replaced: bool
 ) -> None:
-    old = replace(stored(LEEDS, **home("Leeds")), trust=older)
-    changes = consolidate([claim(OSLO, act=newer, **home("Oslo"))], [old], now=NOW, ids=ids)
-    assert (ChangeKind.SUPERSEDE in [change.kind for change in changes]) is is_replaced
+    assert supersedes(claim(OSLO, act=newer, **home("Oslo")), replace(LIVES_IN_LEEDS, trust=older)) is is_replaced
 
 
 def test_a_repeat_leaves_out_what_is_done_and_compares_what_stands_with_all_others() -> None:
-    old = stored(LEEDS, **home("Leeds"))
-    first = consolidate([claim(OSLO, **home("Oslo"))], [old], now=NOW, ids=ids)
-    standing = first[0].memory
-    assert consolidate([claim(OSLO, **home("Oslo"))], [standing], now=NOW, ids=ids, done={0}) == []
-    again = consolidate([claim(OSLO, **home("Oslo"))], [old, standing], now=NOW + 1, ids=ids, done=())
+    oslo = claim(OSLO, **home("Oslo"))
+    standing = learnt(oslo, known=[LIVES_IN_LEEDS])[0].memory
+    assert learnt(oslo, known=[standing], done={0}) == []
+    again = learnt(oslo, known=[LIVES_IN_LEEDS, standing], now=NOW + 1, done=())
     assert (ChangeKind.SUPERSEDE, LEEDS) in kinds(again)
 
 
 def test_what_an_answer_restated_gets_surer_when_the_user_calls_it_right() -> None:
-    row, other = stored(LEEDS, **home("Leeds")), stored("I have a cat", attribute="pet", values=("cat",))
+    row, other = LIVES_IN_LEEDS, stored("I have a cat", attribute="pet", values=("cat",))
     said = Confirmation("You told me that you live in Leeds.", Scope("ann"), NOW)
-    (change,) = consolidate([], [row, other], now=NOW, ids=ids, judged=Judged([said]))
+    (change,) = learnt(known=[row, other], judged=Judged([said]))
     assert (change.memory.id, change.memory.content) == (row.id, LEEDS)
     assert change.memory.confidence > row.confidence
     assert change.memory.evidence == row.evidence
@@ -321,15 +297,14 @@ def test_what_an_answer_restated_gets_surer_when_the_user_calls_it_right() -> No
 
 def test_a_question_that_was_barely_confirmed_adds_no_evidence_to_what_is_known() -> None:
     row = stored(LEEDS)
-    asked = claim(LEEDS, role="assistant", quote="Do you live in Leeds?")
-    (change,) = consolidate([asked], [row], now=NOW, ids=ids)
+    (change,) = learnt(claim(LEEDS, role="assistant", quote="Do you live in Leeds?"), known=[row])
     assert (change.memory.evidence, change.memory.confidence) == (row.evidence, row.confidence)
 
 
 def test_a_stored_plan_comes_back_as_it_was_made() -> None:
-    changes = consolidate([claim(OSLO + " \ud800", **home("Oslo"))], [stored(LEEDS, **home("Leeds"))], now=NOW, ids=ids)
-    plan = Plan(changes, ("gone",), {"r": {"count": 1}})
-    assert decode(encode(plan)) == plan
+    changes = learnt(claim(OSLO + " \ud800", **home("Oslo")), known=[LIVES_IN_LEEDS])
+    for plan in (Plan(changes, ("gone",), {"r": {"count": 1}}, raw=(LIVES_IN_LEEDS,)), Plan([])):
+        assert decode(encode(plan)) == plan
 
 
 @pytest.mark.parametrize("damaged", [b"", b"{}", b"[]", b'{"version": 5}', b'{"version": 99, "changes": []}'])
@@ -338,11 +313,55 @@ def test_a_plan_of_another_release_is_reported_and_never_guessed_at(damaged: byt
         decode(damaged)
 
 
-@pytest.mark.parametrize(("name", "expected"), [("Bramble", MemoryStatus.SUPERSEDED), ("Moss", MemoryStatus.ACTIVE)])
-def test_who_has_the_same_name_is_the_same_whatever_the_relation(name: str, expected: MemoryStatus) -> None:
-    known = stored("Bramble is four", relation=Relation.PET, name="Bramble")
-    died = claim(f"{name} died", relation=Relation.FRIEND, name=name)
-    sure = {(0, known.id): PairVerdict(PairRelation.REPLACES, 0.95)}
-    changes = consolidate([died], [known], now=NOW, ids=ids, judged=Judged(verdicts=sure))
-    found = {one.memory.id: one.memory.status for one in changes}
-    assert found.get(known.id, MemoryStatus.ACTIVE) is expected
+# Corrections
+
+
+def test_a_correction_that_stands_alone_supersedes_though_it_names_the_old_value() -> None:
+    text, values = "I live in Oslo, not in Leeds", ("Oslo", "Leeds")
+    right = claim(text, act=Act.CORRECT, category="correction", attribute="home", values=values)
+    changes = learnt(right, known=[LIVES_IN_LEEDS])
+    row = next(change.memory for change in changes if change.memory.id == "id-0")
+    assert (row.content, row.category, row.trust) == (text, "correction", Trust.EXPLICIT)
+    assert (ChangeKind.SUPERSEDE, LEEDS) in kinds(changes)
+
+
+def meeting(content: str, *values: str, **fields: Any) -> Memory:
+    return stored(content, attribute="appointment", values=values, **fields)
+
+
+def leaning(words: str, *values: str, **fields: Any) -> Claim:
+    fields = {"attribute": "appointment", "values": values, "leans": True, **fields}
+    return claim(words, act=Act.CORRECT, category="correction", **fields)
+
+
+def test_a_fragment_that_corrects_stands_with_the_statement_that_it_corrects() -> None:
+    old = meeting("My appointment is on Monday", "Monday")
+    changes = learnt(leaning("no, Tuesday", "Tuesday"), known=[old])
+    created = changes[0].memory
+    assert (created.content, created.evidence[0].quote) == ("My appointment is on Monday. no, Tuesday", "no, Tuesday")
+    assert (created.values, created.attribute) == (("Tuesday",), "appointment")
+    assert (ChangeKind.SUPERSEDE, old.content) in kinds(changes)
+
+
+def test_a_fragment_corrects_its_own_field_before_what_was_said_last() -> None:
+    rows = [meeting("The call is on Monday", "Monday", said_at=NOW - 9), stored("I like tea", said_at=NOW - 1)]
+    (created, *_) = learnt(leaning("no, Tuesday", "Tuesday"), known=rows)
+    assert created.memory.content == "The call is on Monday. no, Tuesday"
+    (created, *_) = learnt(leaning("I meant my son", attribute="family", relation=Relation.CHILD), known=rows)
+    assert (created.memory.content, created.memory.subject) == ("I like tea. I meant my son", "child")
+
+
+def test_a_fragment_corrects_what_a_reader_is_surest_of_wherever_that_was_said() -> None:
+    rows = [
+        meeting("The call is on Monday", "Monday", said_at=NOW - 9),
+        stored("The rent is 900 euros", said_at=NOW - 1),
+        stored("The van cost 400 euros", said_at=NOW - 5),
+    ]
+    shares = {(0, rows[2].id): 0.99, (0, rows[1].id): 0.85}
+    sure = Judged(verdicts={pair: PairVerdict(PairRelation.REPLACES, share) for pair, share in shares.items()})
+    (created, *_) = learnt(leaning("sorry, pounds", "pounds", attribute="budget"), known=rows, judged=sure)
+    assert created.memory.content == "The van cost 400 euros. sorry, pounds"
+
+
+def test_a_fragment_that_corrects_nothing_known_is_not_stored() -> None:
+    assert learnt(leaning("no, Tuesday", "Tuesday")) == []

@@ -6,9 +6,7 @@ Of who has opted out nothing is stored, whenever they did; what they asked to fo
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Coroutine
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,6 @@ from memory.errors import Conflict, Unavailable
 from memory.learn.worker import WorkerSettings
 from memory.model import Role
 from memory.ports import MemoryBank
-from memory.service.erasure import Erasure
 from memory.service.opt_outs import OptOutService
 from memory.service.requests import Intake
 from memory.service.shared_projects import SharedProjects
@@ -53,9 +50,8 @@ class ErasedAt(Faults):
 
 
 def erasures(bench: Bench, process: Process) -> UserErasures:
-    bank = MemoryBank(bench.store, process.ledger, bench.embedder)
+    bank, erasure = MemoryBank(bench.store, process.ledger, bench.embedder), bench.erasure(process)
     stores, intake = process.stores, Intake(bench.deployment.clock, lambda: "e1", str, counted_tokens())
-    erasure = Erasure(memories=bank, turn_log=process.log, stores=stores, clock=intake.clock)  # type: ignore[arg-type]
     opt_outs = OptOutService(opt_outs=process.opt_outs, ledger=process.ledger, clock=intake.clock)
     writes = UserWrites(process.ledger, opt_outs)
     shared = SharedProjects(bank, stores, erasure=erasure, writes=writes, intake=intake)
@@ -71,12 +67,6 @@ async def erased(bench: Bench, process: Process) -> None:
             continue
         return
     raise AssertionError("the user's lock was never free")
-
-
-def tables_with(database: Path, text: str) -> list[str]:
-    with closing(sqlite3.connect(database)) as connection:
-        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return [name for name in names if text in repr(connection.execute(f'SELECT * FROM "{name}"').fetchall())]
 
 
 async def learn_and_erase(folder: Path, at: int) -> bool:
@@ -99,7 +89,7 @@ async def learn_and_erase(folder: Path, at: int) -> bool:
         assert await bench.memories(USER) == [], at
         assert await bench.raw_words(USER) == [], at
         assert await bench.contents("bob") == ["I live in Paris."], at
-    assert tables_with(folder / "turns.sqlite", USER) == [], at
+    assert bench.deployment.places_with(USER) == [], at
     return True
 
 
@@ -115,20 +105,17 @@ async def test_turns_that_waited_are_not_learnt_and_later_ones_are(bench: Bench)
     async with bench.deployment.start() as process:
         await bench.tell(process, "I live in Ulm.")
         await process.opt_outs.set("ann", at=START)
-        await bench.tell(process, "I live in Bonn.", user="bob")
-        await bench.worker(process).work_off()
+        await bench.learn(process, "I live in Bonn.", user="bob")
         assert await bench.contents() == []
         assert await bench.contents("bob") == ["I live in Bonn."]
         await process.opt_outs.clear("ann")
-        await bench.tell(process, "I like tea.")
-        await bench.worker(process).work_off()
+        await bench.learn(process, "I like tea.")
         assert await bench.contents() == ["I like tea."]
 
 
 async def test_what_the_user_asked_to_forget_is_forgotten_all_the_same(bench: Bench) -> None:
     async with bench.deployment.start() as process:
-        await bench.tell(process, "I live in Ulm.")
-        await bench.worker(process).work_off()
+        await bench.learn(process, "I live in Ulm.")
         await bench.tell(process, "Please forget where I live. I like tea.")
         await process.opt_outs.set("ann", at=START)
         await bench.worker(process).work_off()

@@ -147,8 +147,7 @@ async def test_an_answer_that_says_something_else_than_memory_is_news(bench: Ben
     async with bench.deployment.start() as process:
         await bench.tell(process, "My cat is called Tom.")
         await bench.tell(process, "What else do you want to know?", answer=asked)
-        await bench.tell(process, reply)
-        await bench.worker(process).work_off()
+        await bench.learn(process, reply)
     assert await bench.contents() == sorted(["My cat is called Tom.", f"{asked} {reply}"])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from claims import NOW, claim, turn
+from memory_rows import memory
 
 from memory.learn.closeness import UNKNOWN, Closeness
 from memory.learn.forgetting import (
@@ -31,16 +32,7 @@ def asked(text: str, *, act: Act = Act.FORGET, receipt_id: str = "", **fields: A
 
 
 def known(content: str, *, said_at: float = NOW - 9, turn_id: str = "t0", **fields: Any) -> Memory:
-    return Memory(
-        id=content,
-        user_id="ann",
-        content=content,
-        created_at=said_at,
-        updated_at=said_at,
-        said_at=said_at,
-        evidence=(Evidence(content, turn_id),),
-        **fields,
-    )
+    return memory(content, content, at=said_at, evidence=(Evidence(content, turn_id),), **fields)
 
 
 HOME = known("I live at 4 Mill Lane", attribute="home", values=("4 Mill Lane",))

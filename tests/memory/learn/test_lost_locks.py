@@ -59,8 +59,7 @@ async def outcome(bench: Bench, other: Process) -> list[str]:
 
 
 async def prepare(bench: Bench, process: Process) -> None:
-    await bench.tell(process, "I live in Paris.", session="s0")
-    await bench.worker(process).work_off()
+    await bench.learn(process, "I live in Paris.", session="s0")
     await bench.tell(process, "I live in Rome.", session="s1")
 
 
@@ -196,8 +195,7 @@ class WrittenTo(PlainReader):
 @pytest.mark.parametrize("times", [1, VERDICT_ROUNDS_MAX])
 async def test_the_newest_statement_alone_stands_however_often_others_wrote(bench: Bench, times: int) -> None:
     async with bench.deployment.start() as process, bench.deployment.start() as other:
-        await bench.tell(process, "I live in Paris.", session="s0")
-        await bench.worker(process).work_off()
+        await bench.learn(process, "I live in Paris.", session="s0")
         await bench.tell(process, "I live in Rome.", session="s1")
         reader = WrittenTo(bench, other, times=times)
         await bench.worker(process, reader=reader).work_off()

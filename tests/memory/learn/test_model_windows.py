@@ -30,7 +30,6 @@ from memory.ports import PairRelation, PairVerdict, StatementPair
 ASKING = ModelReaderSettings("scripted", seconds=5.0)
 LATER_SECONDS = 1_000.0
 SCHOOL, BEES = "I teach chemistry at a night school.", "We keep bees behind the shed."
-OLD_HOME, NEW_HOME = "My home is in Leeds.", "My home is in Oslo."
 MONDAY, FRIDAY = "My dentist appointment is on Monday.", "My dentist appointment is on Friday."
 
 
@@ -119,8 +118,7 @@ async def test_a_crash_at_any_call_stores_what_a_quiet_run_stores_and_asks_at_mo
 async def _told_and_learnt(bench: Bench, model: ScriptedModel, faults: Faults) -> None:
     """One window, broken off by `faults`, and whoever takes over; it ends as a quiet run does."""
     async with bench.deployment.start() as process:
-        await bench.tell(process, MONDAY, session="before")
-        await bench.worker(process).work_off()
+        await bench.learn(process, MONDAY, session="before")
         await bench.tell(process, f"{SCHOOL} {FRIDAY}")
         try:
             await work(bench, process, model, faults=faults)
@@ -135,8 +133,7 @@ async def _told_and_learnt(bench: Bench, model: ScriptedModel, faults: Faults) -
 
 async def test_an_outage_between_reading_and_relating_costs_only_the_question_about_the_pair(bench: Bench) -> None:
     async with running_model(relates=moves) as model, bench.deployment.start() as process:
-        await bench.tell(process, MONDAY, session="before")
-        await bench.worker(process).work_off()
+        await bench.learn(process, MONDAY, session="before")
         falls_silent_after(model.server, answers=1)
         await bench.tell(process, FRIDAY)
         await work(bench, process, model)
@@ -175,21 +172,6 @@ async def test_a_window_of_which_the_model_makes_nothing_of_use_is_read_by_the_t
     assert bench.count("memproxy_windows_total", outcome="learnt") == 1
 
 
-async def test_pairs_of_which_the_model_makes_nothing_of_use_are_related_by_the_trained_reader(bench: Bench) -> None:
-    def junk_about_pairs(body: dict[str, object]) -> str:
-        says = scripted()(body)
-        return "I cannot compare them." if "pairs" in says else says
-
-    async with running_model() as model, bench.deployment.start() as process:
-        await bench.tell(process, OLD_HOME, session="before")
-        await bench.worker(process).work_off()
-        model.server.says = junk_about_pairs
-        await bench.tell(process, NEW_HOME)
-        await work(bench, process, model)
-    assert [m.content for m in await bench.memories(status=MemoryStatus.ACTIVE)] == [NEW_HOME]  # by its field alone
-    assert bench.count("memproxy_model_shortfalls_total", of="pair") == 1
-
-
 async def test_what_the_model_claims_still_has_to_pass_the_gate(bench: Bench) -> None:
     async with running_model() as model, bench.deployment.start() as process:
         written = [a_claim(1), a_claim(2, act="instruct"), a_claim(3), a_claim(4, sure="low")]
@@ -200,18 +182,6 @@ async def test_what_the_model_claims_still_has_to_pass_the_gate(bench: Bench) ->
     assert await bench.contents() == [BEES]
     assert bench.count("memproxy_facts_dropped_total", reason="planted") == 1
     assert bench.count("memproxy_facts_dropped_total", reason="unsure") == 1
-
-
-async def test_what_another_release_read_is_read_again(bench: Bench) -> None:
-    async with running_model() as model, bench.deployment.start() as process:
-        await bench.tell(process, SCHOOL)
-        lease = await process.log.lease(now=bench.deployment.clock(), seconds=1.0, due=AT_ONCE)
-        assert lease is not None
-        await process.log.save_plan(lease, b'{"stage": "extracted", "version": 1, "facts": []}')
-        bench.deployment.clock.now += LATER_SECONDS
-        await work(bench, process, model)
-    assert await bench.contents() == [SCHOOL]
-    assert len(model.read) == 1
 
 
 CLAIMS = [

@@ -16,6 +16,7 @@ import pytest
 from claims import NOW, claim
 from hashing_embedder import HashingEmbedder
 from learning_parts import Bench
+from memory_rows import memory
 from milvus_kinds import PATIENT, RealMilvus
 from plain_reader import PlainReader, by_words, claim_of
 from prometheus_client import CollectorRegistry
@@ -25,7 +26,7 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.milvus.store import MilvusStore
 from memory.learn.neighbours import ALL_MAX, FOUND_MAX
 from memory.learn.relating import PAIRS_OF_ONE_MAX, pairs_to_ask, renumbered
-from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Record, Relation, Vector
+from memory.model import Change, ChangeKind, Claim, Evidence, Memory, MemoryStatus, Record, Relation, Vector
 from memory.ports import FactContext, MemoryFilter, MemoryStore, PairRelation, PairVerdict, StatementPair
 from memory.runtime.metrics import Metrics
 
@@ -147,8 +148,7 @@ async def test_what_a_project_holds_does_not_hide_what_belongs_to_none(tmp_path:
     await fill(store, embedder, ["I live in Rome, right by the river, below the old bridge."], at=START - 200 * DAY)
     bench = Bench(sqlite_deployment(tmp_path), store=store, embedder=embedder)
     async with bench.deployment.start() as process:
-        await bench.tell(process, "I live in Oslo.")
-        await bench.worker(process).work_off()
+        await bench.learn(process, "I live in Oslo.")
     found = await store.load(MemoryFilter("ann", status=MemoryStatus.SUPERSEDED), limit=10)
     assert [record.memory.content for record in found] == ["I live in Rome, right by the river, below the old bridge."]
 
@@ -177,8 +177,7 @@ async def test_what_a_window_looks_at_has_a_bound_however_many_memories_there_ar
     await fill(store, embedder, crowd, at=START - 100 * DAY)
     bench = Bench(sqlite_deployment(tmp_path), store=store, embedder=embedder, has_sets=False)
     async with bench.deployment.start() as process:
-        await bench.tell(process, "I live in Oslo. I sold the van. My boss is Rakesh. I work at Equinor.")
-        await bench.worker(process).work_off()
+        await bench.learn(process, "I live in Oslo. I sold the van. My boss is Rakesh. I work at Equinor.")
     assert await store.count(MemoryFilter("ann", status=None)) > number
     assert 0 < store.rows <= 2 * 2 * FOUND_MAX  # by vector and by words, before the lock and under it
 
@@ -188,13 +187,19 @@ FAR: Vector = np.array([0.0, 1.0], dtype=np.float32)
 
 
 def known(content: str, **fields: Any) -> Memory:
-    at = fields.pop("said_at", NOW - 9)
-    fields = {"attribute": "home", **fields}
-    return Memory(id=content, user_id="ann", content=content, created_at=at, updated_at=at, said_at=at, **fields)
+    return memory(content, content, at=fields.pop("said_at", NOW - 9), **{"attribute": "home", **fields})
 
 
 def ids(ordinal: str) -> str:
     return f"id-{ordinal}"
+
+
+def asked(
+    said: Sequence[Claim], rows: Sequence[Memory] = (), **vectors: Vector
+) -> dict[tuple[int, str], StatementPair]:
+    """The pairs, where all say much the same, but for what has a vector of its own (by its words)."""
+    alike = dict.fromkeys([one.text for one in said] + [row.content for row in rows], VECTOR)
+    return dict(pairs_to_ask(said, rows, vectors=alike | vectors, ids=ids))
 
 
 OSLO = claim("I live in Oslo", attribute="home")
@@ -202,11 +207,9 @@ LEEDS = known("I live in Leeds")
 
 
 def test_the_one_that_was_said_first_is_the_older() -> None:
-    vectors = {OSLO.text: VECTOR, LEEDS.content: VECTOR}
-    ((place, pair),) = pairs_to_ask([OSLO], [LEEDS], vectors=vectors, ids=ids).items()
+    ((place, pair),) = asked([OSLO], [LEEDS]).items()
     assert (place, pair.older, pair.newer) == ((0, LEEDS.id), LEEDS.content, OSLO.text)
-    late = replace(OSLO, said_at=NOW - 99)
-    ((_, pair),) = pairs_to_ask([late], [LEEDS], vectors=vectors, ids=ids).items()
+    ((_, pair),) = asked([replace(OSLO, said_at=NOW - 99)], [LEEDS]).items()
     assert (pair.older, pair.newer) == (OSLO.text, LEEDS.content)
 
 
@@ -219,52 +222,46 @@ def test_the_one_that_was_said_first_is_the_older() -> None:
     ],
 )
 def test_what_cannot_be_changed_by_it_is_not_asked_about(other: Memory) -> None:
-    assert pairs_to_ask([OSLO], [other], vectors={OSLO.text: VECTOR, other.content: VECTOR}, ids=ids) == {}
+    assert asked([OSLO], [other]) == {}
 
 
 def test_what_is_said_of_two_other_people_is_not_asked_about_but_of_the_user_and_another_it_is() -> None:
     sister = known("My sister lives in Leeds", subject=Relation.SIBLING.value)
     son = claim("My son lives in Oslo", attribute="home", relation=Relation.CHILD)
-    vectors = dict.fromkeys((OSLO.text, son.text, sister.content), VECTOR)
-    assert pairs_to_ask([son], [sister], vectors=vectors, ids=ids) == {}
-    assert list(pairs_to_ask([OSLO], [sister], vectors=vectors, ids=ids)) == [(0, sister.id)]
+    assert asked([son], [sister]) == {}
+    assert list(asked([OSLO], [sister])) == [(0, sister.id)]
 
 
 def test_what_is_far_in_meaning_is_not_asked_about() -> None:
     hobby, other = claim("I row", attribute="hobby"), known("I sing", attribute="hobby")
-    assert pairs_to_ask([hobby], [other], vectors={hobby.text: VECTOR, other.content: FAR}, ids=ids) == {}
+    assert asked([hobby], [other], **{other.content: FAR}) == {}
 
 
 def test_a_correction_is_asked_about_beside_all_that_its_session_said_however_far() -> None:
     said = claim("No, Tuesday", category="correction")
     here, elsewhere = (known("The call is on Monday", session_id=session_id) for session_id in ("s", "another"))
-    vectors = {said.text: VECTOR, here.content: FAR}
-    assert list(pairs_to_ask([said], [here], vectors=vectors, ids=ids)) == [(0, here.id)]
-    assert pairs_to_ask([said], [elsewhere], vectors=vectors, ids=ids) == {}
+    assert list(asked([said], [here], **{here.content: FAR})) == [(0, here.id)]
+    assert asked([said], [elsewhere], **{here.content: FAR}) == {}
 
 
 def test_two_values_of_an_attribute_that_has_one_are_asked_about_before_all_else() -> None:
     near = [known(f"Oslo is town {n}", attribute="opinion") for n in range(PAIRS_OF_ONE_MAX)]
-    vectors = {OSLO.text: VECTOR, LEEDS.content: FAR, **{row.content: VECTOR for row in near}}
-    asked = [memory_id for _, memory_id in pairs_to_ask([OSLO], [*near, LEEDS], vectors=vectors, ids=ids)]
-    assert (asked[0], len(asked)) == (LEEDS.id, PAIRS_OF_ONE_MAX)
+    found = [memory_id for _, memory_id in asked([OSLO], [*near, LEEDS], **{LEEDS.content: FAR})]
+    assert (found[0], len(found)) == (LEEDS.id, PAIRS_OF_ONE_MAX)
 
 
 def test_the_nearest_few_are_asked_about() -> None:
     many = [known(f"I live in town {n}") for n in range(10)]
     near = {row.content: np.array([1.0, n / 10], dtype=np.float32) for n, row in enumerate(many)}
     near = {text: vector / np.linalg.norm(vector) for text, vector in near.items()}
-    asked = pairs_to_ask([OSLO], many, vectors={OSLO.text: VECTOR, **near}, ids=ids)
-    assert [memory_id for _, memory_id in asked] == [row.id for row in many[:PAIRS_OF_ONE_MAX]]
+    assert [memory_id for _, memory_id in asked([OSLO], many, **near)] == [row.id for row in many[:PAIRS_OF_ONE_MAX]]
 
 
 def test_a_claim_is_asked_about_beside_an_earlier_one_of_its_window_as_if_that_were_stored() -> None:
     earlier = claim(LEEDS.content, attribute="home", turn="t0", said_at=NOW - 9)
-    vectors = {OSLO.text: VECTOR, LEEDS.content: VECTOR}
-    ((place, pair),) = pairs_to_ask([earlier, OSLO], [], vectors=vectors, ids=ids).items()
-    assert (place, pair.older, pair.newer) == ((1, "id-0"), LEEDS.content, OSLO.text)
-    ((place, pair),) = pairs_to_ask([OSLO, earlier], [], vectors=vectors, ids=ids).items()
-    assert (place, pair.older, pair.newer) == ((1, "id-0"), LEEDS.content, OSLO.text)
+    for said in ([earlier, OSLO], [OSLO, earlier]):
+        ((place, pair),) = asked(said).items()
+        assert (place, pair.older, pair.newer) == ((1, "id-0"), LEEDS.content, OSLO.text)
 
 
 def test_a_fact_is_asked_about_with_its_sentence_and_what_still_stands_of_it() -> None:
@@ -280,23 +277,18 @@ def test_a_fact_is_asked_about_with_its_sentence_and_what_still_stands_of_it() -
     assert pair == StatementPair(
         "I play the cello", "The cello is sold", FactContext(sentence, ("row",)), FactContext(said, ("I swim",)), 1.0
     )
-    ((_, whole),) = pairs_to_ask([OSLO], [LEEDS], vectors={OSLO.text: VECTOR, LEEDS.content: VECTOR}, ids=ids).items()
-    assert whole == StatementPair(LEEDS.content, OSLO.text, likeness=1.0)
+    assert list(asked([OSLO], [LEEDS]).values()) == [StatementPair(LEEDS.content, OSLO.text, likeness=1.0)]
 
 
 def test_what_is_said_in_one_breath_is_not_asked_about_but_what_puts_it_right_is() -> None:
     other = claim(LEEDS.content, attribute="home")
-    vectors = {OSLO.text: VECTOR, LEEDS.content: VECTOR}
-    assert pairs_to_ask([other, OSLO], [], vectors=vectors, ids=ids) == {}
-    assert list(pairs_to_ask([other, replace(OSLO, category="correction")], [], vectors=vectors, ids=ids)) == [
-        (1, "id-0")
-    ]
+    assert asked([other, OSLO]) == {}
+    assert list(asked([other, replace(OSLO, category="correction")])) == [(1, "id-0")]
 
 
 def test_a_claim_that_repeats_a_memory_is_not_asked_about_twice() -> None:
     again = claim(LEEDS.content.upper(), attribute="home", turn="t0", said_at=NOW - 5)
-    vectors = {OSLO.text: VECTOR, LEEDS.content: VECTOR, again.text: VECTOR}
-    assert list(pairs_to_ask([again, OSLO], [LEEDS], vectors=vectors, ids=ids)) == [(1, LEEDS.id)]
+    assert list(asked([again, OSLO], [LEEDS])) == [(1, LEEDS.id)]
 
 
 def test_a_claim_learnt_late_is_asked_about_beside_what_was_said_after_it_though_that_is_superseded() -> None:
@@ -304,9 +296,8 @@ def test_a_claim_learnt_late_is_asked_about_beside_what_was_said_after_it_though
     later = known("I live in Leeds", said_at=NOW + 5, **until)
     stood = known("I live in York", said_at=NOW - 5, **until)
     gone = known("I live in Rome", said_at=NOW - 5, status=MemoryStatus.SUPERSEDED, invalid_at=NOW - 1)
-    vectors = {OSLO.text: VECTOR, **{row.content: VECTOR for row in (later, stood, gone)}}
-    asked = pairs_to_ask([OSLO], [later, stood, gone], vectors=vectors, ids=ids)
-    assert {place: (pair.older, pair.newer) for place, pair in asked.items()} == {
+    pairs = asked([OSLO], [later, stood, gone])
+    assert {place: (pair.older, pair.newer) for place, pair in pairs.items()} == {
         (0, later.id): (OSLO.text, later.content),
         (0, stood.id): (stood.content, OSLO.text),
     }

@@ -6,15 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from absent_stores import request_stores
 from learning_parts import Bench, Faults, Killed
 from recorded import texts
 from turn_logs import START, Process, a_turn
 
 from memory.errors import Unavailable
-from memory.learn import plan
 from memory.learn.consolidation import EVIDENCE_MAX
-from memory.learn.plan import Plan
 from memory.learn.raw_words import raw_rows
 from memory.learn.worker import WorkerSettings
 from memory.model import (
@@ -34,9 +31,8 @@ from memory.model import (
     TurnStatus,
 )
 from memory.model.withdrawn import Withdrawn, with_withdrawn
-from memory.ports import MemoryBank, Trimming
+from memory.ports import Trimming
 from memory.secrets.redaction import RECORDED_CHARACTERS_MAX
-from memory.service.erasure import Erasure
 
 KEEPS = WorkerSettings(words_of=frozenset({Role.USER}))
 BUDGET = "My budget for the Hawaii trip is $10,000."
@@ -47,12 +43,6 @@ async def learn(bench: Bench, process: Process, *said: str, faults: Faults | Non
     turns = [await bench.tell(process, one) for one in said]
     await bench.worker(process, settings=KEEPS, faults=faults).work_off()
     return turns
-
-
-def erasure(bench: Bench, process: Process) -> Erasure:
-    stores = request_stores(process.notes, process.receipts, process.usage_counts)
-    memories = MemoryBank(bench.store, process.ledger, bench.embedder)
-    return Erasure(memories=memories, turn_log=process.log, stores=stores, clock=bench.deployment.clock)
 
 
 def vectors_of(bench: Bench, rows: list[Memory]) -> np.ndarray:
@@ -91,8 +81,7 @@ async def test_words_that_no_memory_quotes_are_stored_as_said(bench: Bench, proc
 
 
 async def test_without_the_setting_nothing_of_it_is_stored(bench: Bench, process: Process) -> None:
-    await bench.tell(process, SMALL_TALK)
-    await bench.worker(process).work_off()
+    await bench.learn(process, SMALL_TALK)
     assert await bench.raw_words() == []
 
 
@@ -160,11 +149,11 @@ async def test_forgetting_a_memory_a_turn_or_everything_reaches_the_words(bench:
     assert len(await bench.raw_words()) == 3
     (home,) = [memory for memory in await bench.memories() if "Ulm" in memory.content]
     assert home.evidence[0].turn_id == first.id
-    await erasure(bench, process).memory("ann", home.id)
+    await bench.erasure(process).memory("ann", home.id)
     assert await bench.raw_words() == ["And a blue giraffe", "Ho hum"]
-    await erasure(bench, process).source("ann", third.id)
+    await bench.erasure(process).source("ann", third.id)
     assert await bench.raw_words() == ["And a blue giraffe"]
-    await erasure(bench, process).scope("ann", "")
+    await bench.erasure(process).scope("ann", "")
     assert await bench.raw_words() == []
 
 
@@ -219,7 +208,7 @@ async def test_forgetting_a_memory_reaches_the_words_of_all_turns_that_it_rested
         withdrawn = Withdrawn(evidence=(Evidence("Ulm", turn_id),))
         change = [Change(ChangeKind.UPDATE, with_withdrawn(home, withdrawn))]
         await bench.store.apply("ann", change, np.ones((1, bench.embedder.dimension), dtype=np.float32))
-        await erasure(bench, process).memory("ann", home.id)
+        await bench.erasure(process).memory("ann", home.id)
         assert await bench.raw_words() == []
 
 
@@ -229,11 +218,11 @@ async def test_forgetting_little_takes_no_other_words_with_it(bench: Bench, proc
     bare = replace(rows[0], id="m1", status=MemoryStatus.ACTIVE, evidence=())
     await bench.store.apply("ann", [Change(ChangeKind.CREATE, bare)], vectors_of(bench, [bare]))
     for memory_id in ("m1", rows[0].id):
-        await erasure(bench, process).memory("ann", memory_id)
+        await bench.erasure(process).memory("ann", memory_id)
     assert await bench.raw_words() == sorted(said[1:])
     tokyo = replace(bare, id="m2", content="私は東京に住んでいます")
     await bench.store.apply("ann", [Change(ChangeKind.CREATE, tokyo)], vectors_of(bench, [tokyo]))
-    await erasure(bench, process).memory("ann", "m2")
+    await bench.erasure(process).memory("ann", "m2")
     assert await bench.raw_words() == ["He teams up with zebras", "The steak was good, zebra"]
 
 
@@ -241,7 +230,7 @@ async def test_a_turn_that_says_the_same_goes_as_a_whole(bench: Bench, process: 
     rows = await stored(bench, process, ("Zebra weather", "Well, i LIVE in  ulm"), ("And a blue giraffe",))
     home = replace(rows[0], id="m1", status=MemoryStatus.ACTIVE, content="I live in Ulm.", evidence=())
     await bench.store.apply("ann", [Change(ChangeKind.CREATE, home)], vectors_of(bench, [home]))
-    await erasure(bench, process).memory("ann", "m1")
+    await bench.erasure(process).memory("ann", "m1")
     assert await bench.raw_words() == ["And a blue giraffe"]
 
 
@@ -261,7 +250,7 @@ async def test_forgetting_reads_the_store_once_however_much_there_is(bench: Benc
                 await learn(bench, process, "Forget everything about me.", faults=faults)
             else:
                 through = replace(bench, store=faults.around(bench.store))
-                await erasure(through, process).scope("ann", "")
+                await through.erasure(process).scope("ann", "")
         assert (await bench.memories(), await bench.raw_words()) == ([], [])
         reads.append({name: faults.calls.count(name) for name in ("ids", "load", "memories", "get", "page")})
     assert reads[0] | {"memories": 0} == reads[1] | {"memories": 0}
@@ -291,8 +280,7 @@ async def test_killed_while_words_are_removed_it_is_repeated(bench: Bench, *, is
         faults = Faults(name="delete", error=Killed(), is_after=is_after)
         with pytest.raises(Killed):
             await bench.worker(process, settings=KEEPS, faults=faults).work_off()
-    bench.deployment.clock.now += 1_000
-    async with bench.deployment.start() as survivor:
+    async with bench.later(1000) as survivor:
         await bench.worker(survivor, settings=KEEPS).work_off()
         assert await survivor.log.removed_words.next_user() is None
     assert await bench.raw_words() == []
@@ -304,8 +292,7 @@ async def test_a_crash_neither_loses_nor_doubles_words(bench: Bench, call: str, 
     async with bench.deployment.start() as process:
         with pytest.raises(Killed):
             await learn(bench, process, SMALL_TALK, faults=Faults(name=call, error=Killed(), is_after=is_after))
-    bench.deployment.clock.now += 1_000
-    async with bench.deployment.start() as survivor:
+    async with bench.later(1000) as survivor:
         await bench.worker(survivor, settings=KEEPS).work_off()
     assert await bench.raw_words() == [SMALL_TALK]
 
@@ -316,9 +303,8 @@ async def test_words_forgotten_between_two_attempts_stay_forgotten(bench: Bench)
         with pytest.raises(Killed):
             await learn(bench, process, SMALL_TALK, faults=faults)
         (row,) = await bench.memories(status="raw")
-        await erasure(bench, process).memory("ann", row.id)
-    bench.deployment.clock.now += 1_000
-    async with bench.deployment.start() as survivor:
+        await bench.erasure(process).memory("ann", row.id)
+    async with bench.later(1000) as survivor:
         await bench.worker(survivor, settings=KEEPS).work_off()
     assert await bench.raw_words() == []
 
@@ -337,9 +323,3 @@ def test_what_says_nothing_or_hides_something_leaves_no_row() -> None:
         "Hi",
         "my pin is [redacted password]",
     ]
-
-
-def test_a_stored_plan_keeps_its_words() -> None:
-    stored = Plan([], raw=tuple(rows_of(SMALL_TALK, "\ud800")))
-    assert plan.decode(plan.encode(stored)) == stored
-    assert plan.decode(plan.encode(Plan([]))) == Plan([])

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from absent_stores import request_stores
 from learning_parts import Bench, Faults, Killed
-from turn_logs import Process, sqlite_deployment
+from turn_logs import Process
 
 from memory.errors import NotFound
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Change, ChangeKind, MemoryStatus, Role
 from memory.model.wordings import wordings_of
-from memory.ports import MemoryBank, MemoryFilter
-from memory.service.erasure import Erasure
+from memory.ports import MemoryFilter
 from memory.service.locked_writes import write_rows
 from memory.service.requests import MemoryEdit
 
 MARKER = "xylophone quartz lantern"
 SAID = (f"Hm, {MARKER}", f"I live in Ulm. And so the {MARKER.upper()} again")
-
-
-def erasure(bench: Bench, process: Process) -> Erasure:
-    stores = request_stores(
-        process.notes, process.receipts, process.usage_counts, process.profiles, summaries=process.summaries
-    )
-    memories = MemoryBank(bench.store, process.ledger, bench.embedder)
-    return Erasure(memories=memories, turn_log=process.log, stores=stores, clock=bench.deployment.clock)
 
 
 async def told(bench: Bench, process: Process) -> tuple[Worker, list[str]]:
@@ -49,21 +37,14 @@ async def rows_with_the_marker(bench: Bench) -> list[str]:
     return [repr(memory) for memory in found if MARKER in repr(memory).casefold()]
 
 
-def cells_with_the_marker(database: Path) -> list[str]:
-    """The tables that hold its first word; searches hold words one by one."""
-    word, found = MARKER.split()[0], []
-    with closing(sqlite3.connect(database)) as connection:
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        for table in tables:
-            for row in connection.execute(f"SELECT * FROM {table}"):
-                texts = [cell.decode(errors="replace") if isinstance(cell, bytes) else str(cell) for cell in row]
-                found += [table for text in texts if word in text.casefold()]
-    return found
+def tables_with_the_marker(bench: Bench) -> list[str]:
+    """Those that hold its first word as it was written; searches hold words one by one."""
+    word = MARKER.split()[0]
+    return [table for written in (word, word.upper()) for table in bench.deployment.places_with(written)]
 
 
 @pytest.mark.parametrize("asked", [f"Forget the {MARKER}.", "Forget everything about me."])
-async def test_forgotten_in_a_chat_no_row_holds_the_words(tmp_path: Path, asked: str) -> None:
-    bench = Bench(sqlite_deployment(tmp_path))
+async def test_forgotten_in_a_chat_no_row_holds_the_words(bench: Bench, asked: str) -> None:
     async with bench.deployment.start() as process:
         worker, _ = await told(bench, process)
         await bench.tell(process, asked, project="atlas")
@@ -74,9 +55,8 @@ async def test_forgotten_in_a_chat_no_row_holds_the_words(tmp_path: Path, asked:
 @pytest.mark.parametrize("number", range(1, 5))
 @pytest.mark.parametrize("name", ["delete", "forget"])
 async def test_killed_while_a_memory_is_forgotten_a_repeat_finds_its_words(
-    tmp_path: Path, name: str, number: int
+    bench: Bench, name: str, number: int
 ) -> None:
-    bench = Bench(sqlite_deployment(tmp_path))
     async with bench.deployment.start() as process:
         await told(bench, process)
         (home,) = [memory for memory in await bench.memories() if "Ulm" in memory.content]
@@ -84,27 +64,25 @@ async def test_killed_while_a_memory_is_forgotten_a_repeat_finds_its_words(
         through = replace(bench, store=faults.around(bench.store))
         with suppress(Killed):
             dying = replace(process, ledger=faults.around(process.ledger))
-            await erasure(through, dying).memory("ann", home.id)
+            await through.erasure(dying).memory("ann", home.id)
     async with bench.deployment.start() as survivor:
         with suppress(NotFound):  # it had been deleted
-            await erasure(bench, survivor).memory("ann", home.id)
+            await bench.erasure(survivor).memory("ann", home.id)
     assert not [row for row in await rows_with_the_marker(bench) if "Ulm" in row]
 
 
 @pytest.mark.parametrize("way", ["the turns", "the project", "everything"])
-async def test_erased_nothing_that_we_store_holds_the_words(tmp_path: Path, way: str) -> None:
-    bench = Bench(sqlite_deployment(tmp_path))
+async def test_erased_nothing_that_we_store_holds_the_words(bench: Bench, way: str) -> None:
     async with bench.deployment.start() as process:
         _, turn_ids = await told(bench, process)
-    assert cells_with_the_marker(tmp_path / "turns.sqlite")
-    bench.deployment.clock.now += 1_000
-    async with bench.deployment.start() as process:
+    assert tables_with_the_marker(bench)
+    async with bench.later(1000) as process:
         for turn_id in turn_ids if way == "the turns" else ():
-            await erasure(bench, process).source("ann", turn_id)
+            await bench.erasure(process).source("ann", turn_id)
         if way != "the turns":
-            await erasure(bench, process).scope("ann", "atlas" if way == "the project" else "")
+            await bench.erasure(process).scope("ann", "atlas" if way == "the project" else "")
     assert await rows_with_the_marker(bench) == []
-    assert cells_with_the_marker(tmp_path / "turns.sqlite") == []
+    assert tables_with_the_marker(bench) == []
     assert await bench.raw_words() == ([] if way == "everything" else ["And a blue giraffe"])
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import memory_rows
 import pytest
+from reading_parts import ScriptedChat
 
 from memory.errors import Unavailable
 from memory.learn.reflection import Reflector, is_grounded, matters, stale
 from memory.learn.retention import RetentionReason, RetentionStep
-from memory.model import Evidence, Memory, MemoryStatus, Message, Trust
+from memory.model import Evidence, Memory, MemoryStatus, Trust
 from memory.model.derived import hanging_on
-from memory.ports import Completion
 
 NOW = 1_750_000_000.0
 SAID = (
@@ -27,35 +28,17 @@ GOOD = "I like green tea and drink it in the morning and after lunch"
 
 
 def memory(memory_id: str, content: str, **fields: Any) -> Memory:
-    values: dict[str, Any] = {"created_at": NOW, "updated_at": NOW, "said_at": NOW, "category": "preference"} | fields
-    return Memory(
-        id=memory_id, user_id="ann", content=content, evidence=(Evidence(content, f"t-{memory_id}"),), **values
-    )
+    evidence = (Evidence(content, f"t-{memory_id}"),)
+    return memory_rows.memory(memory_id, content, at=NOW, evidence=evidence, **({"category": "preference"} | fields))
 
 
 GROUNDS = tuple(memory(f"m{number}", text) for number, text in enumerate(SAID))
 
 
-class ScriptedModel:
-    """`memory.ports.ChatModel` that says what it is told to, and keeps what it was asked."""
-
-    def __init__(self, answer: str | None) -> None:
-        self.answer = answer
-        self.asked: list[Sequence[Message]] = []
-
-    async def complete(
-        self, messages: Sequence[Message], *, max_tokens: int, seconds: float, schema: Mapping[str, Any] | None = None
-    ) -> Completion:
-        self.asked.append(messages)
-        if self.answer is None:
-            raise Unavailable("model", "switched off by the test")
-        return Completion(self.answer)
-
-
 async def derived(
-    answer: str | None, memories: Sequence[Memory] = GROUNDS, *, at_least: int = 4
+    answer: str | Unavailable, memories: Sequence[Memory] = GROUNDS, *, at_least: int = 4
 ) -> list[RetentionStep]:
-    reflecting = Reflector(ScriptedModel(answer), name="small", at_least=at_least, seconds=1.0)
+    reflecting = Reflector(ScriptedChat(answer), name="small", at_least=at_least, seconds=1.0)
     return await reflecting.derive(memories, now=NOW)
 
 
@@ -101,8 +84,12 @@ async def test_what_the_grounds_do_not_bear_out_is_refused(summary: str) -> None
     assert await derived(json.dumps({"summary": summary})) == []
 
 
-@pytest.mark.parametrize("answer", [None, "", "no JSON", "[]", '{"other": 1}', '{"summary": null}', "[" * 9_999])
-async def test_a_model_that_is_down_or_talks_nonsense_derives_nothing(answer: str | None) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [Unavailable("model", "down"), "", "no JSON", "[]", '{"other": 1}', '{"summary": null}', "[" * 9_999],
+    ids=lambda answer: str(answer)[:20],
+)
+async def test_a_model_that_is_down_or_talks_nonsense_derives_nothing(answer: str | Unavailable) -> None:
     assert await derived(answer) == []
 
 

@@ -7,15 +7,9 @@ from learning_parts import Bench, Faults
 from turn_logs import START, Process, a_turn
 
 from memory.learn.worker import WorkerSettings
-from memory.model import SessionSummary, Turn, TurnStatus
+from memory.model import SessionSummary, TurnStatus
 
 LATER = START + 1e6
-
-
-async def learn(bench: Bench, process: Process, *said: str, session: str = "s1", project: str = "") -> list[Turn]:
-    turns = [await bench.tell(process, one, session=session, project=project) for one in said]
-    await bench.worker(process).work_off()
-    return turns
 
 
 async def in_summaries(process: Process) -> dict[str, list[str]]:
@@ -39,34 +33,34 @@ async def summarise(process: Process) -> None:
 
 
 async def test_what_a_topic_names_and_the_request_itself_are_left_out(bench: Bench, process: Process) -> None:
-    await learn(bench, process, "My locker number is 42.", "I live in Leeds.")
+    await bench.learn(process, "My locker number is 42.", "I live in Leeds.")
     await summarise(process)
-    await learn(bench, process, "Forget my locker number is 42.", session="s2")
+    await bench.learn(process, "Forget my locker number is 42.", session="s2")
     assert await process.summaries.of_session("ann", "s1") is None
     assert await in_summaries(process) == {"s1": ["I live in Leeds."], "s2": []}
 
 
 async def test_what_was_said_right_before_is_left_out_though_no_memory_holds_it(bench: Bench, process: Process) -> None:
-    await learn(bench, process, "The weather is dull today", "Forget what I just said.")
+    await bench.learn(process, "The weather is dull today", "Forget what I just said.")
     assert await in_summaries(process) == {"s1": []}
 
 
 async def test_a_withheld_message_is_left_out(bench: Bench, process: Process) -> None:
-    await learn(bench, process, "I live in Leeds.", "My brother owes me 400 euros. Do not store that.")
+    await bench.learn(process, "I live in Leeds.", "My brother owes me 400 euros. Do not store that.")
     assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
 
 
 async def test_forget_everything_leaves_out_all_that_was_said_before_it_in_its_project(bench: Bench) -> None:
     async with bench.deployment.start() as process:
-        await learn(bench, process, "I live in Leeds.", "The weather is dull today")
-        await learn(bench, process, "My budget is 400 euros.", session="s2", project="atlas")
+        await bench.learn(process, "I live in Leeds.", "The weather is dull today")
+        await bench.learn(process, "My budget is 400 euros.", session="s2", project="atlas")
         await summarise(process)
-        await learn(bench, process, "Forget everything about me.", session="s3", project="atlas")
+        await bench.learn(process, "Forget everything about me.", session="s3", project="atlas")
         assert await process.summaries.of_session("ann", "s2") is None
         assert (await in_summaries(process))["s2"] == []
-        await learn(bench, process, "Forget everything about me.", session="s3")
+        await bench.learn(process, "Forget everything about me.", session="s3")
         assert set(map(tuple, (await in_summaries(process)).values())) == {()}
-        await learn(bench, process, "I moved to York.", session="s1")
+        await bench.learn(process, "I moved to York.", session="s1")
         assert (await in_summaries(process))["s1"] == ["I moved to York."]
 
 
@@ -87,11 +81,11 @@ async def test_a_filled_in_request_withholds_what_was_said_before_it_in_its_wind
 
 
 async def test_a_missed_turn_from_before_forget_everything_is_left_out(bench: Bench, process: Process) -> None:
-    await learn(bench, process, "I live in Leeds.", "Forget everything about me.")
+    await bench.learn(process, "I live in Leeds.", "Forget everything about me.")
     for number, text in enumerate(("The weather is dull today", "My locker number is 9876.")):
         turn = a_turn(f"f{number}", text=text, session="s2", status=TurnStatus.FILLED_IN, at=START - 5)
         await process.log.append(turn)
-    await learn(bench, process, "I moved to York.", session="s2")
+    await bench.learn(process, "I moved to York.", session="s2")
     assert await in_summaries(process) == {"s1": [], "s2": ["I moved to York."]}
 
 
@@ -105,40 +99,40 @@ async def test_a_window_that_is_replayed_after_a_request(bench: Bench, request_:
         faults = Faults(name=name, error=RuntimeError("a test"))
         await bench.worker(process, faults=faults, settings=WorkerSettings(attempts_max=1)).work_off()
         (dead,) = await process.log.dead_letters(limit=9)
-        await learn(bench, process, request_, session="s2")
+        await bench.learn(process, request_, session="s2")
         assert await in_summaries(process) == {"s1": [], "s2": []}
         await process.log.replay([dead.window_id])
-        await learn(bench, process, "I moved to York.")
+        await bench.learn(process, "I moved to York.")
         assert (await in_summaries(process))["s1"] == ["I moved to York."]
 
 
 async def test_a_topic_reaches_what_was_never_a_memory_in_any_session(bench: Bench, process: Process) -> None:
-    await learn(bench, process, "Where is the zebra of Nils?", "Is it late?", session="s1")
-    await learn(bench, process, "Is the zebra of Nils old?", session="s2", project="atlas")
-    await learn(bench, process, "Does the zebra eat?", session="s3")
+    await bench.learn(process, "Where is the zebra of Nils?", "Is it late?", session="s1")
+    await bench.learn(process, "Is the zebra of Nils old?", session="s2", project="atlas")
+    await bench.learn(process, "Does the zebra eat?", session="s3")
     await summarise(process)
-    await learn(bench, process, "Forget the zebra of Nils.", session="s4")
+    await bench.learn(process, "Forget the zebra of Nils.", session="s4")
     assert await process.summaries.of_session("ann", "s3") is not None
     assert await in_summaries(process) == {"s1": ["Is it late?"], "s2": [], "s4": []}
 
 
 async def test_what_repeats_a_forgotten_memory_is_left_out_in_other_sessions_and_in_other_words(bench: Bench) -> None:
     async with bench.deployment.start() as process:
-        await learn(bench, process, "I live in Leeds.", "I like tea.")
-        await learn(bench, process, "Leeds is where I live, is it far?", session="s2")
-        await learn(bench, process, "Is Leeds far?", session="s3")
-        await learn(bench, process, "Forget where I live.", session="s4")
+        await bench.learn(process, "I live in Leeds.", "I like tea.")
+        await bench.learn(process, "Leeds is where I live, is it far?", session="s2")
+        await bench.learn(process, "Is Leeds far?", session="s3")
+        await bench.learn(process, "Forget where I live.", session="s4")
         found = await in_summaries(process)
         assert (found["s1"], found["s2"]) == (["I like tea."], [])
 
 
 async def test_a_mere_kind_of_thing_leaves_only_turns_that_a_memory_quotes(bench: Bench, process: Process) -> None:
     """Whatever the others say, nobody can tell by their words that they say nothing of that kind."""
-    await learn(bench, process, "I live in Leeds.", "I like tea.", "My sister is tall.")
-    await learn(bench, process, "Might it be York for good, then?", "I like milk.", session="s2")
+    await bench.learn(process, "I live in Leeds.", "I like tea.", "My sister is tall.")
+    await bench.learn(process, "Might it be York for good, then?", "I like milk.", session="s2")
     await bench.tell(process, "I like juice.", session="s3")
-    await learn(bench, process, "Forget where I live.", session="s3")
-    await learn(bench, process, "What is the weather in York?", session="s2")
+    await bench.learn(process, "Forget where I live.", session="s3")
+    await bench.learn(process, "What is the weather in York?", session="s2")
     found = await in_summaries(process)
     assert found["s1"] == ["I like tea.", "My sister is tall."]
     assert found["s2"] == ["I like milk.", "What is the weather in York?"]

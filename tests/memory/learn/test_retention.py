@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import memory_rows
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,14 +33,7 @@ TIMES = st.floats(NOW - 3_000 * DAY, NOW)
 
 
 def memory(memory_id: str = "m", *, days_ago: float = 0.0, **fields: Any) -> Memory:
-    at = NOW - days_ago * DAY
-    values: dict[str, Any] = {
-        "content": f"content of {memory_id}",
-        "created_at": at,
-        "updated_at": at,
-        "said_at": at,
-    } | fields
-    return Memory(id=memory_id, user_id="ann", **values)
+    return memory_rows.memory(memory_id, at=NOW - days_ago * DAY, **fields)
 
 
 MEMORIES = st.builds(

@@ -19,8 +19,8 @@ from turn_logs import AT_ONCE, Process, sqlite_deployment
 from memory.errors import Unavailable
 from memory.learn import plan
 from memory.learn.worker import WorkerSettings
-from memory.model import Act, Change, ChangeKind, Claim, Memory, MemoryStatus, Role, Turn
-from memory.ports import MemoryBank, PairRelation, PairVerdict, StatementPair
+from memory.model import Act, Change, ChangeKind, Claim, Memory, Role, Turn
+from memory.ports import PairRelation, PairVerdict, StatementPair
 from memory.service.erasure import Erasure
 
 LATER_SECONDS = 100.0
@@ -64,8 +64,7 @@ class TalksOnce(PlainReader):
 
 
 async def _known_and_waiting(bench: Bench, process: Process, known: str, waiting: str) -> None:
-    await bench.tell(process, known, session="s0")
-    await bench.worker(process).work_off()
+    await bench.learn(process, known, session="s0")
     await bench.tell(process, waiting, session="s1")
 
 
@@ -75,16 +74,11 @@ async def _said_meanwhile(bench: Bench, text: str) -> None:
         lease = await _leased(process, bench.deployment.clock.now)
         if lease is not None:
             await process.log.retry_at(lease, due_at=bench.deployment.clock.now + LATER_SECONDS / 2, reason="waits")
-        await bench.tell(process, text, session="s2")
-        await bench.worker(process).work_off()
+        await bench.learn(process, text, session="s2")
 
 
 async def _leased(process: Process, now: float) -> Any:
     return await process.log.lease(now=now, seconds=1.0, due=AT_ONCE)
-
-
-async def _active(bench: Bench) -> list[str]:
-    return sorted(memory.content for memory in await bench.memories(status=MemoryStatus.ACTIVE))
 
 
 @pytest.mark.parametrize("every", EVERY)
@@ -107,11 +101,10 @@ async def test_wherever_a_window_broke_off_what_was_said_meanwhile_is_heeded(
         bench.deployment.clock.now += LATER_SECONDS
         await _said_meanwhile(bench, meanwhile)
         for _ in range(2):
-            bench.deployment.clock.now += LATER_SECONDS
-            async with bench.deployment.start() as survivor:
+            async with bench.later(LATER_SECONDS) as survivor:
                 await bench.worker(survivor, model=model).work_off()
                 assert (await survivor.log.backlog("ann", opened_before=1e12)).pending == 0
-        found = await _active(bench)
+        found = await bench.active()
         folded = sorted(content.replace("!", ".") for content in expected)
         assert sorted(content.replace("!", ".") for content in found) == folded, f"broken off at call {number}"
         assert len(await bench.memories()) == len({memory.content for memory in await bench.memories()})
@@ -130,13 +123,12 @@ async def test_making_it_again_can_be_broken_off_anywhere_itself(tmp_path: Path,
         bench.deployment.clock.now += LATER_SECONDS
         await _said_meanwhile(bench, meanwhile)
         for one in (faults, None):
-            bench.deployment.clock.now += LATER_SECONDS
-            async with bench.deployment.start() as process:
+            async with bench.later(LATER_SECONDS) as process:
                 with suppress(Killed):
                     await bench.worker(process, faults=one, reader=_Never(), model=_Never()).work_off()
         async with bench.deployment.start() as process:
             assert (await process.log.backlog("ann", opened_before=1e12)).pending == 0
-        assert await _active(bench) == expected, f"broken off at call {number}"
+        assert await bench.active() == expected, f"broken off at call {number}"
         assert len(await bench.memories()) == 3
         if len(faults.calls) < number:
             break
@@ -211,8 +203,7 @@ async def test_what_was_forgotten_meanwhile_is_not_brought_back_by_making_it_aga
         async with process.ledger.write("ann") as held:
             await held.forget([cat.id, planned["I dive."]])
             await bench.store.delete("ann", [cat.id])
-    bench.deployment.clock.now += LATER_SECONDS
-    async with bench.deployment.start() as process:
+    async with bench.later(LATER_SECONDS) as process:
         await bench.worker(process, reader=_Never(), model=_Never()).work_off()
     assert await bench.contents() == [SISTER]
 
@@ -228,8 +219,7 @@ async def test_a_request_is_heeded_as_it_was_read_when_it_was_made(bench: Bench)
     async with bench.deployment.start() as process:
         await _known_and_waiting(bench, process, "I live in Rome.", f"My cat is called Tom. {SISTER}")
     await _said_meanwhile(bench, "Please forget that my cat is called Tom.")
-    bench.deployment.clock.now += LATER_SECONDS
-    async with bench.deployment.start() as process:
+    async with bench.later(LATER_SECONDS) as process:
         await bench.worker(process, reader=_Deaf()).work_off()
     assert await bench.contents() == sorted(["I live in Rome.", SISTER])
 
@@ -247,10 +237,9 @@ async def test_what_a_reader_said_of_a_pair_counts_until_one_of_it_changes(
         await _killed_at_apply(bench, process, reader=PlainReader(_moves))
     bench.deployment.clock.now += LATER_SECONDS
     await _said_meanwhile(bench, meanwhile)
-    bench.deployment.clock.now += LATER_SECONDS
-    async with bench.deployment.start() as process:
+    async with bench.later(LATER_SECONDS) as process:
         await bench.worker(process, reader=_Never()).work_off()
-    assert await _active(bench) == sorted(expected)
+    assert await bench.active() == sorted(expected)
 
 
 def _moves(pair: StatementPair) -> PairVerdict:
@@ -260,16 +249,14 @@ def _moves(pair: StatementPair) -> PairVerdict:
 
 async def test_a_yes_that_was_applied_is_not_applied_again(bench: Bench) -> None:
     async with bench.deployment.start() as process:
-        await bench.tell(process, "My cat is called Tom.", session="s1", answer="Your cat is called Tom.")
-        await bench.worker(process).work_off()
+        await bench.learn(process, "My cat is called Tom.", session="s1", answer="Your cat is called Tom.")
         (known,) = await bench.memories()
         await bench.tell(process, "That's right.", session="s1")
         await _killed_at_apply(bench, process, is_after=True)
         (raised,) = await bench.memories()
     bench.deployment.clock.now += LATER_SECONDS
     await _said_meanwhile(bench, "My boat is called Nereid.")
-    bench.deployment.clock.now += LATER_SECONDS
-    async with bench.deployment.start() as process:
+    async with bench.later(LATER_SECONDS) as process:
         await bench.worker(process).work_off()
     cat = next(memory for memory in await bench.memories() if "cat" in memory.content)
     assert raised.confidence > known.confidence
@@ -278,15 +265,6 @@ async def test_a_yes_that_was_applied_is_not_applied_again(bench: Bench) -> None
 
 SAID = "My cat is called Tom. The weather felt strange near Tom the whole afternoon."
 KEEPS_RAW_WORDS = WorkerSettings(words_of=frozenset({Role.USER}))
-
-
-def _erasure(bench: Bench, process: Process) -> Erasure:
-    return Erasure(
-        memories=MemoryBank(bench.store, process.ledger, bench.embedder),
-        turn_log=process.log,
-        stores=process.stores,
-        clock=bench.deployment.clock,
-    )
 
 
 async def _forget(erasure: Erasure, process: Process, how: str, turn_id: str) -> None:
@@ -310,14 +288,12 @@ async def test_what_is_forgotten_while_its_plan_is_tried_again_does_not_return(
 ) -> None:
     async with bench.deployment.start() as process:
         if known:
-            await bench.tell(process, "I live in Rome.", session="s0")
-            await bench.worker(process).work_off()
+            await bench.learn(process, "I live in Rome.", session="s0")
         turn = await bench.tell(process, SAID, session="s1")
         with suppress(Killed):
             faults = Faults(name="apply", error=error)
             await bench.worker(process, settings=KEEPS_RAW_WORDS, faults=faults).work_off()
-    bench.deployment.clock.now += LATER_SECONDS
-    async with bench.deployment.start() as process:
+    async with bench.later(LATER_SECONDS) as process:
         await process.log.recover()
         with pytest.MonkeyPatch.context() as patch:
             is_leased, may_go_on = _paused_embedding(bench, patch)
@@ -325,7 +301,7 @@ async def test_what_is_forgotten_while_its_plan_is_tried_again_does_not_return(
                 tasks.create_task(bench.worker(process, settings=KEEPS_RAW_WORDS).work_off())
                 await asyncio.wait_for(is_leased.wait(), 30)
                 bench.deployment.clock.now += 1
-                await _forget(_erasure(bench, process), process, how, turn.id)
+                await _forget(bench.erasure(process), process, how, turn.id)
                 may_go_on.set()
         bench.deployment.clock.now += LATER_SECONDS
         await bench.worker(process, settings=KEEPS_RAW_WORDS).work_off()

@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from learning_parts import Bench, Faults, Killed
+from learning_parts import Bench, Faults, Killed, Moody
 from plain_reader import PlainReader
 from turn_logs import Process, a_turn, sqlite_deployment
 
 from memory.errors import Unavailable
 from memory.learn.worker import WorkerSettings
-from memory.model import Claim, Turn, TurnStatus
+from memory.model import Claim, Turn
 from memory.ports import LearnDue
 
 BUDGET = "My budget for the Hawaii trip is $10,000"
@@ -35,18 +35,11 @@ async def test_a_told_fact_becomes_one_memory_with_its_evidence(bench: Bench, pr
 async def test_the_same_statement_of_another_user_or_project_is_another_memory(bench: Bench, process: Process) -> None:
     await bench.tell(process, BUDGET, user="ann", project="p")
     await bench.tell(process, BUDGET, user="ann", project="q")
-    await bench.tell(process, BUDGET, user="bob", project="p")
-    await bench.worker(process).work_off()
-    assert len(await bench.memories("ann", project="p")) == 1
-    assert len(await bench.memories("ann", project="q")) == 1
-    assert len(await bench.memories("bob", project="p")) == 1
-
-
-@pytest.mark.parametrize("status", [TurnStatus.FAILED, TurnStatus.ABORTED])
-async def test_a_failed_or_aborted_turn_teaches_nothing(bench: Bench, process: Process, status: TurnStatus) -> None:
-    await bench.tell(process, BUDGET, status=status)
-    await bench.worker(process).work_off()
-    assert await bench.memories() == []
+    await bench.learn(process, BUDGET, user="bob", project="p")
+    places = (("ann", "p"), ("ann", "q"), ("bob", "p"))
+    rows = [memory for user, project in places for memory in await bench.memories(user, project=project)]
+    assert [(row.user_id, row.project_id) for row in rows] == list(places)
+    assert len({row.id for row in rows}) == 3
 
 
 async def test_a_running_worker_learns_what_is_closed_and_what_a_dead_process_left_open(bench: Bench) -> None:
@@ -104,11 +97,11 @@ async def test_a_lost_lease_stops_the_work_before_anything_is_stored(bench: Benc
         await bench.tell(process, BUDGET)
 
         async def take_over() -> None:
-            bench.deployment.clock.now += 1
+            bench.deployment.clock.now += 10
             assert await other.log.lease(now=bench.deployment.clock(), seconds=100, due=LearnDue()) is not None
 
         model = _Busy(until=lambda: False, meanwhile=take_over)
-        await bench.worker(process, model=model, settings=WorkerSettings(lease_seconds=0.06)).work_off()
+        await bench.worker(process, model=model, settings=WorkerSettings(lease_seconds=3.0)).work_off()
         assert await bench.memories() == []
     assert bench.count("memproxy_windows_total", outcome="lost") == 1
 
@@ -117,7 +110,7 @@ async def test_a_fault_of_ours_is_counted_retried_and_buried_and_others_go_on(be
     settings = WorkerSettings(attempts_max=2, retry_base_seconds=1.0)
     await bench.tell(process, BUDGET, user="ann")
     await bench.tell(process, BUDGET, user="bob")
-    worker = bench.worker(process, model=_FaultyFor("ann"), settings=settings)
+    worker = bench.worker(process, model=Moody(bench, *[RuntimeError("words of a message")] * 9), settings=settings)
     for _ in range(5):
         await worker.work_off()
         bench.deployment.clock.now += 10
@@ -143,15 +136,6 @@ async def test_two_sessions_of_one_user_learning_at_once_lose_no_update(bench: B
         assert len(memory.evidence) == 5
 
 
-async def test_memory_ids_are_the_same_at_every_attempt_and_differ_between_users(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        for user in ("ann", "bob"):
-            await bench.tell(process, BUDGET, user=user, session="s")
-        await bench.worker(process).work_off()
-        (ann,), (bob,) = await bench.memories("ann"), await bench.memories("bob")
-    assert ann.id != bob.id
-
-
 TOLD = ("My budget for the Hawaii trip is $10,000. My cat is called Tom.", "My budget for the Hawaii trip is $10,000!")
 KNOWN = "My sister lives in Oslo."
 
@@ -173,8 +157,7 @@ async def test_a_crash_at_any_call_loses_and_doubles_nothing(
         bench = Bench(sqlite_deployment(tmp_path / str(number)))
         faults = Faults(number=number, error=error, is_after=is_after)
         async with bench.deployment.start() as dying:
-            await bench.tell(dying, KNOWN, session="before")
-            await bench.worker(dying).work_off()
+            await bench.learn(dying, KNOWN, session="before")
             for message in (*TOLD, KNOWN):
                 await bench.tell(dying, message)
             with suppress(type(error)):
@@ -187,8 +170,7 @@ async def test_a_crash_at_any_call_loses_and_doubles_nothing(
 
 async def check_after_recovery(bench: Bench) -> None:
     """Somebody else takes over, and the outcome is that of a quiet run."""
-    bench.deployment.clock.now += 1_000
-    async with bench.deployment.start() as survivor:
+    async with bench.later(1000) as survivor:
         await bench.worker(survivor).work_off()
         stored = {memory.content: [one.turn_id for one in memory.evidence] for memory in await bench.memories()}
         assert stored == {
@@ -224,14 +206,3 @@ class _Busy(PlainReader):
         self.running -= 1
         self.finished += 1
         return []
-
-
-class _FaultyFor(PlainReader):
-    def __init__(self, user: str) -> None:
-        super().__init__()
-        self._user = user
-
-    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
-        if turns[0].scope.user_id == self._user:
-            raise RuntimeError("content that must not be logged")
-        return await super().read(turns, context=context)

@@ -97,8 +97,7 @@ async def killed_at(bench: Bench, kill: ProcessKilled) -> list[str]:
         ]:  # what the user says does not depend on how far the worker came
             await bench.tell(other, TOLD[LAST], user=LAST)
     await kill.move_to_dead_letters()
-    bench.deployment.clock.now += LATER_SECONDS
-    async with bench.deployment.start() as survivor:
+    async with bench.later(LATER_SECONDS) as survivor:
         await survivor.log.recover()
         for _ in range(2):
             bench.deployment.clock.now += LATER_SECONDS

@@ -6,37 +6,18 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from learning_parts import Bench
-from plain_reader import PlainReader
+from learning_parts import Bench, Moody
 from turn_logs import Process
 
 from memory.errors import Unavailable, Unusable
 from memory.learn.worker import Worker, WorkerSettings
-from memory.model import Change, Claim, Record, Turn, Vector
+from memory.model import Change, Record, Vector
 from memory.ports import DeadLetter, MemoryFilter
 
 BUDGET = "My budget for the Hawaii trip is $10,000"
 DOWN = Unavailable("model", "no answer within 30 s")
 JUNK = Unusable("model", "junk")
 HOUR = 3_600.0
-
-
-class Moody(PlainReader):
-    """A model that meets one trouble after the other, then reads; `at`: when it was asked."""
-
-    def __init__(self, bench: Bench, *troubles: Exception, user: str = "ann") -> None:
-        super().__init__()
-        self.at: list[float] = []
-        self._clock = bench.deployment.clock
-        self._troubles = list(troubles)
-        self._user = user
-
-    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
-        if turns[0].scope.user_id == self._user:
-            self.at.append(self._clock())
-            if self._troubles:
-                raise self._troubles.pop(0)
-        return await super().read(turns, context=context)
 
 
 async def worked_for(bench: Bench, worker: Worker, seconds: float, *, step: float = 1.0) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import recall_rig
 from api_shapes import ASKED_COMPLETIONS, SHAPES, AskedShape
-from recall_rig import PATIENCE_SECONDS
+from memory_rows import memory
+from recall_rig import PATIENCE_SECONDS, Rig, rigged
 
 from memory.adapters.sql import receipts
-from memory.model import Memory, Record, Vector
+from memory.model import Record, Vector
 from memory.recall import pipeline, stored_state
 
 NOW = 1_765_800_000.0  # 15 December 2025, noon UTC
@@ -31,11 +33,8 @@ def remember() -> Remember:
     def build(content: str, *, vector: Vector | None = None, days_ago: float = 30.0, **fields: object) -> Record:
         nonlocal count
         count += 1
-        said_at = NOW - days_ago * DAY
-        memory = Memory(
-            id=f"m{count:03d}", user_id="u", content=content, created_at=said_at, updated_at=said_at, said_at=said_at
-        )
-        return Record(replace(memory, **fields), np.eye(DIMENSION, dtype=np.float32)[0] if vector is None else vector)  # type: ignore[arg-type]
+        said = memory(f"m{count:03d}", content, user_id="u", at=NOW - days_ago * DAY)
+        return Record(replace(said, **fields), np.eye(DIMENSION, dtype=np.float32)[0] if vector is None else vector)  # type: ignore[arg-type]
 
     return build
 
@@ -45,6 +44,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     named = vars(metafunc.module)
     if any(named.get(one.__name__) is one for one in (recall_rig.request_of, recall_rig.request_with)):
         metafunc.parametrize("asked_shape", SHAPES, ids=lambda shape: shape.name, indirect=True)
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    """With the usual settings; modules with others have one of their own."""
+    async with rigged(tmp_path) as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,12 +31,6 @@ from memory.recall.notes.past_notes import CarriedNotes, carried_notes, note_key
 
 QUESTION = "Where is my kayak stored?"
 USER = Scope("u")
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    async with rigged(tmp_path) as running:
-        yield running
 
 
 def asked(text: Any, **fields: Any) -> ChatRequest:

@@ -15,13 +15,13 @@ from token_counts import counted_tokens
 
 from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
 from memory.chat.responses import RESPONSES
-from memory.model import ChainLink, Memory, MemoryStatus, Note, Placement, RecallStatus, Scope
+from memory.model import ChainLink, Memory, Note, Placement, RecallStatus, Scope
 from memory.ports import MemoryBank
 from memory.recall.notes.past_notes import note_keys
 from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.pipeline import RecallOutcome
 from memory.service.erasure import Erasure
-from memory.service.profile_layout import HEAD, PROFILE_TOKENS_MAX, WISHES_FOOT, WISHES_HEAD, pinned_line
+from memory.service.profile_layout import HEAD, WISHES_FOOT, WISHES_HEAD, pinned_line
 from memory.service.profiles import ProfileBuilder
 
 QUESTION = "Where is my kayak stored?"
@@ -208,13 +208,6 @@ async def test_a_project_s_lines_go_along_in_that_project_alone(rig: Rig) -> Non
     assert stranger.notes == ()
 
 
-async def test_it_never_takes_more_than_its_tokens(rig: Rig) -> None:
-    many = [replace(VEGAN, id=f"n{n}", content=f"I like dish number {n} with rice") for n in range(40)]
-    await told(rig, *many)
-    (note,) = (await asked(rig, unknown())).notes
-    assert 100 < TOKENS(note.text) <= PROFILE_TOKENS_MAX
-
-
 async def test_a_late_question_of_a_conversation_that_began_without_gets_it_where_it_stands(tmp_path: Path) -> None:
     """The prompt before that question stays as it was."""
     async with rigged(tmp_path, replace(SETTINGS, profile=ProfileUse.SEARCHED)) as rig:
@@ -273,13 +266,6 @@ async def test_wishes_that_change_go_along_again_and_the_prefix_stays(rig: Rig) 
     assert "- No emojis\n- [2025-06-15] Answer in German" in later.notes[1].text
     again = await asked(rig, request_to(user("Hi!"), SAID, user("Thanks!"), SAID, user("Bye!")))
     assert again.notes == later.notes
-
-
-async def test_a_wish_that_was_overtaken_is_gone_before_the_profile_is_built_again(rig: Rig) -> None:
-    await told(rig, GERMAN)
-    await rig.write(replace(GERMAN, status=MemoryStatus.SUPERSEDED, superseded_by="m6"))
-    outcome = await asked(rig, request_to(user("Hi!")))
-    assert outcome.notes == ()
 
 
 async def test_no_wishes_for_a_request_without_profile_nor_for_others(rig: Rig) -> None:

@@ -40,41 +40,34 @@ async def recalled(rig: Rig, text: str = QUESTION, user: str = "u", **config: ob
     return await rig.recall.recall(Scope(user), request_of(text, **config))
 
 
-async def test_a_late_embedding_ends_at_the_deadline(tmp_path: Path) -> None:
-    async with rigged(tmp_path) as rig:
-        rig.embedder.hangs_on = always
-        async with asyncio.TaskGroup() as group:
-            late = group.create_task(recalled(rig))
-            await until(lambda: rig.embedder.calls)
-            pass_time(SETTINGS.deadline_seconds)
-        assert (late.result().status, late.result().reason) == (RecallStatus.UNAVAILABLE, "deadline")
+async def test_a_late_embedding_ends_at_the_deadline(rig: Rig) -> None:
+    rig.embedder.hangs_on = always
+    async with asyncio.TaskGroup() as group:
+        late = group.create_task(recalled(rig))
+        await until(lambda: rig.embedder.calls)
+        pass_time(SETTINGS.deadline_seconds)
+    assert (late.result().status, late.result().reason) == (RecallStatus.UNAVAILABLE, "deadline")
 
 
-async def test_an_embedder_that_is_down_costs_the_memory_and_not_the_request(tmp_path: Path) -> None:
-    async with rigged(tmp_path) as rig:
-        rig.embedder.is_down = True
-        outcome = await recalled(rig)
-        assert (outcome.status, outcome.reason, outcome.notes) == (RecallStatus.UNAVAILABLE, "embedder", ())
-        rig.embedder.is_down = False
-        assert (await recalled(rig)).status is RecallStatus.USED
-        assert rig.embedder.is_asked_as_query
+async def test_an_embedder_that_is_down_costs_the_memory_and_not_the_request(rig: Rig) -> None:
+    rig.embedder.is_down = True
+    outcome = await recalled(rig)
+    assert (outcome.status, outcome.reason, outcome.notes) == (RecallStatus.UNAVAILABLE, "embedder", ())
+    rig.embedder.is_down = False
+    assert (await recalled(rig)).status is RecallStatus.USED
+    assert rig.embedder.is_asked_as_query
 
 
-async def test_what_is_too_much_is_shed_before_it_costs_an_embedding(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_too_much_is_shed_before_it_costs_an_embedding(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "WAITING_MAX", 0)
-    async with rigged(tmp_path) as rig:
-        rig.embedder.hangs_on = always
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(recalled(rig, f"Where is my kayak number {n}?")) for n in range(12)]
-            shed = 12 - SETTINGS.in_flight_max
-            await until(
-                lambda: (sum(map(asyncio.Task.done, tasks)), rig.embedder.calls) == (shed, SETTINGS.in_flight_max)
-            )
-            rig.embedder.may_go_on.set()
-        assert sum(task.result().reason == "busy" for task in tasks) == shed
-        assert rig.metrics.registry.get_sample_value("memproxy_recall_shed_total") == shed
+    rig.embedder.hangs_on = always
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(recalled(rig, f"Where is my kayak number {n}?")) for n in range(12)]
+        shed = 12 - SETTINGS.in_flight_max
+        await until(lambda: (sum(map(asyncio.Task.done, tasks)), rig.embedder.calls) == (shed, SETTINGS.in_flight_max))
+        rig.embedder.may_go_on.set()
+    assert sum(task.result().reason == "busy" for task in tasks) == shed
+    assert rig.metrics.registry.get_sample_value("memproxy_recall_shed_total") == shed
 
 
 @pytest.mark.parametrize(
@@ -171,18 +164,17 @@ async def test_while_its_set_is_loading_a_user_s_memories_are_searched_in_the_st
         assert (outcome.status, outcome.count) == (RecallStatus.USED, 1)
 
 
-async def test_of_two_alike_the_one_of_this_session_comes_first(tmp_path: Path) -> None:
-    async with rigged(tmp_path) as rig:
-        said = [
-            Memory(f"s{number}", "v", KAYAK + where, NOW, NOW, NOW, session_id=f"session-{number}")
-            for number, where in enumerate((" one", " two", " six"))
-        ]
-        vectors = await HashingEmbedder(dimension=384).embed([KAYAK] * 3, is_urgent=False)
-        await rig.store.apply("v", [Change(ChangeKind.CREATE, memory) for memory in said], np.asarray(vectors))
-        for number in range(3):
-            outcome = await rig.recall.recall(Scope("v", session_id=f"session-{number}"), request_of(QUESTION))
-            receipt = await rig.receipt(outcome, user_id="v")
-            assert receipt.candidates[0].memory_id == f"s{number}"
+async def test_of_two_alike_the_one_of_this_session_comes_first(rig: Rig) -> None:
+    said = [
+        Memory(f"s{number}", "v", KAYAK + where, NOW, NOW, NOW, session_id=f"session-{number}")
+        for number, where in enumerate((" one", " two", " six"))
+    ]
+    vectors = await HashingEmbedder(dimension=384).embed([KAYAK] * 3, is_urgent=False)
+    await rig.store.apply("v", [Change(ChangeKind.CREATE, memory) for memory in said], np.asarray(vectors))
+    for number in range(3):
+        outcome = await rig.recall.recall(Scope("v", session_id=f"session-{number}"), request_of(QUESTION))
+        receipt = await rig.receipt(outcome, user_id="v")
+        assert receipt.candidates[0].memory_id == f"s{number}"
 
 
 async def test_a_flood_of_searches_through_the_api_leaves_the_embedder_to_the_chats(
@@ -207,15 +199,14 @@ async def test_a_flood_of_searches_through_the_api_leaves_the_embedder_to_the_ch
         assert most == CALLERS_AT_ONCE
 
 
-async def test_a_memory_in_a_new_note_counts_as_used_once(tmp_path: Path) -> None:
+async def test_a_memory_in_a_new_note_counts_as_used_once(rig: Rig) -> None:
     """Neither when the note is put back, nor where there is none."""
-    async with rigged(tmp_path) as rig:
-        before = await uses(rig)
-        await recalled(rig)
-        assert (await rig.recall.recall(Scope("u"), request_with([*SECOND[:2], {**FIRST, "content": "Thanks!"}]))).notes
-        await recalled(rig, "Hello!")
-        await recalled(rig, "Where exactly is my kayak?", placement="off")
-        assert await uses(rig) == before + 1
+    before = await uses(rig)
+    await recalled(rig)
+    assert (await rig.recall.recall(Scope("u"), request_with([*SECOND[:2], {**FIRST, "content": "Thanks!"}]))).notes
+    await recalled(rig, "Hello!")
+    await recalled(rig, "Where exactly is my kayak?", placement="off")
+    assert await uses(rig) == before + 1
 
 
 async def uses(rig: Rig) -> int:

@@ -55,17 +55,16 @@ class Answers:
         return await self._answer(self.calls)
 
 
-async def test_an_opted_out_user_gets_no_note_until_they_opt_in(tmp_path: Path) -> None:
-    async with rigged(tmp_path) as rig:
-        assert (await rig.recall.recall(Scope("u"), request_of(QUESTION))).status is RecallStatus.USED
-        await rig.opt_outs.set("u", at=NOW)
-        rig.embedder.texts.clear()
-        outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
-        assert (outcome.status, outcome.reason, outcome.notes) == (RecallStatus.DISABLED, "opted_out", ())
-        assert (outcome.receipt_id, rig.embedder.calls) == ("", 0)
-        assert counted(rig, "memproxy_requests_total", status="disabled", reason="opted_out") == 1.0
-        await rig.opt_outs.clear("u")
-        assert (await rig.recall.recall(Scope("u"), request_of(QUESTION))).status is RecallStatus.USED
+async def test_an_opted_out_user_gets_no_note_until_they_opt_in(rig: Rig) -> None:
+    assert (await rig.recall.recall(Scope("u"), request_of(QUESTION))).status is RecallStatus.USED
+    await rig.opt_outs.set("u", at=NOW)
+    rig.embedder.texts.clear()
+    outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
+    assert (outcome.status, outcome.reason, outcome.notes) == (RecallStatus.DISABLED, "opted_out", ())
+    assert (outcome.receipt_id, rig.embedder.calls) == ("", 0)
+    assert counted(rig, "memproxy_requests_total", status="disabled", reason="opted_out") == 1.0
+    await rig.opt_outs.clear("u")
+    assert (await rig.recall.recall(Scope("u"), request_of(QUESTION))).status is RecallStatus.USED
 
 
 async def down(_: int) -> ChatState:
@@ -139,11 +138,10 @@ async def test_in_shadow_mode_a_search_without_a_result_is_told_as_ever(tmp_path
         assert (await rig.recall.recall(Scope("u"), request_of("Hello!"))).status is RecallStatus.SKIPPED
 
 
-async def test_notes_of_before_are_not_put_back_in_shadow_mode(tmp_path: Path) -> None:
-    async with rigged(tmp_path) as rig:
-        assert (await rig.recall.recall(Scope("u"), request_of(QUESTION))).notes
-        rig.recall._settings = SHADOW
-        assert (await rig.recall.recall(Scope("u"), request_with(LATER))).notes == ()
+async def test_notes_of_before_are_not_put_back_in_shadow_mode(rig: Rig) -> None:
+    assert (await rig.recall.recall(Scope("u"), request_of(QUESTION))).notes
+    rig.recall._settings = SHADOW
+    assert (await rig.recall.recall(Scope("u"), request_with(LATER))).notes == ()
 
 
 # Conversations held out

@@ -21,7 +21,6 @@ from turn_logs import Process, lease_at, sqlite_deployment
 
 from memory.errors import NotFound
 from memory.model import PastNote, Turn, TurnStatus
-from memory.ports import MemoryBank
 from memory.processes.compaction_parts import own_sentences
 from memory.runtime.telemetry import Telemetry
 from memory.service.erasure import Erasure
@@ -197,12 +196,7 @@ async def living(folder: Path, seed: int) -> AsyncIterator[Life]:
     bench = Bench(sqlite_deployment(folder))
     async with bench.deployment.start() as process:
         telemetry = Telemetry(bench.deployment.clock, bench.metrics)
-        erasure = Erasure(
-            memories=MemoryBank(bench.store, process.ledger, bench.embedder),
-            turn_log=process.log,
-            stores=process.stores,
-            clock=bench.deployment.clock,
-        )
+        erasure = bench.erasure(process)
         parts = SummarizerParts(
             summaries=process.summaries,
             reader=PlainReader(),

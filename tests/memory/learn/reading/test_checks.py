@@ -30,6 +30,11 @@ def sound(*items: Any, turns: list[Turn] | None = None, context: list[Turn] | No
     return placed.claim
 
 
+def replied(text: str, question: str, **fields: Any) -> Claim:
+    """The only claim in a reply to what the assistant said."""
+    return sound(a_claim(1, **fields), turns=said(text), context=said("Hi.", answers=[question]))
+
+
 def day(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
@@ -189,20 +194,6 @@ def test_the_same_fact_twice_and_a_part_of_it_are_one_claim() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "My address should be deleted, thanks.",
-        "Please forget where I live.",
-        "Vergiss bitte meine Adresse.",
-        "Borra mi dirección.",
-        "把我的地址删掉",
-    ],
-)
-def test_a_request_in_so_many_words_counts(text: str) -> None:
-    assert sound(a_claim(1, act="forget"), turns=said(text)).act is Act.FORGET
-
-
-@pytest.mark.parametrize(
     ("text", "begin", "end"),
     [
         ("I moved here in 2019.", "2019", "2019-01-01"),
@@ -284,46 +275,35 @@ def test_time_and_scope_are_those_of_the_turn() -> None:
     assert (claim.said_at, claim.evidence.turn_id, claim.scope.session_id) == (AT + 1, "t1", "s1")
 
 
-def test_a_short_reply_takes_the_question_along_that_it_answers() -> None:
-    context = said("Hi.", answers=["Sure. Which city do you live in?"])
-    claim = sound(a_claim(1, content="Turku it is", values=["Turku"]), turns=said("Turku."), context=context)
-    assert (claim.text, claim.evidence.quote) == ("Turku it is", "Turku.")
-
-
 @pytest.mark.parametrize("act", ["confirm", "state"])
 def test_a_bare_yes_quotes_the_question_and_says_whose_words_they_are(act: str) -> None:
-    context = said("Hi.", answers=["Nice. Do you still dive?"])
-    claim = sound(a_claim(1, act=act), turns=said("yes"), context=context)
+    claim = replied("yes", "Nice. Do you still dive?", act=act)
     assert (claim.act, claim.text) == (Act.STATE, "Do you still dive? yes")
     assert (claim.evidence.quote, claim.evidence.role) == ("Do you still dive?", Role.ASSISTANT)
-    assert claim.evidence.turn_id == context[0].id
 
 
 def test_a_confirmation_of_what_was_no_question_stays_one() -> None:
-    context = said("Hi.", answers=["You still dive."])
-    claim = sound(a_claim(1, act="confirm"), turns=said("yes"), context=context)
+    claim = replied("yes", "You still dive.", act="confirm")
     assert (claim.act, claim.text) == (Act.CONFIRM, "yes")
 
 
 @pytest.mark.parametrize("text", ["Nope.", "Nah", "No.", "Nö", "不是"])
 @pytest.mark.parametrize("says_no", [True, False])
 def test_a_bare_no_denies_what_was_asked_whatever_the_model_says(text: str, *, says_no: bool) -> None:
-    context = said("Hi.", answers=["Nice. Are you vegetarian?"])
-    claim = sound(a_claim(1, no=says_no), turns=said(text), context=context)
+    claim = replied(text, "Nice. Are you vegetarian?", no=says_no)
     assert (claim.text, claim.is_affirmed) == (f"Are you vegetarian? {text}", False)
 
 
 def test_a_reply_that_the_model_does_not_complete_takes_no_question_along() -> None:
-    context = said("Hi.", answers=["Since you are diabetic and vegetarian, what do you like to cook at home?"])
-    claim = sound(a_claim(1, attr="food"), turns=said("I like making pasta."), context=context)
+    question = "Since you are diabetic and vegetarian, what do you like to cook at home?"
+    claim = replied("I like making pasta.", question, attr="food")
     assert (claim.text, claim.question) == ("I like making pasta.", "")
 
 
 def test_a_reply_that_the_model_completes_is_marked_with_the_question() -> None:
-    context = said("Hi.", answers=["What is your budget for the laptop?"])
-    item = a_claim(1, content="My budget for the laptop is 900 euros", values=["900 euros"])
-    claim = sound(item, turns=said("900 euros"), context=context)
-    assert (claim.text, claim.question) == (item["content"], "What is your budget for the laptop?")
+    question, content = "What is your budget for the laptop?", "My budget for the laptop is 900 euros"
+    claim = replied("900 euros", question, content=content, values=["900 euros"])
+    assert (claim.text, claim.question) == (content, question)
     assert claim.evidence.quote == "900 euros"
 
 
@@ -332,14 +312,13 @@ def test_where_its_words_add_something_the_question_is_taken_along_as_it_was_ask
     text: str, values: list[str]
 ) -> None:
     question = "What is it that you like most of all?"
-    item = a_claim(1, content=f"I adore Zanzibar, {text}", values=values)
-    assert sound(item, turns=said(text), context=said("Hi.", answers=[question])).text == f"{question} {text}"
+    claim = replied(text, question, content=f"I adore Zanzibar, {text}", values=values)
+    assert claim.text == f"{question} {text}"
 
 
 def test_of_a_question_only_what_it_asks_is_taken_along() -> None:
-    context = said("Hi.", answers=["Since you are diabetic and vegetarian, what do you like to cook?"])
-    item = a_claim(1, content="I cook Zanzibar pasta", values=["Pasta"])
-    claim = sound(item, turns=said("Pasta."), context=context)
+    question = "Since you are diabetic and vegetarian, what do you like to cook?"
+    claim = replied("Pasta.", question, content="I cook Zanzibar pasta", values=["Pasta"])
     assert claim.text == "what do you like to cook? Pasta."
 
 

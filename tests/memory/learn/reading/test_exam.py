@@ -158,11 +158,6 @@ async def test_one_unusable_answer_is_a_failed_chat_and_no_more() -> None:
     assert result.failures == ("second",)
 
 
-async def test_nobody_fails_for_an_outage() -> None:
-    with pytest.raises(Unavailable):
-        await sit(Candidate(error=Unavailable("model", "down")))
-
-
 @dataclass
 class Halting:
     """Answers once."""

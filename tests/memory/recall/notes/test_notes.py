@@ -177,14 +177,6 @@ def planned(carried: CarriedNotes, *memories: Memory, budget: int = 800) -> Any:
 # Keys
 
 
-def test_each_user_message_has_a_key_that_later_turns_keep() -> None:
-    first, second = keys_of(SYSTEM, U1), keys_of(SYSTEM, U1, A1, U2)
-    assert list(first) == [1]
-    assert list(second) == [1, 3]
-    assert second[1] == first[1]
-    assert len({*second.values()}) == 2
-
-
 @pytest.mark.parametrize(
     "other",
     [

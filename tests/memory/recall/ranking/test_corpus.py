@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_rows import memory
 
 import memory.recall.ranking.ranking as ranking_module
 from memory.chat.plain_lines import on_one_line
-from memory.model import Memory, Query, Question, Record, Scope, Vector
+from memory.model import Query, Question, Record, Scope, Vector
 from memory.recall.notes.injection import line_tokens
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import TextFeatures
@@ -34,13 +35,10 @@ Remember = Callable[..., Record]
 
 
 def record(number: int, text: str, session_id: str) -> Record:
-    at = NOW + 20.0 * number
-    memory = Memory(
-        id=f"m{number}", user_id="u", content=text, created_at=at, updated_at=at, said_at=at, session_id=session_id
-    )
+    said = memory(f"m{number}", text, user_id="u", at=NOW + 20.0 * number, session_id=session_id)
     vector = np.zeros(DIMENSION, dtype=np.float32)
     vector[number % DIMENSION] = 1.0
-    return Record(memory, vector)
+    return Record(said, vector)
 
 
 changes = st.lists(

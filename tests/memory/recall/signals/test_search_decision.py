@@ -12,11 +12,9 @@ from memory.model import Conversation, Message
 from memory.recall.signals.classifier import SignalLabel
 from memory.recall.signals.search_decision import JUDGED_CHARACTERS_MAX, decide, decide_early, decide_late
 from memory.recall.signals.upstream import (
-    DEFAULT_RULES,
     NO_SIGNALS,
     UpstreamRule,
     UpstreamSignals,
-    names_of,
     read_upstream,
 )
 
@@ -194,21 +192,9 @@ def test_what_says_nothing_about_memory_is_no_signal(values: dict[str, str]) -> 
     assert read_upstream(values) == NO_SIGNALS
 
 
-def test_values_may_be_lists_and_case_does_not_count() -> None:
-    assert read_upstream({"x-memory-intent": "other, GENERAL_FACT"}).means == SignalLabel.GENERAL_FACT
-
-
 def test_an_order_goes_before_a_label() -> None:
     values = {"x-memory-intent": "general_fact", "memory.signals:intent": "search"}
     assert read_upstream(values).means == "search"
-
-
-def test_names_are_configurable_and_nothing_else_is_read() -> None:
-    rules = (UpstreamRule("x-intent", ("lookup",), SignalLabel.TOOL), UpstreamRule("x-any", (), "skip"))
-    assert names_of(rules) == {"x-intent", "x-any"}
-    assert read_upstream({"x-intent": "Lookup", "x-memory-intent": "search"}, rules).means == SignalLabel.TOOL
-    assert read_upstream({"x-any": "whatever"}, rules).means == "skip"
-    assert "x-memory-intent" in names_of(DEFAULT_RULES)
 
 
 def test_a_rule_cannot_mean_what_nobody_knows() -> None:

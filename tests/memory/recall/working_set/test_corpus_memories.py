@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recall_rig import rigged
+from recall_rig import Rig
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector, statement_key
@@ -114,27 +113,25 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("patient")
-async def test_it_is_there_as_of_a_revision_or_not_at_all(tmp_path: Path) -> None:
-    async with rigged(tmp_path) as rig:
-        assert await rig.corpora.corpus("u", waits=True) is not None
-        before = (await rig.ledger.revision("u")).number
-        assert await rig.corpora.as_of("u", before) is not None
-        await rig.write(replace(Memory("m2", "u", "We moved to Graz", NOW, NOW, NOW)))
-        after = (await rig.ledger.revision("u")).number
-        assert await rig.corpora.as_of("u", before) is None
-        held = await rig.corpora.as_of("u", after)
-        assert held is not None
-        assert ids(await held.get("u", ["m1", "m2"])) == ["m1", "m2"]
-        async with rig.ledger.write("u"):
-            assert await rig.corpora.as_of("u", after + 1) is None
+async def test_it_is_there_as_of_a_revision_or_not_at_all(rig: Rig) -> None:
+    assert await rig.corpora.corpus("u", waits=True) is not None
+    before = (await rig.ledger.revision("u")).number
+    assert await rig.corpora.as_of("u", before) is not None
+    await rig.write(replace(Memory("m2", "u", "We moved to Graz", NOW, NOW, NOW)))
+    after = (await rig.ledger.revision("u")).number
+    assert await rig.corpora.as_of("u", before) is None
+    held = await rig.corpora.as_of("u", after)
+    assert held is not None
+    assert ids(await held.get("u", ["m1", "m2"])) == ["m1", "m2"]
+    async with rig.ledger.write("u"):
+        assert await rig.corpora.as_of("u", after + 1) is None
 
 
 @pytest.mark.usefixtures("patient")
-async def test_without_a_revision_it_is_what_stands_now(tmp_path: Path) -> None:
-    async with rigged(tmp_path) as rig:
-        assert await rig.corpora.as_of("nobody") is None
-        assert await rig.corpora.corpus("u", waits=True) is not None
-        await rig.write(Memory("m2", "u", "We moved to Graz", NOW, NOW, NOW))
-        held = await rig.corpora.as_of("u")
-        assert held is not None
-        assert ids(await held.get("u", ["m2"])) == ["m2"]
+async def test_without_a_revision_it_is_what_stands_now(rig: Rig) -> None:
+    assert await rig.corpora.as_of("nobody") is None
+    assert await rig.corpora.corpus("u", waits=True) is not None
+    await rig.write(Memory("m2", "u", "We moved to Graz", NOW, NOW, NOW))
+    held = await rig.corpora.as_of("u")
+    assert held is not None
+    assert ids(await held.get("u", ["m2"])) == ["m2"]
