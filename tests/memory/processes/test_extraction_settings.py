@@ -262,9 +262,10 @@ async def test_nothing_that_goes_wrong_in_the_exam_ends_the_worker(tmp_path: Pat
     ]
 
 
-async def test_a_port_that_cannot_be_leaves_the_trained_reader_at_work(tmp_path: Path, results: ExamResults) -> None:
+async def test_a_port_that_cannot_be_is_one_where_nobody_answers(tmp_path: Path) -> None:
     settings = msgspec.structs.replace(settings_with(tmp_path), upstream="http://127.0.0.1:99999")
-    assert not (await examined(settings, results)).is_slow
+    with pytest.raises(Unavailable):
+        await reader_parts.examinee(settings)
 
 
 # Who writes: the model that reads, from the time at which it has passed
