@@ -9,13 +9,17 @@ which is longer than a wait. Small bodies have no part in this.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TypeAlias
 
 RESTS = 3.0  # as long as the work: large bodies then take a quarter of the core
 REST_SECONDS_MAX = 0.75  # less than what the next one waits, so that who sends one after the other keeps memory
 WAIT_SECONDS_MAX = 1.0  # envoy.yaml grants a large body two seconds in all
 WAITING_MAX = 8  # each is up to 32 MiB of memory; further ones are not even sent to us
+
+Work: TypeAlias = Callable[[], AbstractContextManager[None]]  # each call is around a work on one body
+LIGHT: Work = nullcontext
 
 
 class LargeBodies:

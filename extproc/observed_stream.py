@@ -10,8 +10,9 @@ from typing import TypeAlias
 
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
 from extproc.identity import Metadata
+from extproc.large_bodies import LIGHT, Work
 from extproc.observe import Observation
-from extproc.recorder import LIGHT, Opening, TurnRecorder, Work
+from extproc.recorder import Opening, TurnRecorder
 from extproc.turn_links import ContinueTurn, LinkExchange
 from memory.model import TurnStatus
 

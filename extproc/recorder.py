@@ -8,8 +8,8 @@ in memory, within bounds, and beyond them lost turns are counted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
@@ -18,7 +18,7 @@ from typing import Self, TypeAlias, TypeVar
 import structlog
 
 from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
-from extproc.large_bodies import LargeBodies
+from extproc.large_bodies import LIGHT, LargeBodies, Work
 from extproc.observe import LengthRefusal, NoteOutcome
 from extproc.pending_writes import PendingWrites, text_bytes
 from extproc.recording_beats import RecordingBeats
@@ -39,9 +39,7 @@ from memory.runtime.tracing import SpanName
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-Work: TypeAlias = Callable[[], AbstractContextManager[None]]
 Opening: TypeAlias = asyncio.Future[ChainLink | None]
-LIGHT: Work = nullcontext
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 import structlog
 
 from extproc.exchange import LeaveOut, OpenTurn
+from extproc.large_bodies import Work
 from extproc.turn_links import PATIENCE_SECONDS
 from memory.errors import NotRecordable
 from memory.model import ChainLink, SentConversation, SentExchange, Turn
@@ -80,9 +80,7 @@ async def to_fill_in(
     return replace(sent, earlier=(*sent.earlier[max(0, known - 1) : known], *redacted))
 
 
-async def leave_out(
-    trees: ConversationTrees, what: LeaveOut, policy: RecordingPolicy, work: Callable[[], AbstractContextManager[None]]
-) -> None:
+async def leave_out(trees: ConversationTrees, what: LeaveOut, policy: RecordingPolicy, work: Work) -> None:
     """`work`: around what takes long. Raises `Unavailable`."""
     with work():
         exchange = await _redacted(what.exchange, policy.redact)

@@ -36,9 +36,10 @@ from extproc.inject import (
     RecallMemories,
     Reject,
 )
+from extproc.large_bodies import LIGHT
 from extproc.observe import Observation
 from extproc.observed_stream import ObservedStream
-from extproc.recorder import LIGHT, ModelLessons, TurnRecorder
+from extproc.recorder import ModelLessons, TurnRecorder
 from extproc.resent_history import RecordingPolicy
 from extproc.uploads import Uploads
 from extproc.upstream_signals import signal_reader

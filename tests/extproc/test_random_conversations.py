@@ -25,8 +25,9 @@ from extproc import resent_history
 from extproc.edge_trust import EdgeTrust
 from extproc.exchange import CloseTurn, LeaveOut, OpenTurn, TurnSeed
 from extproc.identity import IdentityMode
+from extproc.large_bodies import LIGHT
 from extproc.observe import Observation
-from extproc.recorder import LIGHT, TurnRecorder
+from extproc.recorder import TurnRecorder
 from extproc.resent_history import RecordingPolicy
 from extproc.server import error_boundary
 from memory.model import MemoryStatus, TurnStatus
