@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ class Received:
 
 
 @dataclass
-class Recorder:
+class Recorder(ABC):
     """A server of a test, with what it was sent."""
 
     received: list[Received] = field(default_factory=list)
@@ -56,8 +57,8 @@ class Recorder:
         found: Item = json.loads(self.received[-1].body)
         return found
 
-    async def _respond(self, request: Request) -> Response:
-        raise NotImplementedError
+    @abstractmethod
+    async def _respond(self, request: Request) -> Response: ...
 
 
 AnyRecorder = TypeVar("AnyRecorder", bound=Recorder)
