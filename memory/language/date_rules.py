@@ -51,7 +51,7 @@ def dates_of(items: Sequence[CalendarItem], said: date) -> list[Dated]:
     found: list[Dated] = []
     start = 0
     while start < len(items):
-        dated = _dated_at(items, start, said)
+        dated = _dated_at(items, start, said) if items[start].kind in _FIRST_KINDS else None
         if dated is not None:
             found.append(dated)
         start = dated.end if dated is not None else start + 1
@@ -235,6 +235,7 @@ _RULES: dict[str, Callable[[Sequence[CalendarItem], date], Options | None]] = {
     **dict.fromkeys(("nM", "Mn"), _day_of_month),
     **dict.fromkeys(("pnu", "pcu", "nup", "cup"), _amount),
 }
+_FIRST_KINDS = frozenset(name[0] for name in _RULES)  # most words begin no date
 
 
 def _days(said: date, month: int, *, day: int, year: int) -> Options:
