@@ -1,7 +1,7 @@
 """Estimates how many tokens the prompt of a request has, and how many its answer may take.
 
 An exact count needs the model's own tokenizer, which this process does not have. So bytes are weighed by class, in
-about 0.01 ms per KB, and digits count one each. Of what Qwen's tokenizer counts it says 1.02 in English, 0.8 to 0.96
+about 0.01 ms per KB, and digits count one each. Of what Qwen's tokenizer counts it says 1.02 in English, 0.79 to 0.96
 in other languages of Latin letters, and 1.3 to 1.9 elsewhere (`bench/token_estimates.py`); a server that can count
 corrects it.
 """
