@@ -57,9 +57,41 @@ class LowRank(nn.Module):
         return adapted
 
 
+class FrozenLayers:
+    """What the layers that stay as they are make of each text: computed once, for all trainings."""
+
+    def __init__(self) -> None:
+        self._encoder: Any = Archive().bert("sdpa").eval()
+        self._read: dict[tuple[int, ...], Tensor] = {}  # by ids; a second segment begins after the same ids
+
+    @torch.no_grad()
+    def read(self, windows: Iterable[TokenWindow], *, at_once: int) -> None:
+        """In half precision. A pass of a model needs the windows that it is given here first."""
+        ordered = sorted({window.ids: window for window in windows}.values(), key=lambda one: len(one.ids))
+        for start in track(range(0, len(ordered), at_once), description="frozen layers"):
+            batch = ordered[start : start + at_once]
+            ids, segments, mask = _padded(batch)
+            hidden = self._encoder.embeddings(input_ids=ids, token_type_ids=segments)
+            hidden = through_layers(self._encoder.encoder.layer[:FROZEN_LAYERS], hidden, mask)
+            for row, window in enumerate(batch):
+                self._read[window.ids] = hidden[row, : len(window.ids)].to(torch.float16).clone()
+
+    def of(self, windows: Sequence[TokenWindow]) -> Tensor:
+        """Shape `(windows, tokens, width)`."""
+        return nn.utils.rnn.pad_sequence([self._read[window.ids] for window in windows], batch_first=True).float()
+
+
+def through_layers(layers: Iterable[Any], hidden: Tensor, mask: Tensor) -> Tensor:
+    seen = mask[:, None, None, :].bool()
+    for layer in layers:
+        hidden = layer(hidden, attention_mask=seen)[0]
+    return hidden
+
+
 class Reader(nn.Module):
-    def __init__(self, rank: int) -> None:
+    def __init__(self, rank: int, frozen: FrozenLayers) -> None:
         super().__init__()
+        self._frozen = frozen
         self.encoder: Any = Archive().bert("sdpa")
         self.encoder.requires_grad_(requires_grad=False)
         for layer in self.encoder.encoder.layer[FROZEN_LAYERS:]:
@@ -86,35 +118,13 @@ class Reader(nn.Module):
         self.register_buffer("act_weights", torch.tensor(weights))
         self.register_buffer("token_weights", torch.tensor(TOKEN_WEIGHTS))
         self.register_buffer("clause_weights", torch.tensor(CLAUSE_WEIGHTS))
-        self._frozen: dict[tuple[int, ...], Tensor] = {}  # by ids; a second segment begins after the same ids
-
-    @torch.no_grad()
-    def read_frozen(self, windows: Iterable[TokenWindow], *, at_once: int) -> None:
-        """Compute what the frozen layers make of these windows, in half precision, before the training."""
-        was_training = self.training
-        self.eval()
-        ordered = sorted({window.ids: window for window in windows}.values(), key=lambda one: len(one.ids))
-        for start in track(range(0, len(ordered), at_once), description="frozen layers"):
-            batch = ordered[start : start + at_once]
-            ids, segments, mask = _padded(batch)
-            hidden = self.encoder.embeddings(input_ids=ids, token_type_ids=segments)
-            hidden = self._layers(hidden, mask, 0, FROZEN_LAYERS)
-            for row, window in enumerate(batch):
-                self._frozen[window.ids] = hidden[row, : len(window.ids)].to(torch.float16).clone()
-        self.train(was_training)
 
     def hidden(self, windows: Sequence[TokenWindow]) -> Tensor:
-        """Shape `(windows, tokens, width)`. `read_frozen` has read them."""
+        """Shape `(windows, tokens, width)`."""
         _, _, mask = _padded(windows)
-        frozen = nn.utils.rnn.pad_sequence([self._frozen[window.ids] for window in windows], batch_first=True)
-        dropped: Tensor = self.dropout(self._layers(frozen.float(), mask, FROZEN_LAYERS, None))
+        upper = self.encoder.encoder.layer[FROZEN_LAYERS:]
+        dropped: Tensor = self.dropout(through_layers(upper, self._frozen.of(windows), mask))
         return dropped
-
-    def _layers(self, hidden: Tensor, mask: Tensor, first: int, stop: int | None) -> Tensor:
-        seen = mask[:, None, None, :].bool()
-        for layer in self.encoder.encoder.layer[first:stop]:
-            hidden = layer(hidden, attention_mask=seen)[0]
-        return hidden
 
     def units(self, hidden: Tensor, examples: Sequence[Example]) -> Tensor:
         """Of every judged unit and clause, the mean of its tokens and the first token: shape `(judged, 2 · width)`."""
@@ -172,6 +182,21 @@ class Reader(nn.Module):
     def pair_loss(self, examples: Sequence[PairExample]) -> Tensor:
         labels = torch.tensor([example.label for example in examples])
         return cross_entropy(self.pair_logits(examples), labels, label_smoothing=SMOOTHING)
+
+
+@torch.no_grad()
+def mean_of(models: Sequence[Reader], frozen: FrozenLayers) -> Reader:
+    """The mean of all factors' products, as factors of the summed rank that stay as they are, and of the heads."""
+    if len(models) == 1:
+        return models[0]
+    adapted = [[one for one in model.modules() if isinstance(one, LowRank)] for model in models]
+    mean = Reader(sum(layers[0].a.shape[0] for layers in adapted), frozen)
+    for target, *layers in zip((one for one in mean.modules() if isinstance(one, LowRank)), *adapted, strict=True):
+        target.a.copy_(torch.cat([one.a for one in layers])).requires_grad_(requires_grad=False)
+        target.b.copy_(torch.cat([one.b for one in layers], dim=1) / len(layers)).requires_grad_(requires_grad=False)
+    for target, *heads in zip(mean.heads.parameters(), *(model.heads.parameters() for model in models), strict=True):
+        target.copy_(torch.stack(list(heads)).mean(0))
+    return mean
 
 
 def _padded(windows: Sequence[TokenWindow]) -> tuple[Tensor, Tensor, Tensor]:

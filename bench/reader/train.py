@@ -1,7 +1,11 @@
 """Trains the statement encoder on the texts in this folder, and writes the weights.
 
     python bench/reader/train.py --out memory/learn/reading/weights.npz    # what is shipped: on all texts
+    python bench/reader/train.py --seeds 7 8 --out FILE.npz                # the mean of two trainings
     python bench/reader/train.py --holdout 0.1                             # a tenth is kept out, and scored
+
+With several seeds the result is the mean of one training for each, whose heads are trained once more on it: the mean
+of encoders is less sure than each.
 
 Writes low-rank factors and heads in half precision, with a card that names the fingerprint of the texts and the
 settings. Seeded: on one machine a second training gives the same weights.
@@ -23,7 +27,7 @@ import texts as corpus
 import torch
 from examples import Example, PairExample, Texts, batches, standing_together
 from fingerprint import ORDERS_FOLDER, READING_FOLDERS, fingerprint
-from model import SCALE, LowRank, Reader
+from model import SCALE, FrozenLayers, LowRank, Reader, mean_of
 from rich.progress import track
 from scoring import scored
 
@@ -40,12 +44,19 @@ class Settings:
     rank: int
     rate: float
     holdout: float
-    seed: int
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is trained on."""
+
+    examples: Sequence[Example]
+    pairs: Sequence[PairExample]
 
 
 def train(settings: Settings) -> None:
-    rng = random.Random(settings.seed)
-    torch.manual_seed(settings.seed)
+    rng = random.Random(settings.seeds[0])
     messages, pairs = list(corpus.all_messages()), list(corpus.all_pairs())
     rng.shuffle(messages)
     rng.shuffle(pairs)
@@ -55,41 +66,49 @@ def train(settings: Settings) -> None:
     leanings = list(corpus.leanings())
     rng.shuffle(leanings)
     held_leanings = int(len(leanings) * settings.holdout)
-    seen = [*reading.examples(messages[held:]), *reading.leanings(leanings[held_leanings:])]
-    seen += reading.orders(corpus.taught_users(ORDERS_FOLDER))
-    seen_pairs = reading.pairs(written)
+    examples = [*reading.examples(messages[held:]), *reading.leanings(leanings[held_leanings:])]
+    examples += reading.orders(corpus.taught_users(ORDERS_FOLDER))
+    seen = Seen(examples, reading.pairs(written))
     kept = [*reading.examples(messages[:held]), *reading.leanings(leanings[:held_leanings])]
     kept_pairs = reading.pairs(pairs[:held_pairs])
-    model = Reader(settings.rank)
-    print(f"{len(messages)} messages, {sum(len(e.judged) for e in seen)} units and clauses, {len(written)} pairs")
-    windows = (example.window for example in (*seen, *seen_pairs, *kept, *kept_pairs))
-    model.read_frozen(windows, at_once=FROZEN_AT_ONCE)
-    _run(model, seen, seen_pairs, rng, settings)
+    print(f"{len(messages)} messages, {sum(len(e.judged) for e in examples)} units and clauses, {len(written)} pairs")
+    frozen = FrozenLayers()
+    windows = (example.window for example in (*seen.examples, *seen.pairs, *kept, *kept_pairs))
+    frozen.read(windows, at_once=FROZEN_AT_ONCE)
+    model = mean_of([_trained(frozen, seen, seed, settings) for seed in settings.seeds], frozen)
+    if len(settings.seeds) > 1:
+        _run(model, seen, rng, epochs=1, rate=settings.rate)
     if settings.out is not None:
         save(model, settings)
     if settings.holdout:
         scored(model, kept, kept_pairs)
 
 
-def _run(
-    model: Reader, seen: Sequence[Example], seen_pairs: Sequence[PairExample], rng: random.Random, settings: Settings
-) -> None:
+def _trained(frozen: FrozenLayers, seen: Seen, seed: int, settings: Settings) -> Reader:
+    torch.manual_seed(seed)
+    model = Reader(settings.rank, frozen)
+    _run(model, seen, random.Random(seed), epochs=settings.epochs, rate=settings.rate)
+    return model
+
+
+def _run(model: Reader, seen: Seen, rng: random.Random, *, epochs: int, rate: float) -> None:
+    """Trains what of the model requires gradients."""
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     factors = [p for name, p in named if name.endswith((".a", ".b"))]
     others = [p for name, p in named if not name.endswith((".a", ".b"))]
-    groups = [{"params": factors, "lr": settings.rate}, {"params": others, "lr": HEAD_RATE}]
+    groups = [{"params": factors, "lr": rate}, {"params": others, "lr": HEAD_RATE}]
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
-    epochs = [_steps(seen, seen_pairs, rng) for _ in range(settings.epochs)]
+    steps = [_steps(seen, rng) for _ in range(epochs)]
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, [settings.rate, HEAD_RATE], total_steps=sum(map(len, epochs)) + 1, pct_start=0.1
+        optimizer, [rate, HEAD_RATE], total_steps=sum(map(len, steps)) + 1, pct_start=0.1
     )
     capable = torch.cpu.get_capabilities()
     in_half = bool(capable.get("amx_bf16") or capable.get("avx512_bf16"))  # emulated it takes hours
     model.train()
     began = time.perf_counter()
-    for epoch, steps in enumerate(epochs, 1):
+    for epoch, batched in enumerate(steps, 1):
         losses: list[float] = []
-        for batch in track(steps, description=f"epoch {epoch} of {settings.epochs}"):
+        for batch in track(batched, description=f"epoch {epoch} of {epochs}"):
             made: Any = batch
             with torch.autocast("cpu", dtype=torch.bfloat16, enabled=in_half):
                 loss = model.message_loss(made) if isinstance(made[0], Example) else model.pair_loss(made)
@@ -103,12 +122,10 @@ def _run(
     model.eval()
 
 
-def _steps(
-    seen: Sequence[Example], seen_pairs: Sequence[PairExample], rng: random.Random
-) -> list[list[Example] | list[PairExample]]:
+def _steps(seen: Seen, rng: random.Random) -> list[list[Example] | list[PairExample]]:
     steps: list[list[Example] | list[PairExample]] = [
-        *batches(seen, rng, tokens_max=BATCH_TOKENS),
-        *batches(seen_pairs, rng, tokens_max=BATCH_TOKENS),
+        *batches(seen.examples, rng, tokens_max=BATCH_TOKENS),
+        *batches(seen.pairs, rng, tokens_max=BATCH_TOKENS),
     ]
     rng.shuffle(steps)
     return steps
@@ -125,7 +142,7 @@ def save(model: Reader, settings: Settings) -> None:
         assert isinstance(head, torch.nn.Linear)
         arrays[f"head/{name}/weight"] = head.weight.detach().numpy().astype(np.float16)
         arrays[f"head/{name}/bias"] = head.bias.detach().numpy().astype(np.float32)
-    told = {"epochs": settings.epochs, "rank": settings.rank, "rate": settings.rate, "seed": settings.seed}
+    told = {"epochs": settings.epochs, "rank": settings.rank, "rate": settings.rate, "seeds": settings.seeds}
     arrays["card"] = np.array(json.dumps({"texts": fingerprint(*READING_FOLDERS), **told}))
     np.savez_compressed(settings.out, **arrays)
     print(f"wrote {settings.out}: {settings.out.stat().st_size / 1e6:.2f} MB")
@@ -138,8 +155,9 @@ def main() -> None:
     parser.add_argument("--rank", type=int, default=32)
     parser.add_argument("--rate", type=float, default=8e-4)
     parser.add_argument("--holdout", type=float, default=0.0)
-    parser.add_argument("--seed", type=int, default=7)
-    train(Settings(**vars(parser.parse_args())))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[7], help="one training for each")
+    given = parser.parse_args()
+    train(Settings(**(vars(given) | {"seeds": tuple(given.seeds)})))
 
 
 if __name__ == "__main__":

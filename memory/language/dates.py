@@ -41,16 +41,19 @@ class MarkedDate:
     unit: str = ""
 
 
-def period(text: str, said_at: float) -> Period:
+def period(text: str, said_at: float, *, with_end: bool = False) -> Period:
     """`(holds_from, holds_until)` in Unix seconds, at midnight UTC; None if open or uncertain.
 
-    The end of "until January" is the first second of February. `said_at`: Unix seconds. Dates outside the calendar's
-    range are ignored.
+    The end of "until January" is the first second of February. What begins on a day may go on: its end is given only
+    `with_end`, unless the words say since when. `said_at`: Unix seconds. Dates outside the calendar's range are
+    ignored.
     """
     text = text[:CHARACTERS_MAX]
     try:
         said = datetime.fromtimestamp(said_at, UTC).date()
-        found = {_period(calendar_items(text, language), said) for language in candidates(text)} - {(None, None)}
+        found = {_period(calendar_items(text, language), said, with_end=with_end) for language in candidates(text)} - {
+            (None, None)
+        }
     except (OSError, OverflowError, ValueError):  # a day before year 1 or after year 9999
         return None, None
     if len(found) != 1:
@@ -86,13 +89,13 @@ def _is_month(items: Sequence[CalendarItem], dated: Dated) -> bool:
     return dated.end == dated.start + 1 and first.kind is ItemKind.MONTH_NAME and is_meant
 
 
-def _period(items: Sequence[CalendarItem], said: date) -> _DatePeriod:
+def _period(items: Sequence[CalendarItem], said: date, *, with_end: bool) -> _DatePeriod:
     if any(item.kind is ItemKind.EVERY for item in items):
         return None, None
     marked = _marked(items, _with_weekdays(items, [_of_years_around(one, said) for one in dates_of(items, said)]))
     if len(marked) == 2 and _is_pair(*marked):
         return _from_to(marked[0].dated, _resolved(marked[1], said))
-    meant = {_meant(one, _resolved(one, said)) for one in marked}
+    meant = {_meant(one, _resolved(one, said), with_end=with_end) for one in marked}
     return meant.pop() if len(meant) == 1 else (None, None)
 
 
@@ -182,7 +185,7 @@ def _resolved(marked: MarkedDate, said: date) -> Days | None:
     return None if is_tie else nearest[0][1]
 
 
-def _meant(marked: MarkedDate, days: Days | None) -> _DatePeriod:
+def _meant(marked: MarkedDate, days: Days | None, *, with_end: bool) -> _DatePeriod:
     if days is None:
         return None, None
     match marked.mark:
@@ -192,7 +195,7 @@ def _meant(marked: MarkedDate, days: Days | None) -> _DatePeriod:
             return None, days.begin
         case "after":
             return days.end, None
-        case _ if marked.dated.is_range:
+        case mark if marked.dated.is_range or (with_end and mark not in _DIRECTIONS):
             return days.begin, days.end
         case _:
             return days.begin, None

@@ -37,6 +37,7 @@ from memory.model.memories import CONFIDENCE_STEP, NO_ATTRIBUTE
 from memory.ports import PairRelation, PairVerdict
 
 EVIDENCE_MAX = 5  # per memory: the first and the latest; otherwise each repetition would add to it
+NAME = "name"  # an attribute
 REPLACES_MIN = 0.8  # confidence at which a verdict alone supersedes; a wrong supersession loses a fact
 SAME_MIN = 0.8
 UNRELATED_MIN = 0.8  # confidence at which a verdict keeps two values of one attribute side by side
@@ -181,7 +182,7 @@ def _corrected(claim: Claim, known: Sequence[Memory], verdicts: Mapping[str, Pai
     of its field, else the latest; first those of its conversation. None if nothing can be meant.
     """
     before = [row for row in known if row.said_at <= claim.said_at and row.status is MemoryStatus.ACTIVE]
-    quoted = [row for row in before if row.content in claim.text]
+    quoted = [row for row in before if _quotes(claim, row)]
     judged = [row for row in before if _is_replaced(verdicts.get(row.id))]
     if judged and not quoted:
         return max(judged, key=lambda row: (verdicts[row.id].confidence, row.said_at))
@@ -192,6 +193,10 @@ def _corrected(claim: Claim, known: Sequence[Memory], verdicts: Mapping[str, Pai
     return max(meant, key=lambda row: row.said_at, default=None)
 
 
+def _quotes(claim: Claim, row: Memory) -> bool:
+    return (row.evidence[0].words if row.evidence else row.content) in claim.text
+
+
 def _is_replaced(verdict: PairVerdict | None) -> bool:
     return verdict is not None and verdict.relation is PairRelation.REPLACES and verdict.confidence >= REPLACES_MIN
 
@@ -199,9 +204,7 @@ def _is_replaced(verdict: PairVerdict | None) -> bool:
 def _with_corrected(claim: Claim, row: Memory) -> Claim:
     """Both statements, as they were said: what the new one changes in the old one is left to whoever reads them."""
     text = (
-        claim.text
-        if row.content in claim.text
-        else f"{row.content}{'. ' if row.content[-1:].isalnum() else ' '}{claim.text}"
+        claim.text if _quotes(claim, row) else f"{row.content}{'. ' if row.content[-1:].isalnum() else ' '}{claim.text}"
     )
     if len(text) > CORRECTED_CHARACTERS_MAX:
         return claim
@@ -236,7 +239,8 @@ def _compare(draft: _Draft, row_id: str, other_id: str, verdict: PairVerdict | N
 
 def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) -> str:
     """The field of `older` to which `newer` gives another value, or "" if both stand."""
-    if not may_be_of_one(newer.subject, newer.name, older.subject, older.name):
+    corrects_name = newer.category == "correction" and newer.attribute == older.attribute == NAME
+    if not may_be_of_one(newer.subject, newer.name, older.subject, older.name, corrects_name=corrects_name):
         return ""
     relation = verdict.relation if verdict is not None else None
     sure = verdict.confidence if verdict is not None else 0.0
@@ -278,11 +282,12 @@ def _is_of_field(attribute: str, subject: str, row: Memory) -> bool:
     return attribute != NO_ATTRIBUTE and attribute == row.attribute and subject == row.subject
 
 
-def may_be_of_one(subject: str, name: str, other: str, other_name: str) -> bool:
-    """Whether two statements may be about one person or pet: by their names, if both have one. Else a sentence about
-    the user and somebody else has one label: it may be the user's or the other's.
+def may_be_of_one(subject: str, name: str, other: str, other_name: str, *, corrects_name: bool) -> bool:
+    """Whether two statements may be about one person or pet: by their names, if both have one, unless a correction of
+    the name is what tells them apart. Else a sentence about the user and somebody else has one label: it may be the
+    user's or the other's.
     """
-    if name and other_name:
+    if name and other_name and not corrects_name:
         return name.casefold() == other_name.casefold()
     return subject == other or Relation.USER.value in (subject, other)
 

@@ -68,13 +68,13 @@ def _requests(claim: Claim, turn: Turn) -> Iterator[ForgetRequest]:
     """One, or two of "Don't store my blood type", which says nothing to withhold: what is known of it goes as well."""
     message, start = _position(claim, turn)
     said = list(own_messages(turn))[message : message + 1]
-    is_alone = bool(said) and said[0].strip() == claim.evidence.words.strip()
+    is_alone = bool(said) and said[0].strip() == claim.evidence.quote.strip()
     if claim.act is Act.FORGET or (is_alone and names_previous(claim.text)):
         yield ForgetRequest(claim, turn, message, start, _reach(claim))
         return
     yield ForgetRequest(claim, turn, message, start, ForgetReach.MESSAGE)
     if is_alone:
-        yield ForgetRequest(claim, turn, message, start, ForgetReach.TOPIC)
+        yield ForgetRequest(replace(claim, text=claim.evidence.quote), turn, message, start, ForgetReach.TOPIC)
 
 
 def _reach(claim: Claim) -> ForgetReach:
@@ -103,7 +103,7 @@ def withheld_claims(
     order said.
     """
     place = {turn.id: index for index, turn in enumerate(turns)}
-    taken = {claim for claim in claims if is_forgotten_later(later, claim, close)}
+    taken = {claims[place] for place in forgotten_later(later, claims, close)}
     for request in requests:
         earlier = [claim for claim in claims if _is_before(request, claim, place)]
         means = _means(request, earlier, turns, close)
@@ -136,16 +136,25 @@ def carried_out(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
 
 def is_forgotten_later(requests: Sequence[ForgetRequest], known: Known, close: Closeness = UNKNOWN) -> bool:
     """Whether one of these `lasting` requests, made later, means what is being learnt now."""
+    return bool(forgotten_later(requests, [known], close))
+
+
+def forgotten_later(
+    requests: Sequence[ForgetRequest], known: Sequence[Known], close: Closeness = UNKNOWN
+) -> frozenset[int]:
+    """The places of those that one of these `lasting` requests, made later, means beside the others."""
+    found: set[int] = set()
+    for request in requests:
+        before = [place for place, one in enumerate(known) if _is_in_reach(request, one)]
+        meant = odds_of(request.claim, [known[place] for place in before], close, nearest=UNKNOWN_LIKENESS)
+        is_all = request.reach is ForgetReach.EVERYTHING
+        found |= {place for place, odds in zip(before, meant, strict=True) if is_all or odds >= MEANT_MIN}
+    return frozenset(found)
+
+
+def _is_in_reach(request: ForgetRequest, known: Known) -> bool:
     project_id = known.project_id if isinstance(known, Memory) else known.scope.project_id
-    return any(
-        known.said_at <= request.turn.at
-        and request.turn.scope.project_id in ("", project_id)
-        and (
-            request.reach is ForgetReach.EVERYTHING
-            or odds_of(request.claim, [known], close, nearest=UNKNOWN_LIKENESS)[0] >= MEANT_MIN
-        )
-        for request in requests
-    )
+    return known.said_at <= request.turn.at and request.turn.scope.project_id in ("", project_id)
 
 
 def says_topic(request: ForgetRequest) -> Callable[[str], bool]:

@@ -14,7 +14,7 @@ from math import inf
 
 import numpy as np
 
-from memory.learn.consolidation import Ids, Pair, may_be_of_one, stood_until
+from memory.learn.consolidation import NAME, Ids, Pair, may_be_of_one, stood_until
 from memory.learn.feedback import is_restated
 from memory.model import Claim, Memory, MemoryStatus, Role, Turn, Vector, is_single_valued, statement_key
 from memory.ports import FactContext, PairVerdict, StatementPair
@@ -147,7 +147,10 @@ def _is_near(newer: _Statement, older: _Statement, likeness: float) -> bool:
     """Whether `older` was valid when `newer` was said, and may be changed by it."""
     if not (older.is_news and older.moment < newer.moment and newer.said_at < older.until):
         return False
-    if older.project_id != newer.project_id or not may_be_of_one(newer.subject, newer.name, older.subject, older.name):
+    corrects_name = newer.corrects and newer.attribute == older.attribute == NAME
+    if older.project_id != newer.project_id or not may_be_of_one(
+        newer.subject, newer.name, older.subject, older.name, corrects_name=corrects_name
+    ):
         return False
     if newer.breath and older.place >= 0 and newer.breath == older.breath:
         return False

@@ -276,14 +276,14 @@ class WindowLearning:
         claims = stored.inputs.claims if stored.inputs is not None else ()
         rows = [*(change.memory for change in stored.changes), *stored.raw]
         later, close = await self._reading.later_for_stored(lease, claims, list(map(embedded_text, rows)))
-        is_forgotten = partial(forgetting.is_forgotten_later, later, close=close)
-        not_forgotten = [change for change in stored.changes if not is_forgotten(change.memory)]
+        forgotten = forgetting.forgotten_later(later, [change.memory for change in stored.changes], close)
+        not_forgotten = [change for n, change in enumerate(stored.changes) if n not in forgotten]
         async with self._locked(lease) as held:
             await held.store_plan(plan.encode(stored))  # `Conflict` if its turns were withdrawn before we held the lock
             if await self._opt_outs.since(lease.user_id) is not None:
                 stored, not_forgotten = replace(stored, changes=(), raw=(), inputs=None), []
             revision = (await self._ledger.revision(lease.user_id)).number
-            overtaken = {n for n, claim in enumerate(claims) if is_forgotten(claim)}
+            overtaken = forgetting.forgotten_later(later, claims, close)
             if stored.inputs is None or not (overtaken or plan_inputs.is_outdated(stored.inputs, revision)):
                 held.planned = stored
                 wanted = await self._plan_writer.without_outdated(lease.user_id, held.lock, not_forgotten)
@@ -293,7 +293,8 @@ class WindowLearning:
                 inputs = replace(stored.inputs, claims=left, revision=revision, done=stored.inputs.done | overtaken)
                 fitting, known = await self._planned_again(lease, held.lock, stored, inputs, close.vectors)
                 await held.save(fitting)
-            said = [row for row in stored.raw if not is_forgotten(row)]
+            forgotten = forgetting.forgotten_later(later, stored.raw, close)
+            said = [row for n, row in enumerate(stored.raw) if n not in forgotten]
             fitting = replace(fitting, raw=tuple(await self._plan_writer.raw_not_forgotten(held.lock, said)))
             gone = await self._plan_writer.apply(lease.user_id, held.lock, fitting, known)
         await self._plan_writer.finish(lease.user_id, stored, gone)

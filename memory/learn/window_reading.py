@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
 from memory.errors import Unavailable
+from memory.language.dates import period
 from memory.learn import forgetting, frames, gate, raw_words, stored_reading
 from memory.learn.closeness import Closeness, closeness_of
 from memory.learn.embedded import Vectors, embedded_by
@@ -24,6 +25,7 @@ from memory.learn.readers import Readers
 from memory.learn.relating import confirmed_line
 from memory.learn.withheld_turns import refused_turns, withheld_turns
 from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Role, Turn, TurnStatus
+from memory.model.days import period_text
 from memory.ports import ConversationRecord, Lease, MemoryBank, RequestStores
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import REDACT_ALL
@@ -133,6 +135,7 @@ class WindowReading:
         close = await self.closeness([*said, *later], [claim.text for claim in claims])
         taken = await asyncio.to_thread(forgetting.withheld_claims, own, said, [*context, *turns], close, later)
         kept = forgetting.without_words_of(taken, [claim for claim in own if claim not in taken])
+        kept = list(map(with_days, kept))
         self._metrics.facts_dropped.labels("withheld").inc(len(own) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later, close)
@@ -224,6 +227,18 @@ def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmati
     """A "yes" to a question also confirms what its line restates."""
     lines = [(claim, confirmed_line(claim, turns)) for claim in claims]
     return [Confirmation(line[:ANSWER_CHARACTERS_MAX], claim.scope, claim.said_at) for claim, line in lines if line]
+
+
+def with_days(claim: Claim) -> Claim:
+    """The claim with the days that its words mean behind them, unless they name the year: "tomorrow" cannot be
+    understood alone. Not of one that is no statement by itself.
+    """
+    meant = claim.holds_from, claim.holds_until
+    named = period(claim.text, claim.said_at + (claim.utc_offset or 0), with_end=True)  # also the end of "last week"
+    days = period_text(*(named if named[0] == meant[0] is not None else meant))
+    if not days or claim.leans or any(day[:4] in claim.text for day in days.removeprefix("until ").split(" to ")):
+        return claim
+    return replace(claim, text=f"{claim.text} ({days})")
 
 
 def asks_memory(claims: Sequence[Claim]) -> bool:

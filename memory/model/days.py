@@ -14,6 +14,22 @@ def day_text(at: float, offset: int = 0) -> str:
     return _day_text((at + offset) // DAY_SECONDS)
 
 
+def period_text(begin: float | None, end: float | None) -> str:
+    """A day, month or year where it is one, else its first and last day; with one bound, that. "" without any. Unix
+    seconds of midnights, the end exclusive.
+    """
+    if begin is None or end is None:
+        return day_text(begin) if begin is not None else "" if end is None else f"until {day_text(end - DAY_SECONDS)}"
+    first, last = day_text(begin), day_text(end - DAY_SECONDS)
+    if first == last:
+        return first
+    if first.endswith("-01-01") and last == f"{first[:4]}-12-31":
+        return first[:4]
+    if first.endswith("-01") and last[:7] == first[:7] and day_text(end).endswith("-01"):
+        return first[:7]
+    return f"{first} to {last}"
+
+
 @lru_cache(DAYS_REMEMBERED)
 def _day_text(number: float) -> str:
     try:

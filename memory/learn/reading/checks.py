@@ -150,7 +150,8 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
         raise _InvalidClaim('"clause" must stand in the sentences that "u" names, word for word')
     act = _act(proposed.act)
     wrong: list[str] = []
-    values = _values(proposed, quote, wrong)
+    words = _Words(quote, "\n".join(_messages_until(said, transcript)), proposed.content)
+    values = _values(proposed, words, wrong)
     if wrong and not values and act in _WITH_FIELDS:
         raise _InvalidClaim(wrong[0])  # a weak model names the wrong sentence rather than the wrong words
     relation = _one_of(proposed.about, tuple(Relation), Relation.OTHER, "about", wrong)
@@ -166,7 +167,7 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
         said_at=said.turn.at,
         utc_offset=said.turn.utc_offset,
         relation=Relation(relation),
-        name=_name(proposed, relation, quote, wrong),
+        name=_name(proposed, relation, words, wrong),
         attribute=attribute,
         values=values,
         is_affirmed=not proposed.no,
@@ -217,24 +218,38 @@ def _one_of(word: str, known: Sequence[str], other: str, name: str, wrong: list[
     return other
 
 
-def _name(proposed: ProposedClaim, relation: str, quote: str, wrong: list[str]) -> str:
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """Where names and values stand: in the quote, or, of what the model's own content puts in place of a pronoun, in
+    what the author has `written` so far.
+    """
+
+    quote: str
+    written: str
+    content: str
+
+    def typed(self, word: str) -> str:
+        """As the author typed it; "" if it stands in neither."""
+        return as_typed(word, self.quote) or (as_typed(word, self.written) if as_typed(word, self.content) else "")
+
+
+def _name(proposed: ProposedClaim, relation: str, words: _Words, wrong: list[str]) -> str:
     """As typed; "" for the author."""
     name = proposed.name.strip()
     if not name or relation == Relation.USER:
         return ""
-    typed = as_typed(name, quote)
+    typed = words.typed(name)
     if not typed:
         wrong.append('"name" must stand in the sentences that "u" names')
     return typed
 
 
-def _values(proposed: ProposedClaim, quote: str, wrong: list[str]) -> tuple[str, ...]:
+def _values(proposed: ProposedClaim, words: _Words, wrong: list[str]) -> tuple[str, ...]:
     given = proposed.values if isinstance(proposed.values, list) else [proposed.values]
-    words = [word for word in (str(value).strip() for value in given[:VALUES_MAX]) if word]
-    found = dict.fromkeys(typed for word in words if (typed := as_typed(word, quote)))
-    if any(not as_typed(word, quote) for word in words):
+    typed = [words.typed(word) for word in (str(value).strip() for value in given[:VALUES_MAX]) if word]
+    if not all(typed):
         wrong.append('each of "values" must stand in the sentences that "u" names, as typed')
-    return tuple(found)
+    return tuple(dict.fromkeys(filter(None, typed)))
 
 
 def _period(proposed: ProposedClaim, clause: str, quote: str, said_at: float, wrong: list[str]) -> _Bounds:
@@ -308,14 +323,20 @@ def _understandable(claim: Claim, content: str, said: AuthorMessage, transcript:
         return answered(claim, said.question, said.asked_in, leans=False)
     if not content or claim.act not in STORED_ACTS or len(content) > CONTENT_CHARACTERS_MAX:
         return claim
-    written = list(dict.fromkeys(place.said.text for place in transcript.numbered_units))
-    author = written[: written.index(said.text) + 1]
+    author = _messages_until(said, transcript)
     has_values = all(as_typed(value, content) for value in claim.values)
     keeps_polarity = is_denied(content) == is_denied(claim.text)
     if has_values and keeps_polarity and adds_nothing(content, author, new_words_max=0.0):
         return replace(claim, text=content)
-    if not (is_reply and said.question):
-        return replace(claim, leans=claim.act is Act.CORRECT)  # the model says that it cannot be understood alone
-    if has_values and adds_nothing(content, [*author, said.question], new_words_max=0.0):
+    if has_values and is_reply and said.question and adds_nothing(content, [*author, said.question], new_words_max=0.0):
         return replace(claim, text=content, question=said.question)
-    return answered(claim, said.question, said.asked_in, leans=True)
+    claim = replace(claim, values=tuple(value for value in claim.values if as_typed(value, claim.evidence.quote)))
+    if is_reply and said.question:
+        return answered(claim, said.question, said.asked_in, leans=True)
+    return replace(claim, leans=claim.act is Act.CORRECT)  # the model says that it cannot be understood alone
+
+
+def _messages_until(said: AuthorMessage, transcript: Transcript) -> list[str]:
+    """The author's messages in the window, up to this one."""
+    written = list(dict.fromkeys(place.said.text for place in transcript.numbered_units))
+    return written[: written.index(said.text) + 1]

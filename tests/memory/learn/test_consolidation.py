@@ -205,6 +205,15 @@ def test_who_has_the_same_name_is_the_same_whatever_the_relation(name: str, *, i
     assert supersedes(claim(f"{name} died", relation=Relation.FRIEND, name=name), known, REPLACES) is is_replaced
 
 
+@pytest.mark.parametrize(("act", "is_replaced"), [(Act.CORRECT, True), (Act.STATE, False)])
+def test_a_corrected_name_is_what_changes_and_another_name_is_somebody_else(act: Act, *, is_replaced: bool) -> None:
+    names = {"attribute": "name", "relation": Relation.PARTNER}
+    known = stored("My wife is called Marie", name="Marie", values=("Marie",), **names)
+    category = "correction" if act is Act.CORRECT else "fact"
+    new = claim("My wife is called Maria", act=act, category=category, name="Maria", values=("Maria",), **names)
+    assert supersedes(new, known, REPLACES) is is_replaced
+
+
 def test_a_sure_verdict_of_the_same_confirms_the_older_row_unless_a_value_is_added() -> None:
     again = claim("still living in Leeds", **home("Leeds"))
     assert kinds(learnt(again, known=[LIVES_IN_LEEDS], verdict=SAME)) == [(ChangeKind.UPDATE, LEEDS)]

@@ -15,6 +15,7 @@ from memory.learn.forgetting import (
     ForgetMatches,
     ForgetReach,
     ForgetRequest,
+    forgotten_later,
     is_forgotten_later,
     lasting,
     matching_ids,
@@ -143,6 +144,14 @@ def test_an_order_not_to_store_what_is_known_forgets_it_too() -> None:
     assert matching_ids(withheld, [blood], [withheld.turn], like(withheld, {blood.content: 0.5})) == []
 
 
+def test_an_order_not_to_store_that_is_the_whole_message_means_its_sentence_whatever_its_clause_is() -> None:
+    text = "I'd rather you didn't remember that I have asthma."
+    order = claim(text, act=Act.WITHHOLD)
+    order = replace(order, text="I have asthma", evidence=replace(order.evidence, clause="I have asthma"))
+    withheld, topic = requests_of([order], [turn(text)])
+    assert (withheld.reach, topic.reach, topic.topic) == (ForgetReach.MESSAGE, ForgetReach.TOPIC, text)
+
+
 def test_a_withheld_message_teaches_nothing_and_others_do() -> None:
     text = "off the record: I hate my boss. I live in Leeds."
     said = turn(text)
@@ -169,6 +178,14 @@ def test_what_is_learnt_late_heeds_a_request_that_was_made_after_it() -> None:
     assert is_forgotten_later(later, claim("I live in Oslo", attribute="home", said_at=NOW - 1), vectors)
     assert not is_forgotten_later(later, claim("I live in Oslo", attribute="home", said_at=NOW + 1), vectors)
     assert not is_forgotten_later(later, SISTERS_HOME, vectors)
+
+
+def test_what_is_learnt_late_is_judged_beside_the_rest_of_its_window() -> None:
+    request = asked("forget Mr Meer")
+    berg, meer = known("My physio is Mr Berg"), known("My landlord is Mr Meer")
+    close = like(request, {berg.content: 0.55, meer.content: 0.9}, meer)
+    assert forgotten_later([request], [berg, meer], close) == {1}
+    assert forgotten_later([request], [berg], close) == {0}
 
 
 def test_a_request_within_a_project_touches_that_project_alone() -> None:

@@ -181,6 +181,17 @@ def test_content_takes_no_word_of_what_is_said_later_or_by_the_assistant() -> No
     assert sound(a_claim(1, content="Levi has two cats", values=["two cats"]), turns=turns).text == "He has two cats."
 
 
+@pytest.mark.parametrize(("act", "about", "name"), [("correct", "child", ""), ("state", "sibling", "Levi")])
+def test_what_stands_in_place_of_a_pronoun_may_stand_in_what_was_said_before(act: str, about: str, name: str) -> None:
+    turns = said("My brother Levi lives in Tallinn.", "I visit him there.", answers=["I see."])
+    fields = {"act": act, "about": about, "name": name, "values": ["Tallinn"]}
+    claim = sound(a_claim(2, content="I visit Levi in Tallinn", **fields), turns=turns)
+    assert (claim.text, claim.values, claim.name) == ("I visit Levi in Tallinn", ("Tallinn",), name)
+    assert check(a_claim(2, content="I visit him", **fields), turns=turns).refused == 1
+    spoilt = check(a_claim(2, content="I visit Levi in Tallinn by ferry", **fields), turns=turns).sound[0].claim
+    assert (spoilt.text, spoilt.values) == ("I visit him there.", ())
+
+
 def test_a_clause_that_does_not_stand_in_the_sentence_makes_no_claim_and_the_rest_is_kept() -> None:
     found = check(a_claim(1, clause="I live in Rome"), a_claim(2, clause="two cats"), turns=said(MESSAGE))
     assert (len(found.sound), found.refused) == (1, 1)
