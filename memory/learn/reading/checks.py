@@ -319,6 +319,8 @@ def _understandable(claim: Claim, content: str, said: AuthorMessage, transcript:
     A whole reply that the model completes takes the question along, marked as the assistant's.
     """
     is_reply = claim.evidence.quote == claim.evidence.words and len(said.units) == 1
+    if claim.act is Act.CONFIRM and is_reply and said.question and content and not bare_reply(claim.text):
+        claim = replace(claim, act=Act.STATE)  # "Yes, both of them"
     if is_reply and (bare_reply(claim.text) or claim.act not in STORED_ACTS):
         return answered(claim, said.question, said.asked_in, leans=False)
     if not content or claim.act not in STORED_ACTS or len(content) > CONTENT_CHARACTERS_MAX:

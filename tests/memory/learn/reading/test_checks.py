@@ -305,6 +305,14 @@ def test_a_bare_no_denies_what_was_asked_whatever_the_model_says(text: str, *, s
     assert (claim.text, claim.is_affirmed) == (f"Are you vegetarian? {text}", False)
 
 
+def test_a_yes_in_more_words_states_what_the_model_makes_of_it_and_the_question() -> None:
+    asked = "Are the twins both vegetarian?"
+    fields = {"act": "confirm", "content": "The twins are both vegetarian"}
+    claim = replied("Yes, both of them.", asked, **fields)
+    assert (claim.act, claim.text, claim.question) == (Act.STATE, fields["content"], asked)
+    assert replied("Yes, both of them.", asked, act="confirm").act is Act.CONFIRM
+
+
 def test_a_reply_that_the_model_does_not_complete_takes_no_question_along() -> None:
     question = "Since you are diabetic and vegetarian, what do you like to cook at home?"
     claim = replied("I like making pasta.", question, attr="food")
