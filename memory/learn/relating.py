@@ -55,8 +55,8 @@ class _Statement:
         """`facts`: ids of sentences, each with one that stands."""
         if not self.sentence_id:
             return FactContext()
-        others = (text for sentence_id, text in facts if sentence_id == self.sentence_id and text != self.text)
-        return FactContext(self.sentence, tuple(others))
+        others = [text for sentence_id, text in facts if sentence_id == self.sentence_id and text != self.text]
+        return FactContext(self.sentence, tuple(sorted(others, key=lambda text: (self.sentence.find(text), text))))
 
 
 def pairs_to_ask(
