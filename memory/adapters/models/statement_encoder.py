@@ -91,6 +91,9 @@ class OnnxStatementEncoder:
             found |= self._judged(window, texts, self.hidden(window))
         return [found[index] for index in range(len(texts))]
 
+    def leaning(self, texts: Sequence[str]) -> list[float]:
+        return [float(self._heads["leans"](self.pooled([text], ""))[0, 1]) for text in texts]
+
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
         if not pairs:
             return np.zeros((0, 3), dtype=np.float32)
@@ -150,7 +153,6 @@ class OnnxStatementEncoder:
         """What the heads say of each row, by the names of a judgement's fields."""
         acts, attributes = self._heads["act"](pooled), self._heads["attribute"](pooled)
         relations, categories = self._heads["relation"](pooled), self._heads["category"](pooled)
-        leaning = self._heads["leans"](pooled)[:, 1]
         return [
             {
                 "acts": dict(zip(ACTS, map(float, acts[row]), strict=True)),
@@ -158,7 +160,6 @@ class OnnxStatementEncoder:
                 "attribute_share": float(attributes[row].max()),
                 "relation": RELATION_NAMES[int(relations[row].argmax())],
                 "category": CATEGORY_NAMES[int(categories[row].argmax())],
-                "leaning_share": float(leaning[row]),
             }
             for row in range(len(pooled))
         ]

@@ -14,6 +14,7 @@ from memory.language import bare_reply, is_asked, is_denied
 from memory.language.dates import period
 from memory.learn.reading.judgements import JudgedClause, Judgement, RequestSpan
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
+from memory.learn.reading.leaning import PROPOSED_SHARE_MIN, Leaning
 from memory.learn.reading.replies import QUESTION_SIZE_MIN, answered, question_of, size_of
 from memory.learn.reading.units import Unit, unwrapped
 from memory.model import (
@@ -38,13 +39,14 @@ CORRECT_SHARE_MIN = 0.15  # of a correction that the encoder takes for a reply, 
 ORDER_SHARE_MIN = 0.35  # of an order to forget or not to store: it does nothing unless it means something known
 INSTRUCT_SHARE_MIN = 0.12  # low on purpose: even a small share of an instruction injection taints the message
 CONFIDENCE_AT_LEAST = 0.7  # of a claim at its threshold; equals the gate's minimum
-PROPOSED_SHARE_MIN = 0.25  # below it a unit is not proposed at all, so that refusals can be counted
 ORDER_ATTRIBUTE_MIN = 0.6  # of such an attribute, named in an order to forget
 SINGLE_VALUED_SHARE_MIN = 0.8  # of an attribute that has one value at a time
 CLAUSE_SIZE_MIN = 20  # letters of one that names nothing: of shorter facts nearly all have a value or a name
 LETTERS_MIN = 2  # letters, digits or characters that a unit needs to have content
-LEANING_SHARE_MIN = 0.7  # from which a fact takes along what was said before it
-CORRECTION_LEANING_MIN = 0.6  # of a correction: "Sorry, I meant my son" says nothing alone
+LEANING_SHARE_MIN = 0.5  # from which a fact takes along what was said before it
+LOST_SHARE_MIN, LOST_CONFIDENCE = 0.9, 0.5  # of one that leans on nothing that was said: nobody could understand it
+OPENING_LEANING_MAX = 0.4  # of a fact with the opening of the clause that it leans on
+CORRECTION_LEANING_MIN = 0.3  # of a correction: "Sorry, I meant my son" says nothing alone
 ELLIPSIS = "…"
 _KINDS = ("value", "name")
 _ORDERS = (Act.FORGET, Act.WITHHOLD)
@@ -54,7 +56,10 @@ UNDATED = frozenset({"birthday", "age"})  # attributes whose dates do not say wh
 
 @dataclass(frozen=True, slots=True)
 class JudgedMessage:
-    """One message, split into units and judged. `previous`: the turn whose answer it replies to, if any."""
+    """One message, split into units and judged. `previous`: the turn whose answer it replies to, if any.
+
+    `leaning`: how likely texts that are put together here cannot be understood alone.
+    """
 
     message: str
     units: Sequence[Unit]
@@ -62,6 +67,7 @@ class JudgedMessage:
     turn: Turn
     previous: Turn | None
     made_by: str
+    leaning: Leaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +131,27 @@ def _understandable(reading: JudgedMessage, parts: Sequence[_Part], number: int,
     if not part.leans or claim.act not in STORED_ACTS:
         return claim
     standing = next((one for one in reversed(parts[:number]) if not one.leans), parts[0])  # names whom it is about
-    told = _opening(reading, standing, part) if number else _sentence_before(reading, part.index)
+    if number:
+        end = part.start if standing is parts[number - 1] else standing.end
+        told = _clause_before(reading, standing, end, claim.text)
+    else:
+        told = _sentence_before(reading, part.index)
+    if not told and part.labels.leaning_share >= LOST_SHARE_MIN and claim.act is Act.STATE:
+        return replace(claim, confidence=claim.confidence * LOST_CONFIDENCE)
     text = f"{told} {claim.text}" if told else claim.text
     return replace(claim, text=text) if len(text) <= TEXT_CHARACTERS_MAX else claim
 
 
-def _opening(reading: JudgedMessage, standing: _Part, part: _Part) -> str:
-    """The words of the standing clause before its first value: "My sister Ana lives in …"."""
-    stretches = reading.judgements[part.index].stretches
+def _clause_before(reading: JudgedMessage, standing: _Part, end: int, said: str) -> str:
+    """The words of the standing clause before its first value ("My sister Ana lives in …"), so that this fact outlives
+    the other; all of them up to `end` where that cannot be understood ("I got a …, which my dog ate").
+    """
+    text, stretches = reading.units[standing.index].text, reading.judgements[standing.index].stretches
     values = [one.start for one in stretches if one.kind == "value" and standing.start <= one.start < standing.end]
-    told = unwrapped(reading.units[part.index].text[standing.start : min(values, default=part.start)]).rstrip()
-    return f"{told} {ELLIPSIS}" if values else told
+    opening = f"{unwrapped(text[standing.start : min(values)]).rstrip()} {ELLIPSIS}" if values else ""
+    if opening and reading.leaning([f"{opening} {said}"])[0] < OPENING_LEANING_MAX:
+        return opening
+    return unwrapped(text[standing.start : end]).rstrip()
 
 
 def _sentence_before(reading: JudgedMessage, index: int) -> str:

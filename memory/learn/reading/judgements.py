@@ -31,7 +31,7 @@ class JudgedClause:
     attribute_share: float
     relation: str
     category: str
-    leaning_share: float
+    leaning_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

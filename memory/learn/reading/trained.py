@@ -15,6 +15,7 @@ from typing import Protocol, TypeAlias
 from memory.learn.reading.assembly import JudgedMessage, claims_of
 from memory.learn.reading.judgements import Judgement
 from memory.learn.reading.labels import PAIR_RELATIONS
+from memory.learn.reading.leaning import with_leaning
 from memory.learn.reading.replies import question_of
 from memory.learn.reading.units import Unit, own_messages, units_of
 from memory.model import Claim, Turn, Vector
@@ -47,6 +48,10 @@ class StatementEncoder(Protocol):
 
     def judge(self, texts: Sequence[str], before: str) -> list[Judgement]:
         """One judgement per unit of a message, in order. `before`: the assistant's last message, or ""."""
+        ...
+
+    def leaning(self, texts: Sequence[str]) -> list[float]:
+        """How likely each text cannot be understood alone, 0..1."""
         ...
 
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
@@ -94,7 +99,8 @@ class TrainedReader:
         for turn, _, message, previous in _messages(turns, context[-1] if context else None):
             units, judgements = self._judged(message, previous)
             self._remember(_key(message, previous), _frames_of(units, judgements))
-            found += claims_of(JudgedMessage(message, units, judgements, turn, previous, self.name))
+            alone = with_leaning(_texts(units), judgements, self._encoder.leaning)
+            found += claims_of(JudgedMessage(message, units, alone, turn, previous, self.name, self._encoder.leaning))
         return found
 
     def _frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
@@ -109,8 +115,7 @@ class TrainedReader:
 
     def _judged(self, message: str, previous: Turn | None) -> tuple[list[Unit], list[Judgement]]:
         units = units_of(message)
-        texts = [_as_typed(unit.text) for unit in units]
-        return units, self._encoder.judge(texts, _before(previous)) if units else []
+        return units, self._encoder.judge(_texts(units), _before(previous)) if units else []
 
     def _remember(self, key: bytes, frames: MessageFrames) -> None:
         with self._lock:
@@ -152,6 +157,10 @@ def _frames_of(units: Sequence[Unit], judgements: Sequence[Judgement]) -> Messag
         for kind in FrameKind
         if shares and kind == max(shares, key=lambda one: shares[one])
     )
+
+
+def _texts(units: Sequence[Unit]) -> list[str]:
+    return [_as_typed(unit.text) for unit in units]
 
 
 def _as_typed(text: str) -> str:

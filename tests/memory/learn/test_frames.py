@@ -35,6 +35,9 @@ class FramingEncoder:
         frames = [{one: float(one == kind) for one in FRAMES} for kind in kinds]
         return [Judgement(acts, "none", 1.0, "user", "fact", (), frames=shares) for shares in frames]
 
+    def leaning(self, texts: Sequence[str]) -> list[float]:
+        return [0.0] * len(texts)
+
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
         return np.zeros((len(pairs), 3), dtype=np.float32)
 

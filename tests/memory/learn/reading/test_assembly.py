@@ -33,8 +33,12 @@ STATED = judgement({"state": 0.95})
 LEANING = judgement({"state": 0.95}, leaning_share=0.9)
 
 
-def read(message: str, *judgements: Judgement, previous: Turn | None = None) -> list[Claim]:
-    return claims_of(JudgedMessage(message, units_of(message), judgements, turn(message), previous, "trained x"))
+def read(message: str, *judgements: Judgement, previous: Turn | None = None, leaning: float = 0.0) -> list[Claim]:
+    """`leaning`: of all texts that are put together."""
+    units, said = units_of(message), turn(message)
+    return claims_of(
+        JudgedMessage(message, units, judgements, said, previous, "trained x", lambda texts: [leaning] * len(texts))
+    )
 
 
 def test_a_stated_unit_is_a_claim_in_its_own_words() -> None:
@@ -116,9 +120,34 @@ def test_a_sentence_that_asks_has_to_state_something_very_surely() -> None:
 
 
 def test_a_question_that_leans_states_nothing_however_sure_the_encoder_is() -> None:
-    told = judgement({"state": 0.99}, leaning_share=0.9)
+    told = judgement({"state": 0.99}, leaning_share=0.8)
     assert read("Which of the boats is mine?", told)[0].confidence < CONFIDENCE_AT_LEAST
     assert read("It is the blue one.", told)[0].confidence >= CONFIDENCE_AT_LEAST
+
+
+@pytest.mark.parametrize(("act", "is_kept"), [("state", False), ("remember", True)])
+def test_what_nobody_could_understand_is_kept_only_if_the_user_asks_for_it(act: str, *, is_kept: bool) -> None:
+    lost = judgement({act: 0.99}, leaning_share=0.97)
+    assert (read("It is the blue one.", lost)[0].confidence >= CONFIDENCE_AT_LEAST) is is_kept
+    told = read("I have a bike. It is the blue one.", STATED, lost)[1]
+    assert (told.text, told.confidence >= CONFIDENCE_AT_LEAST) == ("I have a bike. It is the blue one.", True)
+
+
+def test_of_three_clauses_the_last_leans_on_the_standing_one_alone() -> None:
+    text = "Our little flat has four rooms, costs 1,150 and is on the third floor."
+    said = {"state": 0.95}
+    clauses = (
+        clause(text, "Our little flat has four rooms", said),
+        clause(text, "costs 1,150", said, leaning_share=0.9),
+        clause(text, "is on the third floor", said, leaning_share=0.9),
+    )
+    price = RequestSpan("value", text.index("1,150"), text.index(" and"))
+    floor = RequestSpan("value", text.index("third"), text.index("."))
+    read_ = read(text, judgement(said, clauses=clauses, stretches=(price, floor)))
+    assert [claim.text for claim in read_][1:] == [
+        "Our little flat has four rooms, costs 1,150",
+        "Our little flat has four rooms is on the third floor",
+    ]
 
 
 def test_a_sentence_that_leans_takes_the_one_before_it_along() -> None:
@@ -195,12 +224,24 @@ def test_a_clause_that_leans_takes_along_who_it_is_about_but_no_other_fact() -> 
     said = {"state": 0.95}
     clauses = (
         clause(text, "My sister Ana lives in Rome", said),
-        clause(text, "works as a baker", said, leaning_share=0.9),
+        clause(text, "works as a baker", said, relation="sibling", leaning_share=0.9),
     )
     values = [RequestSpan("value", text.index(one), text.index(one) + len(one)) for one in ("Rome", "baker")]
     first, second = read(text, judgement(said, clauses=clauses, stretches=tuple(values)))
     assert first.text == "My sister Ana lives in Rome"
     assert (second.text, second.evidence.words) == ("My sister Ana lives in … works as a baker", "works as a baker")
+
+
+def test_a_clause_that_leans_on_a_thing_takes_that_along() -> None:
+    text = "I found a red scarf, which my dog ate on the same day."
+    said = {"state": 0.95}
+    clauses = (
+        clause(text, "I found a red scarf", said),
+        clause(text, "which my dog ate on the same day", said, leaning_share=0.9),
+    )
+    scarf = RequestSpan("value", text.index("red"), text.index(","))
+    _, second = read(text, judgement(said, clauses=clauses, stretches=(scarf,)), leaning=0.9)
+    assert second.text == "I found a red scarf, which my dog ate on the same day"
 
 
 def test_an_order_and_a_fact_of_one_sentence_are_two_claims() -> None:

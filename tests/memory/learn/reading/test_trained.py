@@ -50,6 +50,9 @@ class FixedEncoder:
         acts = {act: float(act == "none") for act in ACTS}
         return [Judgement(acts, "none", 1.0, "user", "fact", ()) for _ in texts]
 
+    def leaning(self, texts: Sequence[str]) -> list[float]:
+        return [0.0] * len(texts)
+
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
         self.pairs += pairs
         return np.array([self._shares] * len(pairs), dtype=np.float32)
