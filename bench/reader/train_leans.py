@@ -27,7 +27,7 @@ from rich.progress import track
 from texts import Leaning, Marked
 
 from memory.adapters.models.statement_encoder import pooled_of
-from memory.learn.reading.assembly import LEANING_SHARE_MIN
+from memory.learn.reading.assembly import LEANING_SHARE_MIN, LOST_SHARE_MIN
 from memory.learn.reading.labels import ACTS
 from memory.settings.loader import from_process
 
@@ -102,7 +102,7 @@ def main() -> None:
 def score(logits: Floats, labels: Sequence[int]) -> None:
     """Of those that lean, how many are seen from which share, and of those that stand, how many are taken for such."""
     shares, of = 1 / (1 + np.exp(logits[:, 0] - logits[:, 1])), np.array(labels, dtype=bool)
-    for bar in (0.3, 0.5, LEANING_SHARE_MIN, 0.9):
+    for bar in (0.3, LEANING_SHARE_MIN, 0.7, LOST_SHARE_MIN):
         print(f"from {bar}: {(shares[of] >= bar).mean():.2f} seen, {(shares[~of] >= bar).mean():.2f} wrongly")
 
 

@@ -19,6 +19,7 @@ from math import inf
 from typing import TypeAlias
 
 from memory.learn.feedback import Confirmation, is_restated, raised
+from memory.learn.reading.units import unwrapped
 from memory.model import (
     Act,
     Change,
@@ -148,6 +149,7 @@ def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, Pai
         draft.put(row, ChangeKind.CREATE)
     if corrected is not None and corrected.id != row.id:
         draft.put(_superseded(corrected, row, STATEMENT, draft.now), ChangeKind.SUPERSEDE)
+        _let_go(draft, corrected)
     for other in known:
         if other.id != row.id:
             _compare(draft, row.id, other.id, verdicts.get(other.id))
@@ -194,7 +196,7 @@ def _corrected(claim: Claim, known: Sequence[Memory], verdicts: Mapping[str, Pai
 
 
 def _quotes(claim: Claim, row: Memory) -> bool:
-    return (row.evidence[0].words if row.evidence else row.content) in claim.text
+    return _own_words(row) in claim.text
 
 
 def _is_replaced(verdict: PairVerdict | None) -> bool:
@@ -235,6 +237,22 @@ def _compare(draft: _Draft, row_id: str, other_id: str, verdict: PairVerdict | N
     is_first = older.status is MemoryStatus.ACTIVE
     changed = _superseded(older, newer, why, draft.now)
     draft.put(changed, ChangeKind.SUPERSEDE if is_first else ChangeKind.UPDATE)
+    _let_go(draft, older)
+
+
+def _let_go(draft: _Draft, superseded: Memory) -> None:
+    """Facts of the same turn that took its words along, to be understood, keep their own alone: what is over must not
+    stand in what holds.
+    """
+    gone = _own_words(superseded)
+    for row in draft.active(superseded.project_id):
+        own = _own_words(row)
+        if gone in row.content and gone not in own and _turns_of(row) & _turns_of(superseded):
+            draft.put(replace(row, content=own, updated_at=draft.now), ChangeKind.UPDATE)
+
+
+def _own_words(row: Memory) -> str:
+    return unwrapped(row.evidence[0].words) if row.evidence else row.content
 
 
 def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) -> str:

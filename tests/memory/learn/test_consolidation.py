@@ -226,6 +226,18 @@ def test_two_claims_of_one_breath_hold_together() -> None:
     assert [change.memory.status for change in changes] == [MemoryStatus.ACTIVE, MemoryStatus.ACTIVE]
 
 
+def test_what_took_the_words_of_a_fact_along_lets_go_of_them_when_that_is_over() -> None:
+    leaning = stored("I live in Leeds. It rains there.")
+    (own, *_) = leaning.evidence
+    of_turn = LIVES_IN_LEEDS.evidence[0].turn_id
+    leaning = replace(leaning, evidence=(replace(own, clause="It rains there.", turn_id=of_turn),))
+    elsewhere = stored("They say: I live in Leeds.")
+    changes = learnt(claim(OSLO, **home("Oslo")), known=[LIVES_IN_LEEDS, leaning, elsewhere])
+    assert (ChangeKind.SUPERSEDE, LEEDS) in kinds(changes)
+    assert (ChangeKind.UPDATE, "It rains there.") in kinds(changes)
+    assert elsewhere.id not in [change.memory.id for change in changes]
+
+
 def test_what_was_said_earlier_but_learnt_later_is_the_one_that_is_superseded() -> None:
     later = stored(OSLO, said_at=NOW, **home("Oslo"))
     changes = learnt(claim(LEEDS, said_at=NOW - 500, **home("Leeds")), known=[later], now=NOW + 1)
