@@ -19,7 +19,6 @@ from math import inf
 from typing import TypeAlias
 
 from memory.learn.feedback import Confirmation, is_restated, raised
-from memory.learn.reading.units import unwrapped
 from memory.model import (
     Act,
     Change,
@@ -34,8 +33,10 @@ from memory.model import (
     is_single_valued,
     statement_key,
 )
+from memory.model.days import without_days
 from memory.model.memories import CONFIDENCE_STEP, NO_ATTRIBUTE
 from memory.ports import PairRelation, PairVerdict
+from memory.service.carried_words import without_carried
 
 EVIDENCE_MAX = 5  # per memory: the first and the latest; otherwise each repetition would add to it
 NAME = "name"  # an attribute
@@ -149,7 +150,7 @@ def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, Pai
         draft.put(row, ChangeKind.CREATE)
     if corrected is not None and corrected.id != row.id:
         draft.put(_superseded(corrected, row, STATEMENT, draft.now), ChangeKind.SUPERSEDE)
-        _let_go(draft, corrected)
+        _let_go(draft, corrected, row)
     for other in known:
         if other.id != row.id:
             _compare(draft, row.id, other.id, verdicts.get(other.id))
@@ -196,7 +197,7 @@ def _corrected(claim: Claim, known: Sequence[Memory], verdicts: Mapping[str, Pai
 
 
 def _quotes(claim: Claim, row: Memory) -> bool:
-    return _own_words(row) in claim.text
+    return without_days(row.content) in claim.text
 
 
 def _is_replaced(verdict: PairVerdict | None) -> bool:
@@ -237,22 +238,15 @@ def _compare(draft: _Draft, row_id: str, other_id: str, verdict: PairVerdict | N
     is_first = older.status is MemoryStatus.ACTIVE
     changed = _superseded(older, newer, why, draft.now)
     draft.put(changed, ChangeKind.SUPERSEDE if is_first else ChangeKind.UPDATE)
-    _let_go(draft, older)
+    _let_go(draft, older, newer)
 
 
-def _let_go(draft: _Draft, superseded: Memory) -> None:
-    """Facts of the same turn that took its words along, to be understood, keep their own alone: what is over must not
-    stand in what holds.
-    """
-    gone = _own_words(superseded)
+def _let_go(draft: _Draft, superseded: Memory, successor: Memory) -> None:
+    """Facts of its turn that took its words along keep their own alone: what is over must not stand in what holds."""
     for row in draft.active(superseded.project_id):
-        own = _own_words(row)
-        if gone in row.content and gone not in own and _turns_of(row) & _turns_of(superseded):
-            draft.put(replace(row, content=own, updated_at=draft.now), ChangeKind.UPDATE)
-
-
-def _own_words(row: Memory) -> str:
-    return unwrapped(row.evidence[0].words) if row.evidence else row.content
+        alone = without_carried(row, [superseded])
+        if alone is not row and row.id != successor.id:
+            draft.put(replace(alone, updated_at=draft.now), ChangeKind.UPDATE)
 
 
 def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) -> str:
@@ -314,7 +308,7 @@ def _is_surely_of_one(newer: Memory, older: Memory) -> bool:
     """For subjects of which a user can have several (children, friends), only a name shows that two rows are about
     one.
     """
-    return newer.subject not in SEVERAL or bool(newer.name and older.name)
+    return newer.subject not in SEVERAL or bool(newer.name and newer.name.casefold() == older.name.casefold())
 
 
 def _folded(values: Sequence[str]) -> frozenset[str]:

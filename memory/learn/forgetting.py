@@ -18,6 +18,7 @@ from memory.learn.closeness import UNKNOWN, Closeness
 from memory.learn.forget_targets import MEANT_MIN, SIMILAR_MIN, UNKNOWN_LIKENESS, Known, odds_of
 from memory.learn.reading.units import own_messages
 from memory.model import Act, Claim, Memory, MemoryStatus, Turn, TurnStatus, is_single_valued
+from memory.service.carried_words import carries
 from memory.service.erasure import without_source
 
 FORGET_MEMORIES_MAX = 20_000  # examined for one request; more than anybody has
@@ -68,13 +69,14 @@ def _requests(claim: Claim, turn: Turn) -> Iterator[ForgetRequest]:
     """One, or two of "Don't store my blood type", which says nothing to withhold: what is known of it goes as well."""
     message, start = _position(claim, turn)
     said = list(own_messages(turn))[message : message + 1]
-    is_alone = bool(said) and said[0].strip() == claim.evidence.quote.strip()
+    words = claim.evidence.words if names_previous(claim.text) else claim.evidence.quote
+    is_alone = bool(said) and said[0].strip() == words.strip()
     if claim.act is Act.FORGET or (is_alone and names_previous(claim.text)):
         yield ForgetRequest(claim, turn, message, start, _reach(claim))
         return
     yield ForgetRequest(claim, turn, message, start, ForgetReach.MESSAGE)
     if is_alone:
-        yield ForgetRequest(replace(claim, text=claim.evidence.quote), turn, message, start, ForgetReach.TOPIC)
+        yield ForgetRequest(claim, turn, message, start, ForgetReach.TOPIC)
 
 
 def _reach(claim: Claim) -> ForgetReach:
@@ -114,12 +116,19 @@ def withheld_claims(
 
 
 def without_words_of(gone: Collection[Claim], kept: Iterable[Claim]) -> list[Claim]:
-    """The kept claims, with their own words alone as evidence where they share a sentence with one that is gone."""
-    shared = {(one.evidence.turn_id, one.evidence.quote) for one in gone}
-    return [
-        replace(one, evidence=one.evidence.alone) if (one.evidence.turn_id, one.evidence.quote) in shared else one
-        for one in kept
-    ]
+    """The kept claims, with their own words alone where they share a sentence with one that is gone, or took its words
+    along.
+    """
+    return [_without_words_of(gone, claim) for claim in kept]
+
+
+def _without_words_of(gone: Collection[Claim], claim: Claim) -> Claim:
+    here, own = claim.evidence, " ".join(claim.evidence.words.split())
+    of_turn = [one.evidence for one in gone if one.evidence.turn_id == here.turn_id]
+    if any(carries(claim.text, own, other.words) for other in of_turn):
+        claim = replace(claim, text=own)
+    is_shared = any(other.quote == here.quote for other in of_turn)
+    return replace(claim, evidence=here.alone) if is_shared else claim
 
 
 def lasting(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:

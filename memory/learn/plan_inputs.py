@@ -123,7 +123,9 @@ def _done(
     gone = {statement_key(change.memory.content) for change in changes if change.memory.id in forgotten}
     inactive = {memory.id for memory in stored.values() if memory.status is not MemoryStatus.ACTIVE}
     return frozenset(
-        place for place, claim in enumerate(claims) if statement_key(claim.text) in gone or ids(str(place)) in inactive
+        place
+        for place, claim in enumerate(claims)
+        if statement_key(claim.text) in gone or ids(str(place)) in inactive or ids(str(place)) in forgotten
     )
 
 

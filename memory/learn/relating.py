@@ -17,6 +17,7 @@ import numpy as np
 from memory.learn.consolidation import NAME, Ids, Pair, may_be_of_one, stood_until
 from memory.learn.feedback import is_restated
 from memory.model import Claim, Memory, MemoryStatus, Role, Turn, Vector, is_single_valued, statement_key
+from memory.model.days import without_days
 from memory.ports import FactContext, PairVerdict, StatementPair
 
 PAIRS_OF_ONE_MAX = 4
@@ -56,7 +57,9 @@ class _Statement:
         if not self.sentence_id:
             return FactContext()
         others = [text for sentence_id, text in facts if sentence_id == self.sentence_id and text != self.text]
-        return FactContext(self.sentence, tuple(sorted(others, key=lambda text: (self.sentence.find(text), text))))
+        return FactContext(
+            self.sentence, tuple(sorted(others, key=lambda text: (self.sentence.find(without_days(text)), text)))
+        )
 
 
 def pairs_to_ask(

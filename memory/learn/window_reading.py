@@ -22,10 +22,11 @@ from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmat
 from memory.learn.forgetting import ForgetRequest
 from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
+from memory.learn.reading.assembly import UNDATED
 from memory.learn.relating import confirmed_line
 from memory.learn.withheld_turns import refused_turns, withheld_turns
-from memory.model import STORED_ACTS, Claim, Memory, MemoryStatus, Role, Turn, TurnStatus
-from memory.model.days import period_text
+from memory.model import STORED_ACTS, Act, Claim, Memory, MemoryStatus, Role, Turn, TurnStatus
+from memory.model.days import period_text, with_days
 from memory.ports import ConversationRecord, Lease, MemoryBank, RequestStores
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import REDACT_ALL
@@ -135,7 +136,7 @@ class WindowReading:
         close = await self.closeness([*said, *later], [claim.text for claim in claims])
         taken = await asyncio.to_thread(forgetting.withheld_claims, own, said, [*context, *turns], close, later)
         kept = forgetting.without_words_of(taken, [claim for claim in own if claim not in taken])
-        kept = list(map(with_days, kept))
+        kept = list(map(dated, kept))
         self._metrics.facts_dropped.labels("withheld").inc(len(own) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later, close)
@@ -229,16 +230,18 @@ def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmati
     return [Confirmation(line[:ANSWER_CHARACTERS_MAX], claim.scope, claim.said_at) for claim, line in lines if line]
 
 
-def with_days(claim: Claim) -> Claim:
+def dated(claim: Claim) -> Claim:
     """The claim with the days that its words mean behind them, unless they name the year: "tomorrow" cannot be
-    understood alone. Not of one that is no statement by itself.
+    understood alone. Not of a birthday, which comes again, and not of a fragment that corrects.
     """
     meant = claim.holds_from, claim.holds_until
     named = period(claim.text, claim.said_at + (claim.utc_offset or 0), with_end=True)  # also the end of "last week"
     days = period_text(*(named if named[0] == meant[0] is not None else meant))
-    if not days or claim.leans or any(day[:4] in claim.text for day in days.removeprefix("until ").split(" to ")):
+    years = [day[:4] for day in days.removeprefix("until ").removeprefix("from ").split(" to ") if day]
+    is_fragment = claim.leans and claim.act is Act.CORRECT
+    if claim.attribute in UNDATED or is_fragment or any(year in claim.text for year in years):
         return claim
-    return replace(claim, text=f"{claim.text} ({days})")
+    return replace(claim, text=with_days(claim.text, days))
 
 
 def asks_memory(claims: Sequence[Claim]) -> bool:

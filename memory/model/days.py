@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 DAY_SECONDS = 86_400.0
+DAY_LENGTHS = (4, 7, 10)  # 2026, 2026-01, 2026-01-31
 DAYS_REMEMBERED = 2_048  # cached texts: a few hundred KB
 
 
@@ -15,12 +16,12 @@ def day_text(at: float, offset: int = 0) -> str:
 
 
 def period_text(begin: float | None, end: float | None) -> str:
-    """A day, month or year where it is one, else its first and last day; with one bound, that. "" without any. Unix
-    seconds of midnights, the end exclusive.
+    """A day, month or year where it is one, else its first and last day; with one bound "from" or "until" that. ""
+    without any. Unix seconds of midnights, the end exclusive.
     """
     if begin is None or end is None:
-        return day_text(begin) if begin is not None else "" if end is None else f"until {day_text(end - DAY_SECONDS)}"
-    first, last = day_text(begin), day_text(end - DAY_SECONDS)
+        return f"from {day_text(begin)}" if begin is not None else "" if end is None else f"until {_last_day(end)}"
+    first, last = day_text(begin), _last_day(end)
     if first == last:
         return first
     if first.endswith("-01-01") and last == f"{first[:4]}-12-31":
@@ -28,6 +29,25 @@ def period_text(begin: float | None, end: float | None) -> str:
     if first.endswith("-01") and last[:7] == first[:7] and day_text(end).endswith("-01"):
         return first[:7]
     return f"{first} to {last}"
+
+
+def _last_day(end: float) -> str:
+    return day_text(end - DAY_SECONDS)
+
+
+def with_days(text: str, days: str) -> str:
+    """`days`: a `period_text`; nothing is added for "", or for days that no calendar has."""
+    return f"{text} ({days})" if _is_period(days) else text
+
+
+def without_days(text: str) -> str:
+    kept, _, days = text.removesuffix(")").rpartition(" (")
+    return kept if text.endswith(")") and _is_period(days) else text
+
+
+def _is_period(days: str) -> bool:
+    bounds = days.removeprefix("from ").removeprefix("until ").split(" to ")
+    return all(len(bound) in DAY_LENGTHS and bound.replace("-", "").isdecimal() for bound in bounds)
 
 
 @lru_cache(DAYS_REMEMBERED)

@@ -20,6 +20,7 @@ from memory.model.memories import CONFIDENCE_STEP
 from memory.model.withdrawn import all_evidence, with_withdrawn, withdrawn_evidence, withdrawn_of, without_withdrawn
 from memory.model.wordings import as_worded, without_wordings
 from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestStores
+from memory.service.carried_words import without_carried
 from memory.service.locked_writes import rewrite_rows
 from memory.service.memory_scan import batched, own_record, scanned
 from memory.service.raw_word_search import RawWordSearch
@@ -88,16 +89,19 @@ class Erasure:
     async def _narrow(
         self, user_id: str, held: LedgerWrite, forgotten: Sequence[Memory], *, spare: Collection[str]
     ) -> None:
-        """Of a sentence shared with what is forgotten, the other memories of it keep their own words alone."""
-        shared = shared_evidence(forgotten)
-        if not shared:
+        """Memories of a sentence shared with what is forgotten, or that took its words along, keep their own alone."""
+        turns = {one.turn_id for memory in forgotten for one in memory.evidence}
+        if not turns:
             return
         ids: list[str] = []
         async for memories in scanned(self._store, MemoryFilter(user_id, status=None), held=held):
-            ids += [one.id for one in memories if one.id not in spare and shared & shared_evidence([one])]
+            near = (
+                one for one in memories if one.id not in spare and turns & {said.turn_id for said in all_evidence(one)}
+            )
+            ids += [one.id for one in near if narrowed(one, forgotten, now=one.updated_at) != one]
         for batch in batched(ids, DELETE_BATCH):
             records = await self._store.get(user_id, batch)
-            rows = [narrowed(record.memory, shared, now=self._clock()) for record in records]
+            rows = [narrowed(record.memory, forgotten, now=self._clock()) for record in records]
             await rewrite_rows(self._store, held, user_id, rows, records)
 
     async def _erase_held(
@@ -282,10 +286,12 @@ def shared_evidence(memories: Iterable[Memory]) -> frozenset[tuple[str, str]]:
     return frozenset((one.turn_id, one.quote) for one in quoted if one.is_part)
 
 
-def narrowed(memory: Memory, shared: frozenset[tuple[str, str]], *, now: float) -> Memory:
-    """The memory with its own words in place of these sentences."""
+def narrowed(memory: Memory, gone: Sequence[Memory], *, now: float) -> Memory:
+    """The memory with its own words in place of the sentences that it shares with what is gone."""
+    shared, told = shared_evidence(gone), without_carried(memory, gone)
     if not shared & shared_evidence([memory]):
-        return memory
+        return memory if told is memory else replace(told, updated_at=now)
+    memory = told
     own = [
         tuple(e.alone if (e.turn_id, e.quote) in shared else e for e in quoted)
         for quoted in (memory.evidence, withdrawn_evidence(memory))

@@ -14,7 +14,7 @@ from memory.language import bare_reply, is_asked, is_denied
 from memory.language.dates import period
 from memory.learn.reading.judgements import JudgedClause, Judgement, RequestSpan
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
-from memory.learn.reading.leaning import PROPOSED_SHARE_MIN, Leaning
+from memory.learn.reading.leaning import BEFORE_UNITS_MAX, PROPOSED_SHARE_MIN, Leaning
 from memory.learn.reading.replies import QUESTION_SIZE_MIN, answered, question_of, size_of
 from memory.learn.reading.units import Unit, unwrapped
 from memory.model import (
@@ -107,7 +107,8 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
 def _parts(reading: JudgedMessage, index: int) -> list[_Part]:
     """The clauses of a unit that says several facts; otherwise the unit."""
     unit, judgement = reading.units[index], reading.judgements[index]
-    is_fragment = judgement.leaning_share >= CORRECTION_LEANING_MIN  # "Sorry, I meant my son" is one thing said
+    corrects = max(judgement.acts, key=lambda act: judgement.acts[act]) == Act.CORRECT
+    is_fragment = corrects and judgement.leaning_share >= CORRECTION_LEANING_MIN  # "Sorry, I meant my son" is one thing
     if len(judgement.clauses) < 2 or is_fragment or judgement.acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
         return [_Part(index, 0, len(unit.text), judgement)]
     parts = [_Part(index, one.start, one.end, one, 1.0 - judgement.acts["none"]) for one in judgement.clauses]
@@ -127,18 +128,23 @@ def _understandable(reading: JudgedMessage, parts: Sequence[_Part], number: int,
     part = parts[number]
     is_reply = len(reading.units) == len(parts) == 1 and reading.previous is not None
     if is_reply and reading.previous is not None and (claim.act is not Act.CORRECT or bare_reply(claim.text)):
-        return answered(claim, question_of(reading.previous.answer), reading.previous.id, leans=part.leans)
+        told = answered(claim, question_of(reading.previous.answer), reading.previous.id, leans=part.leans)
+    else:
+        told = _with_words_before(reading, parts, number, claim)
+    is_lost = told.text == claim.text and part.labels.leaning_share >= LOST_SHARE_MIN and claim.act is Act.STATE
+    return replace(told, confidence=claim.confidence * LOST_CONFIDENCE) if is_lost else told
+
+
+def _with_words_before(reading: JudgedMessage, parts: Sequence[_Part], number: int, claim: Claim) -> Claim:
+    part = parts[number]
     if not part.leans or claim.act not in STORED_ACTS:
         return claim
     standing = next((one for one in reversed(parts[:number]) if not one.leans), parts[0])  # names whom it is about
+    told = _sentence_before(reading, part.index) if standing.leans else ""
     if number:
         end = part.start if standing is parts[number - 1] else standing.end
-        told = _clause_before(reading, standing, end, claim.text)
-    else:
-        told = _sentence_before(reading, part.index)
-    if not told and part.labels.leaning_share >= LOST_SHARE_MIN and claim.act is Act.STATE:
-        return replace(claim, confidence=claim.confidence * LOST_CONFIDENCE)
-    text = f"{told} {claim.text}" if told else claim.text
+        told = f"{told} {_clause_before(reading, standing, end, claim.text)}".strip()
+    text = f"{told} {claim.text}".strip()
     return replace(claim, text=text) if len(text) <= TEXT_CHARACTERS_MAX else claim
 
 
@@ -156,7 +162,7 @@ def _clause_before(reading: JudgedMessage, standing: _Part, end: int, said: str)
 
 def _sentence_before(reading: JudgedMessage, index: int) -> str:
     """The nearest sentence of the author before this one that does not lean itself, in the same paragraph; or ""."""
-    for earlier in range(index - 1, -1, -1):
+    for earlier in range(index - 1, max(-1, index - 1 - BEFORE_UNITS_MAX), -1):
         unit, judgement = reading.units[earlier], reading.judgements[earlier]
         gap = reading.message[unit.end : reading.units[earlier + 1].start]
         if not unit.is_own or gap.count("\n") > 1:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from memory.chat.plain_lines import on_one_line
 from memory.language import content_words
 from memory.model import NO_ATTRIBUTE, Candidate, Memory
-from memory.model.days import day_text
+from memory.model.days import day_text, without_days
 from memory.model.identity import is_project_owner
 from memory.model.memories import API_SOURCE
 from memory.ports import Tokens
@@ -49,8 +49,8 @@ def _lines(memories: Sequence[Memory], *, now: float) -> Iterator[str]:
 
 def _say_their_sentence(facts: Sequence[Memory]) -> bool:
     """Whether these facts of one sentence are all that it says, and its first one can be understood without context."""
-    if len(facts) < 2:
-        return False
+    if len(facts) < 2 or any(fact.content != without_days(fact.content) for fact in facts):
+        return False  # a sentence has no days
     rest = facts[0].evidence[0].quote
     ordered = sorted(facts, key=lambda one: rest.find(one.evidence[0].clause))
     for fact in sorted(facts, key=lambda one: -len(one.evidence[0].clause)):

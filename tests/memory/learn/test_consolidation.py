@@ -214,6 +214,14 @@ def test_a_corrected_name_is_what_changes_and_another_name_is_somebody_else(act:
     assert supersedes(new, known, REPLACES) is is_replaced
 
 
+def test_a_corrected_name_of_one_child_is_not_that_of_another() -> None:
+    names = {"attribute": "name", "relation": Relation.CHILD}
+    ada = stored("My daughter is called Ada", name="Ada", values=("Ada",), **names)
+    tim = claim("My son is called Tim", act=Act.CORRECT, category="correction", name="Tim", values=("Tim",), **names)
+    assert not supersedes(tim, ada)
+    assert supersedes(tim, ada, REPLACES)
+
+
 def test_a_sure_verdict_of_the_same_confirms_the_older_row_unless_a_value_is_added() -> None:
     again = claim("still living in Leeds", **home("Leeds"))
     assert kinds(learnt(again, known=[LIVES_IN_LEEDS], verdict=SAME)) == [(ChangeKind.UPDATE, LEEDS)]

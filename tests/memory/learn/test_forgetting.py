@@ -23,6 +23,7 @@ from memory.learn.forgetting import (
     requests_of,
     similar_ids,
     withheld_claims,
+    without_words_of,
 )
 from memory.model import Act, Evidence, Memory, MemoryStatus, Relation
 
@@ -144,12 +145,22 @@ def test_an_order_not_to_store_what_is_known_forgets_it_too() -> None:
     assert matching_ids(withheld, [blood], [withheld.turn], like(withheld, {blood.content: 0.5})) == []
 
 
-def test_an_order_not_to_store_that_is_the_whole_message_means_its_sentence_whatever_its_clause_is() -> None:
-    text = "I'd rather you didn't remember that I have asthma."
-    order = claim(text, act=Act.WITHHOLD)
-    order = replace(order, text="I have asthma", evidence=replace(order.evidence, clause="I have asthma"))
-    withheld, topic = requests_of([order], [turn(text)])
-    assert (withheld.reach, topic.reach, topic.topic) == (ForgetReach.MESSAGE, ForgetReach.TOPIC, text)
+def test_an_order_not_to_store_that_is_the_whole_message_means_what_its_clause_names() -> None:
+    def ordered(text: str, clause: str) -> list[tuple[ForgetReach, str]]:
+        order = claim(text, act=Act.WITHHOLD)
+        order = replace(order, text=clause, evidence=replace(order.evidence, clause=clause))
+        return [(one.reach, one.topic) for one in requests_of([order], [turn(text)])]
+
+    message = (ForgetReach.MESSAGE, "")
+    known = ordered("I'd rather you didn't remember that I have asthma.", "I have asthma")
+    assert known == [message, (ForgetReach.TOPIC, "I have asthma")]
+    assert ordered("I have asthma, please don't store that.", "please don't store that") == [message]
+
+
+def test_what_is_withheld_does_not_stay_in_what_took_its_words_along() -> None:
+    gone, kept = claim("I have asthma."), claim("I have asthma. It makes me tired.")
+    kept = replace(kept, evidence=replace(kept.evidence, quote="It makes me tired."))
+    assert [one.text for one in without_words_of([gone], [kept])] == ["It makes me tired."]
 
 
 def test_a_withheld_message_teaches_nothing_and_others_do() -> None:

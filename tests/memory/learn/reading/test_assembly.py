@@ -133,6 +133,14 @@ def test_what_nobody_could_understand_is_kept_only_if_the_user_asks_for_it(act: 
     assert (told.text, told.confidence >= CONFIDENCE_AT_LEAST) == ("I have a bike. It is the blue one.", True)
 
 
+def test_a_reply_that_nobody_could_understand_is_none_either() -> None:
+    lost = judgement({"state": 0.99}, leaning_share=0.97)
+    (claim,) = read("It is the blue one.", lost, previous=turn("Hi.", answer="Sounds like a good plan."))
+    assert claim.confidence < CONFIDENCE_AT_LEAST
+    (claim,) = read("It is the blue one.", lost, previous=turn("Hi.", answer="Which boat is yours?"))
+    assert (claim.text, claim.confidence >= CONFIDENCE_AT_LEAST) == ("Which boat is yours? It is the blue one.", True)
+
+
 def test_of_three_clauses_the_last_leans_on_the_standing_one_alone() -> None:
     text = "Our little flat has four rooms, costs 1,150 and is on the third floor."
     said = {"state": 0.95}
