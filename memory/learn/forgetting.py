@@ -18,7 +18,7 @@ from memory.learn.closeness import UNKNOWN, Closeness
 from memory.learn.forget_targets import MEANT_MIN, SIMILAR_MIN, UNKNOWN_LIKENESS, Known, odds_of
 from memory.learn.reading.units import own_messages
 from memory.model import Act, Claim, Memory, MemoryStatus, Turn, TurnStatus, is_single_valued
-from memory.service.carried_words import carries
+from memory.service.carried_words import without_carried_words
 from memory.service.erasure import without_source
 
 FORGET_MEMORIES_MAX = 20_000  # examined for one request; more than anybody has
@@ -105,7 +105,7 @@ def withheld_claims(
     order said.
     """
     place = {turn.id: index for index, turn in enumerate(turns)}
-    taken = {claims[place] for place in forgotten_later(later, claims, close)}
+    taken = {claims[number] for number in forgotten_later(later, claims, close)}
     for request in requests:
         earlier = [claim for claim in claims if _is_before(request, claim, place)]
         means = _means(request, earlier, turns, close)
@@ -123,10 +123,9 @@ def without_words_of(gone: Collection[Claim], kept: Iterable[Claim]) -> list[Cla
 
 
 def _without_words_of(gone: Collection[Claim], claim: Claim) -> Claim:
-    here, own = claim.evidence, " ".join(claim.evidence.words.split())
+    here = claim.evidence
     of_turn = [one.evidence for one in gone if one.evidence.turn_id == here.turn_id]
-    if any(carries(claim.text, own, other.words) for other in of_turn):
-        claim = replace(claim, text=own)
+    claim = replace(claim, text=without_carried_words(claim.text, here, of_turn))
     is_shared = any(other.quote == here.quote for other in of_turn)
     return replace(claim, evidence=here.alone) if is_shared else claim
 

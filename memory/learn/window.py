@@ -41,7 +41,7 @@ from memory.ports import (
 )
 from memory.runtime.telemetry import Telemetry
 from memory.runtime.tracing import SpanName
-from memory.service.erasure import Erasure, narrowed
+from memory.service.erasure import Erasure, by_turn, narrowed
 from memory.service.forgotten_wordings import forget_wordings, without_meant
 from memory.service.holdout_signs import HoldoutSigns
 from memory.service.raw_word_search import RawWordSearch
@@ -208,7 +208,7 @@ class WindowLearning:
         forgotten = await self._forgotten(lease, held, read, vectors)
         gone = {memory_id for found in forgotten.values() for memory_id in (*found.gone, *found.raw)}
         near = without_meant(seen.near, read.forgets)
-        lost = await self._store.memories(lease.user_id, list(gone)) if gone else []
+        lost = by_turn(await self._store.memories(lease.user_id, list(gone)) if gone else ())
         left = [
             replace(record, memory=narrowed(record.memory, lost, now=self._clock()))
             for record in near

@@ -234,13 +234,11 @@ def dated(claim: Claim) -> Claim:
     """The claim with the days that its words mean behind them, unless they name the year: "tomorrow" cannot be
     understood alone. Not of a birthday, which comes again, and not of a fragment that corrects.
     """
+    if claim.attribute in UNDATED or (claim.leans and claim.act is Act.CORRECT):
+        return claim
     meant = claim.holds_from, claim.holds_until
     named = period(claim.text, claim.said_at + (claim.utc_offset or 0), with_end=True)  # also the end of "last week"
     days = period_text(*(named if named[0] == meant[0] is not None else meant))
-    years = [day[:4] for day in days.removeprefix("until ").removeprefix("from ").split(" to ") if day]
-    is_fragment = claim.leans and claim.act is Act.CORRECT
-    if claim.attribute in UNDATED or is_fragment or any(year in claim.text for year in years):
-        return claim
     return replace(claim, text=with_days(claim.text, days))
 
 

@@ -36,8 +36,11 @@ def _last_day(end: float) -> str:
 
 
 def with_days(text: str, days: str) -> str:
-    """`days`: a `period_text`; nothing is added for "", or for days that no calendar has."""
-    return f"{text} ({days})" if _is_period(days) else text
+    """`days`: a `period_text`. Nothing is added for "", for days that no calendar has, or where the text names a year
+    of them.
+    """
+    is_named = any(bound[:4] in text for bound in _bounds(days))
+    return f"{text} ({days})" if _is_period(days) and not is_named else text
 
 
 def without_days(text: str) -> str:
@@ -46,8 +49,11 @@ def without_days(text: str) -> str:
 
 
 def _is_period(days: str) -> bool:
-    bounds = days.removeprefix("from ").removeprefix("until ").split(" to ")
-    return all(len(bound) in DAY_LENGTHS and bound.replace("-", "").isdecimal() for bound in bounds)
+    return all(len(bound) in DAY_LENGTHS and bound.replace("-", "").isdecimal() for bound in _bounds(days))
+
+
+def _bounds(days: str) -> list[str]:
+    return days.removeprefix("from ").removeprefix("until ").split(" to ")
 
 
 @lru_cache(DAYS_REMEMBERED)

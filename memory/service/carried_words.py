@@ -6,28 +6,25 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from memory.language.word_boundaries import as_typed
-from memory.model import Memory
+from memory.model import Evidence, Memory
 from memory.model.days import without_days
 
 
-def own_words(memory: Memory) -> str:
-    """In one line, without what it took along."""
-    return " ".join(memory.evidence[0].words.split()) if memory.evidence else memory.content
-
-
 def without_carried(memory: Memory, gone: Iterable[Memory]) -> Memory:
-    """The memory in its own words alone, with its days, if it took those of one of `gone` along."""
-    own, content = own_words(memory), without_days(memory.content)
-    if content == own or not any(_takes_along(memory, own, other) for other in gone):
+    """The memory in its own words alone, if it took those of one of `gone` along."""
+    if not memory.evidence:
         return memory
-    return replace(memory, content=own + memory.content[len(content) :])
+    turns = {one.turn_id for one in memory.evidence}
+    of_turn = [
+        other.evidence[0] for other in gone if other.id != memory.id and turns & {e.turn_id for e in other.evidence}
+    ]
+    content = without_carried_words(memory.content, memory.evidence[0], of_turn)
+    return memory if content == memory.content else replace(memory, content=content)
 
 
-def carries(text: str, own: str, words: str) -> bool:
-    """Whether a text has these words beside its own."""
-    return bool(as_typed(words, text)) and not as_typed(words, own)
-
-
-def _takes_along(memory: Memory, own: str, other: Memory) -> bool:
-    turns = {one.turn_id for one in memory.evidence} & {one.turn_id for one in other.evidence}
-    return bool(turns) and memory.id != other.id and carries(memory.content, own, own_words(other))
+def without_carried_words(text: str, said: Evidence, gone: Iterable[Evidence]) -> str:
+    """The text of a fact, or, if it has words of one of `gone` beside its own, its own in one line, with its days."""
+    own, told = " ".join(said.words.split()), without_days(text)
+    if any(as_typed(other.words, told) and not as_typed(other.words, own) for other in gone):
+        return own + text[len(told) :]
+    return text

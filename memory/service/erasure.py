@@ -9,7 +9,7 @@ deletes the record of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -90,18 +90,15 @@ class Erasure:
         self, user_id: str, held: LedgerWrite, forgotten: Sequence[Memory], *, spare: Collection[str]
     ) -> None:
         """Memories of a sentence shared with what is forgotten, or that took its words along, keep their own alone."""
-        turns = {one.turn_id for memory in forgotten for one in memory.evidence}
-        if not turns:
+        gone = by_turn(forgotten)
+        if not gone:
             return
         ids: list[str] = []
         async for memories in scanned(self._store, MemoryFilter(user_id, status=None), held=held):
-            near = (
-                one for one in memories if one.id not in spare and turns & {said.turn_id for said in all_evidence(one)}
-            )
-            ids += [one.id for one in near if narrowed(one, forgotten, now=one.updated_at) != one]
+            ids += [m.id for m in memories if m.id not in spare and narrowed(m, gone, now=m.updated_at) is not m]
         for batch in batched(ids, DELETE_BATCH):
             records = await self._store.get(user_id, batch)
-            rows = [narrowed(record.memory, forgotten, now=self._clock()) for record in records]
+            rows = [narrowed(record.memory, gone, now=self._clock()) for record in records]
             await rewrite_rows(self._store, held, user_id, rows, records)
 
     async def _erase_held(
@@ -286,17 +283,29 @@ def shared_evidence(memories: Iterable[Memory]) -> frozenset[tuple[str, str]]:
     return frozenset((one.turn_id, one.quote) for one in quoted if one.is_part)
 
 
-def narrowed(memory: Memory, gone: Sequence[Memory], *, now: float) -> Memory:
-    """The memory with its own words in place of the sentences that it shares with what is gone."""
-    shared, told = shared_evidence(gone), without_carried(memory, gone)
-    if not shared & shared_evidence([memory]):
-        return memory if told is memory else replace(told, updated_at=now)
-    memory = told
+def by_turn(memories: Iterable[Memory]) -> dict[str, list[Memory]]:
+    """These memories by the turns that they quote."""
+    found: dict[str, list[Memory]] = {}
+    for memory in memories:
+        for turn_id in {one.turn_id for one in all_evidence(memory)}:
+            found.setdefault(turn_id, []).append(memory)
+    return found
+
+
+def narrowed(memory: Memory, gone: Mapping[str, Sequence[Memory]], *, now: float) -> Memory:
+    """The memory in its own words, where it has a sentence or words in common with what is gone; else as it is.
+
+    `gone`: `by_turn`.
+    """
+    near = [one for turn_id in {quoted.turn_id for quoted in all_evidence(memory)} for one in gone.get(turn_id, ())]
+    shared, told = shared_evidence(near), without_carried(memory, near)
+    if told is memory and not shared & shared_evidence([memory]):
+        return memory
     own = [
         tuple(e.alone if (e.turn_id, e.quote) in shared else e for e in quoted)
         for quoted in (memory.evidence, withdrawn_evidence(memory))
     ]
-    kept = replace(memory, evidence=own[0], updated_at=now)
+    kept = replace(told, evidence=own[0], updated_at=now)
     return with_withdrawn(kept, replace(withdrawn_of(memory), evidence=own[1])) if own[1] else kept
 
 

@@ -150,7 +150,8 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
         raise _InvalidClaim('"clause" must stand in the sentences that "u" names, word for word')
     act = _act(proposed.act)
     wrong: list[str] = []
-    words = _Words(quote, "\n".join(_messages_until(said, transcript)), proposed.content)
+    written = _messages_until(said, transcript)
+    words = _Words(quote, "\n".join(written), proposed.content)
     values = _values(proposed, words, wrong)
     if wrong and not values and act in _WITH_FIELDS:
         raise _InvalidClaim(wrong[0])  # a weak model names the wrong sentence rather than the wrong words
@@ -181,7 +182,7 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
     )
     message = next(n for n, place in enumerate(transcript.numbered_units, 1) if place.said is said)
     start += quote.index(clause)
-    claim = _understandable(claim, proposed.content.strip(), said, transcript)
+    claim = _understandable(claim, proposed.content.strip(), said, written)
     return LocatedClaim(claim, (message, start), (message, start + len(clause))), wrong if act in _WITH_FIELDS else []
 
 
@@ -313,7 +314,7 @@ def _follows(
     return has_year or (span[0] <= said_at + near and span[1] >= said_at - near)
 
 
-def _understandable(claim: Claim, content: str, said: AuthorMessage, transcript: Transcript) -> Claim:
+def _understandable(claim: Claim, content: str, said: AuthorMessage, author: Sequence[str]) -> Claim:
     """The claim in the model's words, if every name, number and content word of them was said; otherwise as it is.
 
     A whole reply that the model completes takes the question along, marked as the assistant's.
@@ -325,7 +326,6 @@ def _understandable(claim: Claim, content: str, said: AuthorMessage, transcript:
         return answered(claim, said.question, said.asked_in, leans=False)
     if not content or claim.act not in STORED_ACTS or len(content) > CONTENT_CHARACTERS_MAX:
         return claim
-    author = _messages_until(said, transcript)
     has_values = all(as_typed(value, content) for value in claim.values)
     keeps_polarity = is_denied(content) == is_denied(claim.text)
     if has_values and keeps_polarity and adds_nothing(content, author, new_words_max=0.0):

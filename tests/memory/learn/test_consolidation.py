@@ -15,6 +15,7 @@ from claims import NOW, claim
 from memory.learn.consolidation import EVIDENCE_MAX, Judged, consolidate
 from memory.learn.feedback import Confirmation
 from memory.learn.plan import Plan, UnreadablePlan, decode, encode
+from memory.learn.plan_inputs import PlanInputs, progress_of
 from memory.model import Act, Change, ChangeKind, Claim, Evidence, Memory, MemoryStatus, Relation, Scope, Trust
 from memory.ports import PairRelation, PairVerdict
 
@@ -372,6 +373,22 @@ def test_a_fragment_that_corrects_stands_with_the_statement_that_it_corrects() -
     assert (ChangeKind.SUPERSEDE, old.content) in kinds(changes)
 
 
+def test_a_fragment_keeps_the_words_that_it_corrects_and_what_else_took_them_along_does_not() -> None:
+    old = meeting("My exam is on Monday", "Monday")
+    quoted = Evidence("It scares me.", old.evidence[0].turn_id)
+    scares = replace(stored("My exam is on Monday. It scares me."), evidence=(quoted,))
+    created, _, let_go = learnt(leaning("no, Tuesday", "Tuesday", turn=quoted.turn_id), known=[old, scares])
+    assert created.memory.content == "My exam is on Monday. no, Tuesday"
+    assert (let_go.kind, let_go.memory.content) == (ChangeKind.UPDATE, "It scares me.")
+
+
+def test_a_fragment_that_quotes_what_it_corrects_does_not_say_it_twice_though_that_has_days() -> None:
+    old = meeting("My exam is on Monday", "Monday")
+    dated = replace(old, content="My exam is on Monday (2025-06-09)")
+    (created, *_) = learnt(leaning("My exam is on Monday no, Tuesday", "Tuesday"), known=[dated])
+    assert created.memory.content == "My exam is on Monday no, Tuesday"
+
+
 def test_a_fragment_corrects_its_own_field_before_what_was_said_last() -> None:
     rows = [meeting("The call is on Monday", "Monday", said_at=NOW - 9), stored("I like tea", said_at=NOW - 1)]
     (created, *_) = learnt(leaning("no, Tuesday", "Tuesday"), known=rows)
@@ -394,3 +411,11 @@ def test_a_fragment_corrects_what_a_reader_is_surest_of_wherever_that_was_said()
 
 def test_a_fragment_that_corrects_nothing_known_is_not_stored() -> None:
     assert learnt(leaning("no, Tuesday", "Tuesday")) == []
+
+
+def test_a_claim_whose_row_was_forgotten_is_not_written_again_whatever_its_row_had_become() -> None:
+    inputs = PlanInputs(1, (claim(LEEDS), claim("I live in Leeds. It rains there.")), (), (), {})
+    rows = [replace(stored(text), id=f"id-{n}") for n, text in enumerate((LEEDS, "It rains there."))]
+    changes = [Change(ChangeKind.CREATE, row) for row in rows]
+    found = progress_of(inputs, changes, stored={}, forgotten={"id-1"}, ids=lambda ordinal: f"id-{ordinal}")
+    assert found.done == {1}

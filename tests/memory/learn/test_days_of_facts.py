@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from claims import claim
 
+from memory.language.dates import period
 from memory.learn.window_reading import dated
 from memory.model import Act
 from memory.model.days import period_text, with_days, without_days
@@ -32,18 +33,11 @@ def day(text: str) -> float:
     ],
 )
 def test_the_days_that_words_mean_stand_behind_them(text: str, days: str) -> None:
-    begin, end = (day("2025-02-20"), None) if text.startswith("Since") else (None, None)
-    read = dated(replace(claim(text, said_at=SAID_AT), **_period(text, begin, end)))
+    holds_from, holds_until = period(text, SAID_AT)
+    read = dated(replace(claim(text, said_at=SAID_AT), holds_from=holds_from, holds_until=holds_until))
     assert read.text == f"{text} ({days})"
     assert without_days(read.text) == text
     assert read.evidence.quote == text
-
-
-def _period(text: str, begin: float | None, end: float | None) -> dict[str, Any]:
-    from memory.language.dates import period
-
-    begin, end = period(text, SAID_AT) if (begin, end) == (None, None) else (begin, end)
-    return {"holds_from": begin, "holds_until": end}
 
 
 @pytest.mark.parametrize(

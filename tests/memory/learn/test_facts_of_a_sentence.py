@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 from learning_parts import Bench
 from plain_reader import FactReader
 from turn_logs import Process
 
+from memory.language.dates import period
 from memory.learn.gate import FACTS_OF_SENTENCE_MAX
+from memory.model import Claim, Turn
+from memory.model.days import DAY_SECONDS, day_text
 
 HOME, BEES = "I live in Leeds", "I keep bees"
 BOTH = f"{HOME} and {BEES}."
 
 
+class DatedReader(FactReader):
+    """Also says when a fact holds."""
+
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        claims = await super().read(turns, context=context)
+        return [replace(one, holds_from=period(one.text, one.said_at)[0]) for one in claims]
+
+
 async def learn(bench: Bench, process: Process, *said: str) -> None:
     for one in said:
         await bench.tell(process, one)
-    await bench.worker(process, reader=FactReader()).work_off()
+    await bench.worker(process, reader=DatedReader()).work_off()
 
 
 @pytest.mark.parametrize("has_sets", [True, False])
@@ -39,6 +53,16 @@ async def test_other_sentences_keep_their_words(bench: Bench, process: Process) 
         "I row on the Aire": "I row on the Aire and I sing.",
         "I sing": "I row on the Aire and I sing.",
     }
+
+
+async def test_a_memory_says_which_day_its_words_mean(bench: Bench, process: Process) -> None:
+    await learn(bench, process, "I fly to Rome tomorrow.")
+    (flight,) = await bench.memories()
+    tomorrow = day_text(flight.said_at + DAY_SECONDS)
+    assert (flight.content, flight.evidence[0].quote) == (
+        f"I fly to Rome tomorrow. ({tomorrow})",
+        "I fly to Rome tomorrow.",
+    )
 
 
 async def test_a_sentence_has_a_bounded_number_of_facts(bench: Bench, process: Process) -> None:

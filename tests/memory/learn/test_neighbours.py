@@ -26,7 +26,7 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.milvus.store import MilvusStore
 from memory.learn.neighbours import ALL_MAX, FOUND_MAX
 from memory.learn.relating import PAIRS_OF_ONE_MAX, pairs_to_ask, renumbered
-from memory.model import Change, ChangeKind, Claim, Evidence, Memory, MemoryStatus, Record, Relation, Vector
+from memory.model import Act, Change, ChangeKind, Claim, Evidence, Memory, MemoryStatus, Record, Relation, Vector
 from memory.ports import FactContext, MemoryFilter, MemoryStore, PairRelation, PairVerdict, StatementPair
 from memory.runtime.metrics import Metrics
 
@@ -230,6 +230,22 @@ def test_what_is_said_of_two_other_people_is_not_asked_about_but_of_the_user_and
     son = claim("My son lives in Oslo", attribute="home", relation=Relation.CHILD)
     assert asked([son], [sister]) == {}
     assert list(asked([OSLO], [sister])) == [(0, sister.id)]
+
+
+def test_a_corrected_name_is_asked_about_beside_the_old_one() -> None:
+    names = {"attribute": "name", "subject": Relation.PARTNER.value, "name": "Marie"}
+    marie = known("My wife is called Marie", **names)
+    maria = claim("My wife is called Maria", attribute="name", relation=Relation.PARTNER, name="Maria")
+    assert asked([maria], [marie]) == {}
+    assert list(asked([replace(maria, act=Act.CORRECT, category="correction")], [marie])) == [(0, marie.id)]
+
+
+def test_the_facts_beside_a_fact_stand_in_the_order_of_their_sentence() -> None:
+    sentence = "tomorrow I row, dive and sing."
+    facts = {"sing": "sing", "dive": "dive", "tomorrow I row": "tomorrow I row (2025-06-06)"}
+    rows = [known(said, evidence=(Evidence(sentence, "t0", clause=fact),)) for fact, said in facts.items()]
+    ((_, pair), *_) = asked([OSLO], rows, **{row.content: FAR for row in rows[1:]}).items()
+    assert pair.older_context == FactContext(sentence, ("tomorrow I row (2025-06-06)", "dive"))
 
 
 def test_what_is_far_in_meaning_is_not_asked_about() -> None:

@@ -6,7 +6,8 @@ import pytest
 from memory_rows import memory
 
 from memory.model import Evidence, Memory
-from memory.service.carried_words import own_words, without_carried
+from memory.service.carried_words import without_carried
+from memory.service.erasure import by_turn, narrowed
 
 SCARF = memory(
     "scarf",
@@ -32,7 +33,13 @@ def ate(content: str, *, turn_id: str = "t1") -> Memory:
 def test_it_keeps_its_own_words_and_its_days(content: str, turn_id: str, left: str) -> None:
     row = ate(content, turn_id=turn_id)
     assert without_carried(row, [SCARF]).content == left
-    assert own_words(row) == "which my dog ate"
+
+
+def test_what_is_forgotten_stands_in_no_other_fact() -> None:
+    row = ate("I got a red scarf, which my dog ate")
+    left = narrowed(row, by_turn([SCARF]), now=9.0)
+    assert (left.content, left.evidence[0].quote, left.updated_at) == ("which my dog ate", "which my dog ate", 9.0)
+    assert narrowed(row, by_turn([ate("x", turn_id="t2")]), now=9.0) is row
 
 
 def test_a_fact_takes_nothing_along_from_itself() -> None:

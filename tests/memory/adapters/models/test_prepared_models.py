@@ -205,13 +205,14 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_the_weights_are_small_and_say_which_texts_they_were_made_of() -> None:
     sys.path.insert(0, str(ROOT / "bench" / "reader"))
     try:
-        from fingerprint import FRAMES_FILE, PAIRS_FOLDER, READING_FOLDERS, fingerprint
+        from fingerprint import FRAMES_FILE, LEANING_FILE, PAIRS_FOLDER, READING_FOLDERS, fingerprint
     finally:
         sys.path.pop(0)
     with np.load(WEIGHTS, allow_pickle=False) as arrays:
         card = json.loads(str(arrays["card"]))
     assert (card["texts"], card["pairs"]) == (fingerprint(*READING_FOLDERS), fingerprint(PAIRS_FOLDER))
     assert card["frames"] == fingerprint(FRAMES_FILE)  # red after a change: run `python bench/reader/train_frames.py`
+    assert card["leans"] == fingerprint(LEANING_FILE)  # red after a change: run `python bench/reader/train_leans.py`
     assert WEIGHTS.stat().st_size <= WEIGHTS_BYTES_MAX
 
 

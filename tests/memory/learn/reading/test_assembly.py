@@ -141,6 +141,20 @@ def test_a_reply_that_nobody_could_understand_is_none_either() -> None:
     assert (claim.text, claim.confidence >= CONFIDENCE_AT_LEAST) == ("Which boat is yours? It is the blue one.", True)
 
 
+def test_of_a_sentence_that_leans_each_fact_takes_the_sentence_before_it_along() -> None:
+    text, said = "He lives in Tallinn and works there as a nurse.", {"state": 0.95}
+    clauses = (
+        clause(text, "He lives in Tallinn", said, leaning_share=0.9),
+        clause(text, "works there as a nurse", said, leaning_share=0.9),
+    )
+    values = [RequestSpan("value", text.index(one), text.index(one) + len(one)) for one in ("Tallinn", "nurse")]
+    leans = judgement(said, clauses=clauses, stretches=tuple(values), leaning_share=0.9)
+    assert [claim.text for claim in read(f"My brother is Levi. {text}", STATED, leans)][1:] == [
+        "My brother is Levi. He lives in Tallinn",
+        "My brother is Levi. He lives in … works there as a nurse",
+    ]
+
+
 def test_of_three_clauses_the_last_leans_on_the_standing_one_alone() -> None:
     text = "Our little flat has four rooms, costs 1,150 and is on the third floor."
     said = {"state": 0.95}

@@ -6,6 +6,7 @@ Windows judge every unit exactly once, never grow past their bound, and carry th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,8 +25,9 @@ from memory.learn.reading.encoding import (
     pair_window,
     windows_of,
 )
-from memory.learn.reading.judgements import Judgement
+from memory.learn.reading.judgements import JudgedClause, Judgement
 from memory.learn.reading.labels import ACTS, PAIR_RELATIONS
+from memory.learn.reading.leaning import with_leaning
 from memory.learn.reading.trained import TrainedReader
 from memory.model import Vector
 from memory.ports import FactContext, PairRelation, StatementPair
@@ -56,6 +58,39 @@ class FixedEncoder:
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
         self.pairs += pairs
         return np.array([self._shares] * len(pairs), dtype=np.float32)
+
+
+class StatingEncoder(FixedEncoder):
+    """Says of every unit that it states something, and of those with "it" that they cannot be understood alone."""
+
+    def judge(self, texts: Sequence[str], before: str) -> list[Judgement]:
+        acts = {act: 0.99 if act == "state" else 0.0 for act in ACTS}
+        return [replace(judged, acts=acts) for judged in super().judge(texts, before)]
+
+    def leaning(self, texts: Sequence[str]) -> list[float]:
+        return [0.97 * ("it" in text.split()) for text in texts]
+
+
+async def test_what_cannot_be_understood_alone_takes_the_sentence_before_it_along() -> None:
+    reader = TrainedReader(StatingEncoder())
+    claims = await reader.read([turn("I bought a kayak. I paddle it at night.")], context=())
+    assert [claim.text for claim in claims] == ["I bought a kayak.", "I bought a kayak. I paddle it at night."]
+
+
+def test_each_clause_of_what_may_be_kept_is_judged_alone_with_the_two_sentences_before_it() -> None:
+    texts = ["Hm.", "Hi.", "Well.", "I row and it rocks."]
+    encoder, asked = StatingEncoder(), list[str]()
+    nothing = [replace(one, acts={act: float(act == "none") for act in ACTS}) for one in encoder.judge(texts[:3], "")]
+    (stated,) = encoder.judge(texts[3:], "")
+    parts = [JudgedClause(start, end, stated.acts, "none", 1.0, "user", "fact") for start, end in ((0, 5), (10, 18))]
+
+    def leaning(of: Sequence[str]) -> list[float]:
+        asked.extend(of)
+        return encoder.leaning(of)
+
+    judged = with_leaning(texts, [*nothing, replace(stated, clauses=tuple(parts))], leaning)
+    assert asked == ["Hi.", "Well.", "I row and it rocks.", "I row", "it rocks"]
+    assert [clause.leaning_share for clause in judged[3].clauses] == [0.0, 0.97]
 
 
 async def test_a_redacted_secret_is_read_as_a_value_and_moves_nothing_behind_it() -> None:

@@ -77,6 +77,11 @@ def test_a_sentence_is_shown_once_where_all_its_facts_stand() -> None:
     assert lines_of(WORK) == ["I'm Ada … work as a baker"]
 
 
+def test_a_sentence_that_lacks_the_days_of_a_fact_is_not_shown_for_it() -> None:
+    dated = replace(WORK, content="I'm Ada … work as a baker (2025)")
+    assert lines_of(HOME, ADA, dated) == ["I live in Rome", "I'm Ada", dated.content]
+
+
 @pytest.mark.parametrize(
     "odd",
     [
