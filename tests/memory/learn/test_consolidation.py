@@ -14,8 +14,6 @@ from claims import NOW, claim
 
 from memory.learn.consolidation import EVIDENCE_MAX, Judged, consolidate
 from memory.learn.feedback import Confirmation
-from memory.learn.plan import Plan, UnreadablePlan, decode, encode
-from memory.learn.plan_inputs import PlanInputs, progress_of
 from memory.model import Act, Change, ChangeKind, Claim, Evidence, Memory, MemoryStatus, Relation, Scope, Trust
 from memory.ports import PairRelation, PairVerdict
 
@@ -331,18 +329,6 @@ def test_a_question_that_was_barely_confirmed_adds_no_evidence_to_what_is_known(
     assert (change.memory.evidence, change.memory.confidence) == (row.evidence, row.confidence)
 
 
-def test_a_stored_plan_comes_back_as_it_was_made() -> None:
-    changes = learnt(claim(OSLO + " \ud800", **home("Oslo")), known=[LIVES_IN_LEEDS])
-    for plan in (Plan(changes, ("gone",), {"r": {"count": 1}}, raw=(LIVES_IN_LEEDS,)), Plan([])):
-        assert decode(encode(plan)) == plan
-
-
-@pytest.mark.parametrize("damaged", [b"", b"{}", b"[]", b'{"version": 5}', b'{"version": 99, "changes": []}'])
-def test_a_plan_of_another_release_is_reported_and_never_guessed_at(damaged: bytes) -> None:
-    with pytest.raises(UnreadablePlan):
-        decode(damaged)
-
-
 # Corrections
 
 
@@ -411,11 +397,3 @@ def test_a_fragment_corrects_what_a_reader_is_surest_of_wherever_that_was_said()
 
 def test_a_fragment_that_corrects_nothing_known_is_not_stored() -> None:
     assert learnt(leaning("no, Tuesday", "Tuesday")) == []
-
-
-def test_a_claim_whose_row_was_forgotten_is_not_written_again_whatever_its_row_had_become() -> None:
-    inputs = PlanInputs(1, (claim(LEEDS), claim("I live in Leeds. It rains there.")), (), (), {})
-    rows = [replace(stored(text), id=f"id-{n}") for n, text in enumerate((LEEDS, "It rains there."))]
-    changes = [Change(ChangeKind.CREATE, row) for row in rows]
-    found = progress_of(inputs, changes, stored={}, forgotten={"id-1"}, ids=lambda ordinal: f"id-{ordinal}")
-    assert found.done == {1}

@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from claims import claim
 from learning_parts import Bench, Faults, Killed
+from memory_rows import memory
 from plain_reader import PlainReader, by_words
 from suspensions import EVERY, crash_points
 from turn_logs import AT_ONCE, Process, sqlite_deployment
 
 from memory.errors import Unavailable
 from memory.learn import plan
+from memory.learn.plan_inputs import PlanInputs, progress_of
 from memory.learn.worker import WorkerSettings
 from memory.model import Act, Change, ChangeKind, Claim, Memory, Role, Turn
 from memory.ports import PairRelation, PairVerdict, StatementPair
@@ -323,3 +326,24 @@ def _paused_embedding(bench: Bench, patch: pytest.MonkeyPatch) -> tuple[asyncio.
 
     patch.setattr(bench.embedder, "embed", waits)
     return is_leased, may_go_on
+
+
+def test_a_stored_plan_comes_back_as_it_was_made() -> None:
+    old, new = memory("old", MONDAY), memory("new", f"{FRIDAY} \ud800")
+    changes = [Change(ChangeKind.CREATE, new), Change(ChangeKind.SUPERSEDE, replace(old, superseded_by="new"))]
+    for made in (plan.Plan(changes, ("gone",), {"r": {"count": 1}}, raw=(old,)), plan.Plan([])):
+        assert plan.decode(plan.encode(made)) == made
+
+
+@pytest.mark.parametrize("damaged", [b"", b"{}", b"[]", b'{"version": 5}', b'{"version": 99, "changes": []}'])
+def test_a_plan_of_another_release_is_reported_and_never_guessed_at(damaged: bytes) -> None:
+    with pytest.raises(plan.UnreadablePlan):
+        plan.decode(damaged)
+
+
+def test_a_claim_whose_row_was_forgotten_is_not_written_again_whatever_its_row_had_become() -> None:
+    inputs = PlanInputs(1, (claim(MONDAY), claim(f"{MONDAY} It scares me.")), (), (), {})
+    rows = [memory(f"id-{number}", text) for number, text in enumerate((MONDAY, "It scares me."))]
+    changes = [Change(ChangeKind.CREATE, row) for row in rows]
+    found = progress_of(inputs, changes, stored={}, forgotten={"id-1"}, ids=lambda ordinal: f"id-{ordinal}")
+    assert found.done == {1}
