@@ -13,6 +13,7 @@ import torch
 from examples import IGNORED, PARTLY_KNOWN, Example, PairExample
 from rich.progress import track
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 
 from memory.adapters.models.packaged_encoder import Archive
@@ -95,6 +96,7 @@ class Reader(nn.Module):
         self.encoder: Any = Archive().bert("sdpa")
         self.encoder.requires_grad_(requires_grad=False)
         for layer in self.encoder.encoder.layer[FROZEN_LAYERS:]:
+            layer.attention.self.dropout_prob = 0.0  # of all pairs of tokens: a third of a training's time
             for name in (*(f"attention.self.{one}" for one in ATTENTION), *DENSE):
                 path, _, last = name.rpartition(".")
                 parent = layer.get_submodule(path)
@@ -123,18 +125,15 @@ class Reader(nn.Module):
         """Shape `(windows, tokens, width)`."""
         _, _, mask = _padded(windows)
         upper = self.encoder.encoder.layer[FROZEN_LAYERS:]
-        dropped: Tensor = self.dropout(through_layers(upper, self._frozen.of(windows), mask))
+        with sdpa_kernel(SDPBackend.MATH):  # the fused kernel is slower backwards
+            dropped: Tensor = self.dropout(through_layers(upper, self._frozen.of(windows), mask))
         return dropped
 
     def units(self, hidden: Tensor, examples: Sequence[Example]) -> Tensor:
         """Of every judged unit and clause, the mean of its tokens and the first token: shape `(judged, 2 · width)`."""
-        return torch.stack(
-            [
-                torch.cat([hidden[row, unit.first : unit.stop].mean(0), hidden[row, 0]])
-                for row, example in enumerate(examples)
-                for unit in example.judged
-            ]
-        )
+        judged = [(row, unit) for row, example in enumerate(examples) for unit in example.judged]
+        means = _means(hidden, [(row, unit.first, unit.stop) for row, unit in judged])
+        return torch.cat([means, hidden[[row for row, _ in judged], 0]], dim=1)
 
     def message_loss(self, examples: Sequence[Example]) -> Tensor:
         hidden = self.hidden([example.window for example in examples])
@@ -167,21 +166,27 @@ class Reader(nn.Module):
     def pair_logits(self, examples: Sequence[PairExample]) -> Tensor:
         """Of both sides beside each other, their difference and what they share: `sides_of` in production."""
         hidden = self.hidden([example.window for example in examples])
-        pooled = []
-        for row, example in enumerate(examples):
-            middle = len(example.window.segments) - sum(example.window.segments)
-            older, newer = (
-                hidden[row, 1 : middle - 1].mean(0),
-                hidden[row, middle : len(example.window.ids) - 1].mean(0),
-            )
-            pooled.append(torch.cat([older, newer, (older - newer).abs(), older * newer, hidden[row, 0]]))
-        sides = torch.nn.functional.relu(self.heads["sides"](torch.stack(pooled)))
+        windows = [example.window for example in examples]
+        middles = [len(window.segments) - sum(window.segments) for window in windows]
+        older = _means(hidden, [(row, 1, middle - 1) for row, middle in enumerate(middles)])
+        newer = _means(hidden, [(row, middle, len(windows[row].ids) - 1) for row, middle in enumerate(middles)])
+        pooled = torch.cat([older, newer, (older - newer).abs(), older * newer, hidden[:, 0]], dim=1)
+        sides = torch.nn.functional.relu(self.heads["sides"](pooled))
         logits: Tensor = self.heads["pair"](self.dropout(sides))
         return logits
 
     def pair_loss(self, examples: Sequence[PairExample]) -> Tensor:
         labels = torch.tensor([example.label for example in examples])
         return cross_entropy(self.pair_logits(examples), labels, label_smoothing=SMOOTHING)
+
+
+def _means(hidden: Tensor, spans: Sequence[tuple[int, int, int]]) -> Tensor:
+    """Of `(row, first, stop)` the mean of these tokens, all in one product: shape `(spans, width)`."""
+    rows, tokens, width = hidden.shape
+    shares = torch.zeros(len(spans), rows, tokens)
+    for number, (row, first, stop) in enumerate(spans):
+        shares[number, row, first:stop] = 1 / (stop - first)
+    return shares.flatten(1) @ hidden.reshape(rows * tokens, width)
 
 
 @torch.no_grad()

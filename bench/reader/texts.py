@@ -60,7 +60,7 @@ class Pair:
 
 def messages(folder: Path = FOLDER) -> Iterator[Marked]:
     """Each once, in the order of the files. Raises `ValueError` naming the file and message that cannot be read."""
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()  # a reply means something else after another answer
     for path in sorted(folder.glob("*.txt")):
         for number, raw in enumerate(SEPARATOR.split(path.read_text(encoding="utf-8")), 1):
             if not raw.strip():
@@ -69,8 +69,8 @@ def messages(folder: Path = FOLDER) -> Iterator[Marked]:
                 marked = parsed(raw.strip("\n"), source=path.stem)
             except ValueError as error:
                 raise ValueError(f"{path.name}, message {number}: {error}") from None
-            if marked.text not in seen:
-                seen.add(marked.text)
+            if (marked.before, marked.text) not in seen:
+                seen.add((marked.before, marked.text))
                 yield marked
 
 
